@@ -1,0 +1,106 @@
+"""Short-time Fourier transform with exact reconstruction, in float32 on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.errors import AlphaMFError
+
+Floats = NDArray[np.floating[Any]]
+Complexes = NDArray[np.complexfloating[Any, Any]]
+
+
+class Frame(NamedTuple):
+    """Length of a window and distance between windows, in samples."""
+
+    n_fft: int
+    hop_length: int
+
+
+def sqrt_hann(n_fft: int) -> Floats:
+    """Return the periodic sqrt-Hann window, whose square overlaps to a constant."""
+    return np.sin(np.pi * np.arange(n_fft) / n_fft).astype(np.float32)
+
+
+def frame_count(samples: int, frame: Frame) -> int:
+    """Return the number of frames that `forward` makes of a signal."""
+    return 1 + -(-samples // frame.hop_length)
+
+
+def _check(frame: Frame, window: Floats | None) -> Floats:
+    if frame.n_fft < 2 or not 1 <= frame.hop_length <= frame.n_fft // 2:
+        raise AlphaMFError(
+            f"n_fft must be at least 2 and hop_length from 1 to n_fft / 2, not {tuple(frame)}"
+        )
+    if window is None:
+        return sqrt_hann(frame.n_fft)
+    if window.shape != (frame.n_fft,):
+        raise AlphaMFError(f"the window must have n_fft = {frame.n_fft} samples")
+    return window
+
+
+def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Complexes:
+    """Transform a signal; frame j is centred on sample ``j * hop_length``.
+
+    Parameters
+    ----------
+    audio
+        Signal, shape ``(samples,)``; any length, zero included.
+    frame
+        Window length and hop; the windows overlap by half or more.
+    window
+        Analysis window, shape ``(n_fft,)``; sqrt-Hann by default.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(n_fft // 2 + 1, frames)``, complex64 for float32 audio.
+
+    Raises
+    ------
+    AlphaMFError
+        The windows overlap by less than half, or `window` has another length.
+    """
+    window = _check(frame, window)
+    frames = frame_count(len(audio), frame)
+    left = frame.n_fft // 2
+    padded = np.zeros((frames - 1) * frame.hop_length + frame.n_fft, audio.dtype)
+    padded[left : left + len(audio)] = audio
+    blocks = np.lib.stride_tricks.sliding_window_view(padded, frame.n_fft)[:: frame.hop_length]
+    return np.ascontiguousarray(np.fft.rfft(blocks * window.astype(audio.dtype), axis=1).T)
+
+
+def inverse(
+    spectrum: Complexes, frame: Frame, samples: int, window: Floats | None = None
+) -> Floats:
+    """Invert `forward`; the error is rounding only where the spectrum was left alone.
+
+    Overlap-add with the analysis window, divided by the sum of the squared windows: the
+    least-squares inverse (Griffin and Lim, 1984), exact for any window that leaves no gap.
+
+    Parameters
+    ----------
+    spectrum
+        Shape ``(n_fft // 2 + 1, frames)``.
+    frame, window
+        As given to `forward`.
+    samples
+        Length of the signal.
+    """
+    window = _check(frame, window).astype(spectrum.real.dtype)
+    frames = spectrum.shape[1]
+    blocks = np.fft.irfft(spectrum.T, n=frame.n_fft, axis=1).astype(window.dtype, copy=False)
+    blocks *= window
+    total = (frames - 1) * frame.hop_length + frame.n_fft
+    audio = np.zeros(total, window.dtype)
+    weight = np.zeros(total, window.dtype)
+    square = window**2
+    for j, block in enumerate(blocks):
+        part = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)
+        audio[part] += block
+        weight[part] += square
+    left = frame.n_fft // 2
+    return audio[left : left + samples] / weight[left : left + samples]
