@@ -19,7 +19,7 @@ class FactorState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FactorSGRLD:
+class SGRLD:
     step_size: Schedule = 0.3
     freeze: int | None = None
 

@@ -23,6 +23,7 @@ Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (201
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -238,7 +239,9 @@ class AlphaMFPotential:
             for s, source in enumerate(target.sources)
         ]
         self.accepted = 0
-        views = [buffer[..., : self.power.shape[0], :] for buffer in buffers]
+        # Blocks may differ by a row, and a buffer that the generator fills must be contiguous.
+        shape = (*buffers[0].shape[:-2], *self.power.shape)
+        views = [buffer.reshape(-1)[: math.prod(shape)].reshape(shape) for buffer in buffers]
         n = len(target.sources)
         self._v, self._parts, self._scratch = views[:n], views[n : 2 * n], views[2 * n :]
         self._sigma2 = views[-1]

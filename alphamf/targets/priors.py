@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from alphamf.arrays import Array, namespace
+from alphamf.stable import LOG_LIMIT
 
 
 class Prior(Protocol):
@@ -84,8 +85,10 @@ class GeneralizedGamma:
         return (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add c (x/b)^c / x to the part that has its sign."""
-        slope = (x / self.b) ** self.c * (abs(self.c) / x)
+        """Add c (x/b)^c / x, capped short of float32's limit, to the part that has its sign."""
+        xp = namespace(x)
+        log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
+        slope = xp.exp(xp.minimum(log_slope, LOG_LIMIT))
         if self.c > 0:
             plus += slope
         else:

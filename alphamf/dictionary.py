@@ -1,0 +1,164 @@
+"""Dictionaries of speech spectra: what they hold, how they are stored, which one suits."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.stable import check_alpha
+from alphamf.stft import Floats, Frame
+
+FORMAT = 1
+MAX_BYTES = 256 * 2**20
+"""A model file that would unpack to more than this is refused before it is read."""
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Spectra of clean speech learnt by alpha-MF.
+
+    Attributes
+    ----------
+    basis
+        W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1``; each column sums
+        to one.
+    alpha
+        Index of the stable law it was learnt under.
+    rate
+        Sampling rate in Hz.
+    frame
+        Window length and hop in samples; the window is sqrt-Hann.
+    context
+        Frames stacked in a column.
+    about
+        How it was made: attribution, settings, command. For reading only.
+
+    Raises
+    ------
+    AlphaMFError
+        The parts do not fit each other.
+    """
+
+    basis: Floats
+    alpha: float
+    rate: int
+    frame: Frame
+    context: int = 1
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        rows = self.context * self.bins
+        if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
+            raise AlphaMFError(
+                f"a basis of {self.context} frames of {self.bins} bins needs {rows} rows and at "
+                f"least one column, not the shape {self.basis.shape}"
+            )
+        if not (np.isfinite(self.basis).all() and (self.basis >= 0).all()):
+            raise AlphaMFError("the basis must be finite and not negative")
+        if self.rate < 1:
+            raise AlphaMFError(f"the rate must be positive, not {self.rate}")
+
+    @property
+    def bins(self) -> int:
+        """Number of frequency bins of a frame."""
+        return self.frame.n_fft // 2 + 1
+
+    @property
+    def rank(self) -> int:
+        """Number of columns."""
+        return int(self.basis.shape[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the dictionary, W in half precision, to an ``.npz`` beside `path` and rename it."""
+        header = {
+            "format": FORMAT,
+            "alpha": self.alpha,
+            "rate": self.rate,
+            "n_fft": self.frame.n_fft,
+            "hop_length": self.frame.hop_length,
+            "context": self.context,
+            "about": self.about,
+        }
+        path = Path(path)
+        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
+        scaled = self.basis / self.basis.max(axis=0)
+        try:
+            with open(aside, "wb") as file:
+                np.savez_compressed(
+                    file,
+                    basis=scaled.astype(np.float16),
+                    header=np.array(json.dumps(header, ensure_ascii=False)),
+                )
+            os.replace(aside, path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def load(model: str | os.PathLike[str]) -> Dictionary:
+    """Read a dictionary: a shipped one by its name, or a file that `Dictionary.save` wrote.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such model, or the file is not a model.
+    """
+    path = shipped().get(str(model), Path(model))
+    if not path.is_file():
+        names = ", ".join(shipped())
+        raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(item.file_size for item in archive.infolist())
+        if size > MAX_BYTES:
+            raise AlphaMFError(f"{path} is not a model: it would unpack to {size} bytes")
+        with np.load(path, allow_pickle=False) as arrays:
+            header = json.loads(str(arrays["header"]))
+            if header["format"] != FORMAT:
+                raise AlphaMFError(f"{path} is of the unknown model format {header['format']}")
+            basis = np.asarray(arrays["basis"], np.float32)
+            return Dictionary(
+                basis=basis / np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny),
+                alpha=float(header["alpha"]),
+                rate=int(header["rate"]),
+                frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
+                context=int(header["context"]),
+                about=dict(header["about"]),
+            )
+    except AlphaMFError as error:
+        raise AlphaMFError(f"{path} is not a usable model: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        raise AlphaMFError(f"{path} is not a model that alphamf wrote") from error
+
+
+def shipped() -> dict[str, Path]:
+    """Return the dictionaries in the package: name to file."""
+    folder = Path(__file__).parent / "models"
+    if not folder.is_dir():  # an editable install: models/ lies beside the package
+        folder = Path(__file__).parent.parent / "models"
+    return {path.stem: path for path in sorted(folder.glob("*.npz"))}
+
+
+def choose(model: str | os.PathLike[str], rate: int, audio: Floats) -> Dictionary:
+    """Return the dictionary `model`, or for ``"auto"`` the shipped one that suits the audio.
+
+    Parameters
+    ----------
+    model
+        A name, a file or ``"auto"``.
+    rate
+        Sampling rate of the audio in Hz.
+    audio
+        Some seconds of it, shape (samples, channels).
+    """
+    if str(model) != "auto":
+        return load(model)
+    return load("speech-16k" if rate >= 16000 else "speech-8k")

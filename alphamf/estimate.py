@@ -1,0 +1,187 @@
+"""One stretch of one channel: from sound to the posterior of the speech's gain, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf import stft
+from alphamf.arrays import generator, to_host
+from alphamf.audio import resample
+from alphamf.chain import Mean, run
+from alphamf.context import stack, unstack
+from alphamf.dictionary import Dictionary
+from alphamf.errors import AlphaMFError
+from alphamf.presets import KERNELS, Settings
+from alphamf.stft import Floats, Frame
+from alphamf.targets.alpha_mf import AlphaMF, Source
+
+BAND_TOP = (0.85, 0.95)
+"""Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""
+
+
+class Estimate(NamedTuple):
+    """Speech of the stretch, shape (samples,), and the gain's posterior, shape (bins, frames)."""
+
+    speech: Floats
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+
+
+def native_frame(dictionary: Dictionary, rate: int) -> Frame:
+    """Return the frame at `rate` that lasts as long as the dictionary's."""
+    overlap = dictionary.frame.n_fft // dictionary.frame.hop_length
+    hop = max(1, round(dictionary.frame.hop_length * rate / dictionary.rate))
+    return Frame(hop * overlap, hop)
+
+
+def estimate(
+    sound: Floats,
+    rate: int,
+    dictionary: Dictionary,
+    settings: Settings,
+    stream: tuple[int, int],
+    xp: Any,
+    tick: Callable[[int], None],
+) -> Estimate:
+    """Estimate the speech in a stretch of sound.
+
+    The model works at the dictionary's rate. Its gain is interpolated to the STFT at the sound's
+    own rate; what lies above the dictionary's band follows the gain of the band's top.
+
+    Parameters
+    ----------
+    sound
+        Finite samples, float32, shape (samples,).
+    rate
+        Sampling rate in Hz.
+    stream
+        Seed and stream number.
+    xp
+        Array module that samples.
+    tick
+        Called with the number of steps made.
+    """
+    frame = native_frame(dictionary, rate)
+    # A power of two, so that scaling is exact, and squares neither overflow nor vanish.
+    scale = np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1])
+    sound = sound * scale
+    spectrum = stft.forward(sound, frame)
+    heard = sound if rate == dictionary.rate else resample(sound, rate, dictionary.rate)
+    power = np.abs(stft.forward(heard, dictionary.frame)) ** 2
+    level = float(power.mean())
+    if level == 0:  # digital silence, which no model is needed for
+        gain = gain_std = np.ones(spectrum.shape, np.float32)
+        acceptance = [1.0, 1.0]
+    else:
+        power /= level
+        record, acceptance = sample_gain(xp.asarray(power), dictionary, settings, stream, tick)
+        gain, gain_std = to_host(record.mean), to_host(record.std)
+        if rate != dictionary.rate:
+            axes = _positions(dictionary, rate, frame, spectrum.shape)
+            gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
+    if settings.max_attenuation is not None:
+        gain = np.maximum(gain, np.float32(10 ** (-settings.max_attenuation / 20)))
+    speech = stft.inverse(spectrum * gain, frame, len(sound)) / scale
+    return Estimate(speech, gain, gain_std, acceptance)
+
+
+def sample_gain(
+    power: Floats,
+    dictionary: Dictionary,
+    settings: Settings,
+    stream: tuple[int, int],
+    tick: Callable[[int], None],
+) -> tuple[Mean, list[float]]:
+    """Sample the posterior of speech and noise given |X|^2.
+
+    Parameters
+    ----------
+    power
+        |X|^2 of mean one, shape (bins, frames).
+
+    Returns
+    -------
+    Mean
+        Mean and standard deviation of the speech's gain, shape (bins, frames).
+    list of float
+        Acceptance of the Phi moves of speech and noise.
+
+    Raises
+    ------
+    AlphaMFError
+        The chain left the range of the numbers, as it does at too large a step size.
+    """
+    context = dictionary.context
+    target = AlphaMF(
+        stack(power, context), sources(dictionary, settings, power), blocks=settings.blocks
+    )
+    seed, number = stream
+    chains = (settings.chains,) if settings.chains > 1 else ()
+    record = Mean(
+        lambda theta, target: unstack(target.gain(theta), context),
+        burn_in=settings.steps - settings.keep,
+        thin=min(settings.thin, settings.keep),
+    )
+    # A chain that diverges is told by its result, in one sentence; numpy need not warn as well.
+    with np.errstate(all="ignore"):
+        start = target.start(generator(seed, number, 0), chains)
+        for state in run(
+            target,
+            KERNELS[settings.sampler],
+            steps=settings.steps,
+            seed=seed,
+            chain=number,
+            start=start,
+            record=record,
+        ):
+            tick(state.step)
+    if not np.isfinite(to_host(record.mean)).all():
+        raise AlphaMFError(
+            f"the {settings.sampler} chain diverged: take another sampler, or a smaller step size"
+        )
+    return record, target.acceptance
+
+
+def sources(dictionary: Dictionary, settings: Settings, like: Floats) -> list[Source]:
+    """Return the speech and the noise source; another alpha keeps the shape of W's spectra."""
+    alpha = settings.alpha_speech or dictionary.alpha
+    basis = dictionary.basis ** np.float32(alpha / dictionary.alpha)
+    basis /= basis.sum(axis=0)
+    return [
+        Source(alpha, dictionary.rank, basis, prior_gains=settings.prior_speech),
+        Source(
+            settings.alpha_noise,
+            settings.noise_rank,
+            prior_basis=settings.prior_noise_basis,
+            prior_gains=settings.prior_noise,
+        ),
+    ]
+
+
+def _positions(
+    dictionary: Dictionary, rate: int, frame: Frame, shape: tuple[int, ...]
+) -> tuple[Floats, Floats]:
+    """Where the bins and frames at `rate` lie on the dictionary's grid."""
+    seconds = dictionary.frame.n_fft / dictionary.rate
+    bins = np.arange(shape[0]) * (rate / frame.n_fft * seconds)
+    step = dictionary.frame.hop_length / dictionary.rate
+    return bins, np.arange(shape[1]) * (frame.hop_length / rate / step)
+
+
+def _interpolate(gain: Floats, bins: Floats, frames: Floats) -> Floats:
+    """Interpolate linearly; above the band, take the mean of the band's top."""
+    low, high = (int(share * (gain.shape[0] - 1)) for share in BAND_TOP)
+    top = gain[low : high + 1].mean(axis=0, keepdims=True)
+    gain = np.concatenate([gain[: high + 1], top])
+    for axis, positions in enumerate((bins, frames)):
+        at = np.minimum(positions, gain.shape[axis] - 1)
+        first = np.minimum(at.astype(int), max(gain.shape[axis] - 2, 0))
+        second = np.minimum(first + 1, gain.shape[axis] - 1)
+        share = (at - first).astype(np.float32)
+        share = share[:, None] if axis == 0 else share
+        gain = gain.take(first, axis) * (1 - share) + gain.take(second, axis) * share
+    return gain

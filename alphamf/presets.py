@@ -1,0 +1,108 @@
+"""What a denoising run can be set to, and the four presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.protocols import Sampler
+from alphamf.samplers import EM, HAMCMC, PSGLD, SGLD, SGRLD
+from alphamf.schedule import Polynomial
+from alphamf.stable import check_alpha
+from alphamf.targets.priors import Flat, Gamma, GeneralizedGamma, Prior
+
+
+KERNELS: dict[str, Sampler[Any]] = {
+    "sgld": SGLD(Polynomial(1e-4)),
+    "psgld": PSGLD(Polynomial(1e-3)),
+    "sgrld": SGRLD(0.3),
+    "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+    "em": EM(),
+}
+"""The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a denoising run.
+
+    Attributes
+    ----------
+    sampler
+        Kernel for W and H, a name in `KERNELS`.
+    steps, keep
+        Steps of each chain, and how many of the last ones are averaged.
+    thin
+        Distance between averaged steps.
+    chains
+        Independent chains that are averaged.
+    blocks
+        Row blocks of the minibatch: a step reads one of them.
+    alpha_speech
+        Index of the speech; None for the dictionary's own.
+    alpha_noise, noise_rank
+        Index of the noise and number of its spectra, which are learnt from the recording.
+    prior_speech, prior_noise, prior_noise_basis
+        Priors of H_speech, H_noise and W_noise.
+    dry
+        Share of the input in the output, from 0 to 1.
+    max_attenuation
+        Largest attenuation of a time-frequency cell in dB; None for no limit.
+
+    Raises
+    ------
+    AlphaMFError
+        A value is out of range.
+    """
+
+    sampler: str = "sgrld"
+    steps: int = 300
+    keep: int = 100
+    thin: int = 2
+    chains: int = 1
+    blocks: int = 1
+    alpha_speech: float | None = None
+    alpha_noise: float = 1.89
+    noise_rank: int = 4
+    prior_speech: Prior = Gamma(0.1, 0.1)
+    prior_noise: Prior = Gamma(20.0, 20.0)
+    prior_noise_basis: Prior = Flat()
+    dry: float = 0.0
+    max_attenuation: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.alpha_speech is not None:
+            check_alpha(self.alpha_speech, "alpha_speech")
+        check_alpha(self.alpha_noise, "alpha_noise")
+        if self.sampler not in KERNELS:
+            raise AlphaMFError(
+                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
+            )
+        for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
+            if getattr(self, name) < 1:
+                raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.keep > self.steps:
+            raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
+        if not 0 <= self.dry <= 1:
+            raise AlphaMFError(f"dry must be from 0 to 1, not {self.dry}")
+        if self.max_attenuation is not None and not self.max_attenuation >= 0:
+            raise AlphaMFError(f"max_attenuation must not be negative, not {self.max_attenuation}")
+
+
+PRESETS = {
+    "fast": Settings(sampler="em", steps=60, keep=20, noise_rank=2, alpha_noise=2.0),
+    "balanced": Settings(),
+    "best": Settings(chains=2, steps=600, keep=200),
+    "paper": Settings(
+        sampler="hamcmc",
+        steps=2500,
+        keep=200,
+        blocks=10,
+        alpha_speech=1.2,
+        noise_rank=5,
+        prior_speech=GeneralizedGamma(1.0, 1.0, -2 / 1.2),
+        prior_noise=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
+        prior_noise_basis=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
+    ),
+}

@@ -1,0 +1,26 @@
+"""Mirroring: how samplers stay on the positive orthant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.arrays import Array, namespace
+from alphamf.protocols import Target
+
+
+def reflect(theta: Array, target: Target[Any]) -> Array:
+    """Replace theta, in place, by its absolute value where the target is positive.
+
+    A move from x with noise symmetric about zero, mirrored, is the same move on the density that
+    is extended to negative values as an even function, so the positive half keeps its law.
+
+    Parameters
+    ----------
+    theta
+        A position that the sampler has just computed, shape ``(..., D)``.
+
+    References
+    ----------
+    Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, section 4.2.
+    """
+    return namespace(theta).abs(theta, out=theta) if target.positive else theta

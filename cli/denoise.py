@@ -1,0 +1,259 @@
+"""``alphamf denoise``: files in, files out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alphamf.cli import report
+from alphamf.cli.batch import run
+from alphamf.cli.work import Request
+from alphamf.errors import AlphaMFError
+from alphamf.files import shown
+from alphamf.inputs import STREAM, Job, Plan, exists, plan
+
+if TYPE_CHECKING:
+    from alphamf.denoise import Settings
+
+
+class Preset(StrEnum):
+    """Names of `alphamf.denoise.PRESETS`, which this file does not import: it needs numpy."""
+
+    fast = "fast"
+    balanced = "balanced"
+    best = "best"
+    paper = "paper"
+
+
+class Device(StrEnum):
+    """Where the sampling runs."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+    auto = "auto"
+
+
+OUTPUT = "Output"
+MODEL = "Model and sampling"
+EXTRA = "More results"
+RUN = "Run"
+
+
+def denoise(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUTS",
+            help="Audio files, folders, patterns in quotes ('talks/**/*.wav'), "
+            "or - for standard input.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Output of the one input; - for standard output.",
+            show_default="NAME.denoised.wav",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    output_dir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Folder for the outputs, made if need be.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
+    ] = False,
+    preset: Annotated[
+        Preset,
+        typer.Option(help="How much time to take; paper: as published.", rich_help_panel=MODEL),
+    ] = Preset.balanced,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Sampler in place of the preset's.", rich_help_panel=MODEL
+        ),
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "auto",
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Steps of each chain.", rich_help_panel=MODEL)
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Last steps to average.",
+            show_default="preset's share",
+            rich_help_panel=MODEL,
+        ),
+    ] = None,
+    chains: Annotated[
+        int | None, typer.Option(metavar="N", help="Chains to average.", rich_help_panel=MODEL)
+    ] = None,
+    alpha_speech: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="Tail index of speech, 0.5 to 2.", rich_help_panel=MODEL),
+    ] = None,
+    alpha_noise: Annotated[
+        float | None,
+        typer.Option(metavar="A", help="Tail index of the noise, 0.5 to 2.", rich_help_panel=MODEL),
+    ] = None,
+    noise_rank: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
+    ] = None,
+    dry: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the noisy input to leave in, 0 to 1.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    max_attenuation: Annotated[
+        float | None,
+        typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
+    ] = None,
+    noise_output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
+    ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.png",
+            help="Spectrograms before and after, and how sure the gain is.",
+            rich_help_panel=EXTRA,
+        ),
+    ] = None,
+    uncertainty: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Posterior mean and standard deviation of the gain.",
+            rich_help_panel=EXTRA,
+        ),
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="CLEAN", help="Clean speech to score against.", rich_help_panel=EXTRA),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Files done side by side.",
+            show_default="one per core",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="The same seed, the same result.", rich_help_panel=RUN)
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a file.", rich_help_panel=RUN)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
+    ] = False,
+) -> None:
+    """Take the noise out of speech recordings.
+
+    An output keeps its input's sampling rate, channels, length and sample format.
+    """
+    overrides = {
+        "sampler": sampler,
+        "steps": steps,
+        "keep": keep,
+        "chains": chains,
+        "alpha_speech": alpha_speech,
+        "alpha_noise": alpha_noise,
+        "noise_rank": noise_rank,
+        "dry": dry,
+        "max_attenuation": max_attenuation,
+    }
+    try:
+        files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
+        extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
+        _check_extra(extra, files, overwrite=overwrite)
+        _check_streams(files.jobs, as_json=as_json)
+        settings = _settings(preset.value, overrides)
+        for option, value, least in (("--jobs", jobs, 1), ("--seed", seed, 0)):
+            if value is not None and value < least:
+                raise AlphaMFError(f"{option} must be at least {least}, not {value}")
+    except AlphaMFError as error:
+        report.fail(error, as_json=as_json)
+    request = Request(
+        settings=settings,
+        model=model,
+        seed=seed,
+        device=device.value,
+        overwrite=overwrite,
+        noise_output=noise_output,
+        plot=plot,
+        uncertainty=uncertainty,
+        reference=reference,
+    )
+    raise typer.Exit(run(files, request, workers=jobs, as_json=as_json, quiet=quiet))
+
+
+def _check_extra(outputs: dict[str, str | None], files: Plan, *, overwrite: bool) -> None:
+    """Refuse further outputs of several files, and such as would replace something."""
+    taken = {os.path.realpath(path) for job in files.jobs for path in (job.source, job.output)}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if len(files.jobs) + len(files.problems) > 1:
+            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
+        if os.path.isdir(path):
+            raise AlphaMFError(f"{option} {shown(path)} is a folder")
+        if os.path.realpath(path) in taken:
+            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
+        if exists(path) and not overwrite:
+            raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
+        taken.add(os.path.realpath(path))
+
+
+def _check_streams(jobs: list[Job], *, as_json: bool) -> None:
+    if any(job.source == STREAM for job in jobs) and sys.stdin.isatty():
+        raise AlphaMFError("- reads audio from standard input, which is a terminal here")
+    if any(job.output == STREAM for job in jobs):
+        if as_json:
+            raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
+        if sys.stdout.isatty():
+            raise AlphaMFError("audio is not written to a terminal: use -o FILE or a pipe")
+
+
+def _settings(preset: str, overrides: dict[str, Any]) -> Settings:
+    """Return a preset with some settings changed; errors speak of options."""
+    from alphamf.denoise import PRESETS
+
+    base = PRESETS[preset]
+    changes = {name: value for name, value in overrides.items() if value is not None}
+    if "steps" in changes and "keep" not in changes:
+        changes["keep"] = max(1, base.keep * changes["steps"] // base.steps)
+    try:
+        return replace(base, **changes)
+    except AlphaMFError as error:
+        sentence = str(error)
+        for name in changes:
+            sentence = sentence.replace(name, f"--{name.replace('_', '-')}", 1)
+        raise AlphaMFError(sentence) from error

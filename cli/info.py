@@ -1,0 +1,5 @@
+"""``alphamf info``: what a recording or a model holds."""
+
+
+def info() -> None:
+    """Show what a recording or a model holds."""

@@ -1,0 +1,88 @@
+"""What the user reads: results, errors and progress, in one place."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+from alphamf.errors import AlphaMFError
+
+Update = Callable[[str, float, float], None]
+"""What a progress display takes: a name, how much of it is done, and how much there is."""
+
+
+def fail(error: AlphaMFError, *, as_json: bool = False) -> NoReturn:
+    """Say what the user got wrong, and end with exit code 2."""
+    if as_json:
+        json_line({"error": str(error)})
+    typer.echo(f"Error: {error}", err=True)
+    raise typer.Exit(2)
+
+
+def json_line(item: Mapping[str, Any]) -> None:
+    """Print one JSON object on a line of standard output."""
+    typer.echo(json.dumps(_finite(item), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Replace infinities and NaN, which JSON does not have, by null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Update | None]:
+    """Show a bar for each thing under way on standard error, in a terminal only.
+
+    Yields
+    ------
+    callable or None
+        Takes name, done and total (for sound, in seconds); None where nothing is shown.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} s"),
+        TimeRemainingColumn(),
+    )
+    # rich would send what is printed on standard output to its own console, standard error.
+    bars = Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    tasks: dict[str, TaskID] = {}
+    ended: set[str] = set()
+
+    def update(name: str, done: float, total: float) -> None:
+        # The last messages of a worker may come after the news that it failed.
+        if name in ended:
+            return
+        if name not in tasks:
+            tasks[name] = bars.add_task(name, total=total)
+        if done >= total:
+            ended.add(name)
+            bars.remove_task(tasks.pop(name))
+        else:
+            bars.update(tasks[name], completed=done)
+
+    with bars:
+        yield update

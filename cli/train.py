@@ -1,0 +1,5 @@
+"""``alphamf train``: a dictionary from clean speech."""
+
+
+def train() -> None:
+    """Learn a speech model from clean recordings."""

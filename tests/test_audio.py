@@ -1,0 +1,464 @@
+"""Audio files: what is refused and why, what comes back as it was written, what never remains."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import struct
+import sys
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alphamf import audio, container, reader
+from alphamf.errors import AlphaMFError
+
+RATE = 8000
+
+
+def tone(frames: int = 2000, channels: int = 1, rate: int = RATE) -> np.ndarray:
+    """Two gliding tones and a little noise, which compress neither to nothing nor not at all."""
+    t = np.arange(frames) / rate
+    rng = np.random.default_rng(1)
+    x = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(frames)
+    return np.repeat(x[:, None], channels, 1).astype(np.float32) * (1 - 0.1 * np.arange(channels))
+
+
+def write_wav(path: Path, samples: np.ndarray, rate: int = RATE, **options: str) -> Path:
+    soundfile.write(path, samples, rate, **options)
+    return path
+
+
+def sentence(source: object) -> str:
+    """Return the one sentence with which a source is refused."""
+    with pytest.raises(AlphaMFError) as refused, audio.open_reader(source):
+        pass
+    text = str(refused.value)
+    assert "\n" not in text and text.isprintable()
+    return text
+
+
+# Odd files --------------------------------------------------------------------------------------
+
+REFUSED = {
+    "empty.wav": "holds no samples",
+    "zero_bytes.wav": "is empty (0 bytes)",
+    "truncated.wav": "promises 256000 bytes of samples and 96001 are there",
+    "truncated_header.wav": "header ends before any samples",
+    "text.wav": "not audio of a known format",
+    "nan_inf.wav": "13 samples that are NaN or infinite, the first at 0.500 s",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_broken_files_are_refused_with_their_name_and_the_reason(shared, name):
+    text = sentence(shared / "corpora/odd" / name)
+    assert name in text
+    assert REFUSED[name] in text
+
+
+def test_odd_files_that_are_sound_are_read_as_the_manifest_says(shared):
+    folder = shared / "corpora/odd"
+    for row in csv.DictReader((folder / "MANIFEST.csv").read_text().splitlines()):
+        if row["path"] in REFUSED:
+            continue
+        with audio.open_reader(folder / row["path"]) as file:
+            expected = f"{file.frames} frames x {file.channels}, {file.rate} Hz, {file.subtype}"
+            assert expected == row["libsndfile"]
+            assert sum(map(len, file.blocks(999))) == file.frames
+
+
+def test_reference_files_of_a_missing_folder_and_of_no_permission(tmp_path):
+    assert sentence(tmp_path / "none.wav") == f"{tmp_path}/none.wav does not exist"
+    assert sentence(tmp_path).endswith("is a folder, not an audio file")
+    assert "cannot be opened" in sentence("nul\0byte.wav")
+    if os.geteuid():
+        path = write_wav(tmp_path / "a.wav", tone())
+        path.chmod(0)
+        assert "Permission denied" in sentence(path)
+
+
+def test_name_is_shown_on_one_line(tmp_path):
+    path = tmp_path / "two\nlines \N{GRINNING FACE}.wav"
+    path.write_bytes(b"")
+    assert sentence(path) == f"{tmp_path}/two\\nlines \N{GRINNING FACE}.wav is empty (0 bytes)"
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.97, 0.999])
+@pytest.mark.parametrize("form", ["WAV", "WAVEX", "RF64", "AIFF", "FLAC", "OGG", "MP3"])
+def test_a_file_cut_anywhere_is_refused(tmp_path, capfd, form, share):
+    path = tmp_path / "whole"
+    soundfile.write(path, tone(40000), 16000, format=form)
+    data = path.read_bytes()
+    if (form, share) == ("MP3", 0.999):
+        pytest.skip("less than a frame of an MP3 may be missing")
+    path.write_bytes(data[: int(len(data) * share)])
+    assert any(word in sentence(path) for word in ("cut short", "cannot be read as audio"))
+
+
+def test_damaged_flac_is_refused(tmp_path):
+    path = write_wav(tmp_path / "a.flac", tone(100000))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    assert "damaged or cut short" in sentence(path)
+
+
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize(
+    "size", [0, 0xFFFFFFFF, 0xFFFFFFFF - 36, 0x7FFFF000, 0x7FFFFFFF, 0x80000000]
+)
+def test_sizes_that_a_pipe_leaves_are_not_promises(tmp_path, order, size):
+    samples = tone(1234, 2)
+    endian = {"little": "LITTLE", "big": "BIG"}[order]
+    path = write_wav(tmp_path / "a.wav", samples, endian=endian, subtype="PCM_16")
+    whole, _ = audio.read(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"data") + 4
+    data[4:8] = data[at : at + 4] = size.to_bytes(4, order)
+    path.write_bytes(data)
+    got, _ = audio.read(path)
+    np.testing.assert_array_equal(got, whole)
+    assert path.read_bytes() == data
+
+
+def test_empty_data_with_chunks_after_it_is_empty(tmp_path):
+    path = write_wav(tmp_path / "a.wav", tone(0))
+    path.write_bytes(path.read_bytes() + b"LIST" + struct.pack("<I", 4) + b"INFO")
+    assert "holds no samples" in sentence(path)
+
+
+def test_chunks_before_the_samples_are_passed_over(tmp_path):
+    path = write_wav(tmp_path / "a.wav", tone(100))
+    data = path.read_bytes()
+    at = data.index(b"data")
+    path.write_bytes(data[:at] + b"junk" + struct.pack("<I", 20001) + bytes(20002) + data[at:])
+    assert len(audio.read(path)[0]) == 100
+
+
+def test_flac_without_a_length_is_read_to_its_end(tmp_path):
+    path = write_wav(tmp_path / "a.flac", tone(5000))
+    data = bytearray(path.read_bytes())
+    data[21] &= 0xF0
+    data[22:26] = bytes(4)
+    data[26:42] = bytes(16)
+    path.write_bytes(data)
+    assert len(audio.read(path)[0]) == 5000
+
+
+@given(
+    spots=st.sets(st.integers(0, 199_999), min_size=1, max_size=5),
+    value=st.sampled_from([math.nan, math.inf, -math.inf]),
+    subtype=st.sampled_from(["FLOAT", "DOUBLE"]),
+)
+@settings(max_examples=10, deadline=None)
+def test_every_sample_that_is_not_finite_is_counted(tmp_path_factory, spots, value, subtype):
+    samples = np.zeros(200_000)
+    samples[list(spots)] = value
+    path = tmp_path_factory.mktemp("nan") / "a.wav"
+    write_wav(path, samples, subtype=subtype)
+    text = sentence(path)
+    assert f" {len(spots)} sample" in text
+    assert f"first at {min(spots) / RATE:.3f} s" in text
+
+
+def test_huge_finite_samples_are_read(tmp_path):
+    path = write_wav(tmp_path / "a.wav", np.full(10, 1e30), subtype="FLOAT")
+    assert audio.read(path)[0].max() == np.float32(1e30)
+
+
+# Streams and long files -------------------------------------------------------------------------
+
+
+def test_a_stream_and_a_named_pipe_are_read(tmp_path):
+    path = write_wav(tmp_path / "a.wav", tone())
+    whole, _ = audio.read(path)
+    with audio.open_reader(io.BytesIO(path.read_bytes())) as file:
+        assert file.name == "standard input"
+        np.testing.assert_array_equal(np.concatenate(list(file.blocks())), whole)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    feeder = threading.Thread(target=pipe.write_bytes, args=(path.read_bytes(),))
+    feeder.start()
+    np.testing.assert_array_equal(audio.read(pipe)[0], whole)
+    feeder.join()
+
+
+def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path):
+    def peak(seconds: int) -> int:
+        path = tmp_path / f"{seconds}.wav"
+        with audio.open_writer(path, RATE, 2) as writer:
+            for _ in range(seconds):
+                writer.write(tone(RATE, 2))
+        tracemalloc.start()
+        with audio.open_reader(path) as file:
+            assert sum(map(len, file.blocks())) == seconds * RATE
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(240) < 1.2 * peak(30)
+
+
+def test_mp3_read_in_blocks_is_the_same_as_in_one(shared, capfd):
+    path = shared / "corpora/odd/speech.mp3"
+    with audio.open_reader(path) as file:
+        whole = np.concatenate(list(file.blocks(200_000)))
+        np.testing.assert_array_equal(np.concatenate(list(file.blocks(777))), whole)
+    assert capfd.readouterr() == ("", "")
+
+
+# Writing ----------------------------------------------------------------------------------------
+
+FORMATS = [(form, subtype) for form, kinds in container.WRITABLE.items() for subtype in kinds]
+
+
+@pytest.mark.parametrize(("form", "subtype"), FORMATS)
+def test_every_writable_format_keeps_length_channels_rate_and_time(tmp_path, form, subtype):
+    for channels, frames in ((1, 1), (2, 1001), (1, 16001)):
+        samples = tone(frames, channels, 16000)
+        path = tmp_path / "a"
+        with audio.open_writer(path, 16000, channels, format=form, subtype=subtype) as writer:
+            for block in np.array_split(samples, 3):
+                writer.write(block)
+        with audio.open_reader(path) as file:
+            assert (file.rate, file.channels, file.frames) == (16000, channels, frames)
+            assert (file.format, file.subtype) == (form, subtype)
+            got = np.concatenate(list(file.blocks()))
+        if frames > 10000:
+            spectrum = np.fft.rfft(got[:, 0]) * np.fft.rfft(samples[:, 0]).conj()
+            assert np.fft.irfft(spectrum).argmax() == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype", "bits"),
+    [
+        ("WAV", "PCM_U8", 8),
+        ("WAV", "PCM_16", 16),
+        ("WAV", "PCM_24", 24),
+        ("WAV", "PCM_32", 32),
+        ("FLAC", "PCM_S8", 8),
+        ("FLAC", "PCM_24", 24),
+        ("AIFF", "PCM_16", 16),
+        ("CAF", "ALAC_16", 16),
+    ],
+)
+def test_integer_formats_round_to_the_nearest_step_and_clip(tmp_path, form, subtype, bits):
+    rng = np.random.default_rng(2)
+    samples = (rng.random((5000, 1), np.float32) * 2 - 1) * 1.3
+    path = tmp_path / "a"
+    with audio.open_writer(path, RATE, 1, format=form, subtype=subtype) as writer:
+        writer.write(samples)
+    assert writer.clipped == np.count_nonzero(np.abs(samples) > 1)
+    got = soundfile.read(path, always_2d=True)[0]
+    step = 2.0 ** (1 - bits)
+    expected = np.clip(samples.astype(np.float64), -1, 1 - step)
+    assert np.abs(got - expected).max() <= step / 2
+
+
+@pytest.mark.parametrize("subtype", ["ULAW", "ALAW"])
+def test_companded_formats_clip_and_do_not_wrap(tmp_path, subtype):
+    samples = np.linspace(-2.5, 2.5, 1001, dtype=np.float32)[:, None]
+    with audio.open_writer(tmp_path / "a", RATE, 1, subtype=subtype) as writer:
+        writer.write(samples)
+    got, _ = audio.read(tmp_path / "a")
+    assert np.abs(got - samples.clip(-1, 1)).max() < 0.04
+    assert writer.clipped == np.count_nonzero(np.abs(samples) > 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype"),
+    [("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III")],
+)
+def test_floating_point_and_lossy_formats_keep_values_over_one(tmp_path, form, subtype):
+    samples = 6 * tone(16000)
+    with audio.open_writer(tmp_path / "a", 16000, 1, format=form, subtype=subtype) as writer:
+        writer.write(samples)
+    assert writer.clipped == 0
+    assert audio.read(tmp_path / "a")[0].max() > 2
+
+
+def test_what_was_read_is_written_bit_for_bit(shared, tmp_path):
+    for name in (
+        "stereo_44k1.wav",
+        "mono_96k_24bit.wav",
+        "u8_8k.wav",
+        "surround_5_1.wav",
+        "float_over_one.wav",
+        "fully_clipped.wav",
+    ):
+        source = shared / "corpora/odd" / name
+        with audio.open_reader(source) as file:
+            form = {"format": file.format, "subtype": file.subtype}
+            with audio.open_writer(tmp_path / name, file.rate, file.channels, **form) as writer:
+                for block in file.blocks(10007):
+                    writer.write(block)
+            assert writer.clipped == 0
+        expected = soundfile.read(source, dtype="float64")[0]
+        np.testing.assert_array_equal(soundfile.read(tmp_path / name)[0], expected)
+    head = (tmp_path / "surround_5_1.wav").read_bytes()[40:44]
+    assert head == struct.pack("<I", 0x3F)
+
+
+def test_a_failure_leaves_nothing_and_what_was_there(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"before")
+    for error in (RuntimeError, KeyboardInterrupt, SystemExit):
+        with pytest.raises(error), audio.open_writer(path, RATE, 1) as writer:
+            writer.write(tone())
+            raise error
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["a.wav"]
+
+
+def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
+    (tmp_path / "plain").touch()
+    with audio.open_writer(tmp_path / "a.wav", RATE, 1) as writer:
+        writer.write(tone())
+    assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "link.wav").symlink_to("b.wav")
+    with audio.open_writer(tmp_path / "link.wav", RATE, 1) as writer:
+        writer.write(tone())
+    assert (tmp_path / "link.wav").is_symlink() and (tmp_path / "b.wav").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
+@pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, suffix, capfd):
+    import resource
+
+    form = container.SUFFIXES[f".{suffix}"]
+    subtype = container.WRITABLE[form][0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
+    try:
+        with (
+            pytest.raises(AlphaMFError, match=rf"a\.{suffix} cannot be written"),
+            audio.open_writer(
+                tmp_path / f"a.{suffix}", 16000, 1, format=form, subtype=subtype
+            ) as w,
+        ):
+            for _ in range(30):
+                w.write(np.random.default_rng(0).standard_normal((16000, 1)).astype(np.float32) / 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []
+
+
+def test_impossible_outputs_are_refused_in_one_sentence(tmp_path):
+    for path, options in (
+        (tmp_path / "none" / "a.wav", {}),
+        (tmp_path / "a.mp3", {"format": "MP3", "subtype": "MPEG_LAYER_III"}),
+    ):
+        with (
+            pytest.raises(AlphaMFError, match="cannot be written"),
+            audio.open_writer(path, RATE, 6, **options),
+        ):
+            pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_stream_and_a_device_can_be_written_to(tmp_path):
+    stream = io.BytesIO()
+    with audio.open_writer(stream, RATE, 1) as writer:
+        writer.write(tone())
+    assert soundfile.info(io.BytesIO(stream.getvalue())).frames == 2000
+    with audio.open_writer("/dev/null", RATE, 1) as writer:
+        writer.write(tone())
+    assert not Path("/dev/null").is_file()
+
+
+# Names and formats ------------------------------------------------------------------------------
+
+
+def described(**changes: object) -> reader.Reader:
+    values = {
+        "name": "x",
+        "path": Path("x"),
+        "rate": RATE,
+        "channels": 2,
+        "frames": 100,
+        "format": "WAV",
+        "subtype": "PCM_16",
+        "peak": 1.0,
+        "rms": 0.1,
+    }
+    return reader.Reader(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype", "path", "derived", "expected"),
+    [
+        ("WAV", "PCM_24", "a.wav", True, ("a.wav", "WAV", "PCM_24")),
+        ("WAV", "PCM_24", "a.bin", True, ("a.bin", "WAV", "PCM_24")),
+        ("WAVEX", "PCM_16", "a.wav", False, ("a.wav", "WAVEX", "PCM_16")),
+        ("WAV", "FLOAT", "a.flac", False, ("a.flac", "FLAC", "PCM_24")),
+        ("WAV", "PCM_U8", "a.flac", False, ("a.flac", "FLAC", "PCM_16")),
+        ("FLAC", "PCM_24", "a.OGG", False, ("a.OGG", "OGG", "VORBIS")),
+        ("FLAC", "PCM_24", "a.opus", False, ("a.opus", "OGG", "OPUS")),
+        ("MP3", "MPEG_LAYER_III", "-", False, ("-", "WAV", "PCM_16")),
+        ("MP3", "MPEG_LAYER_III", "a.mp3", True, ("a.mp3", "MP3", "MPEG_LAYER_III")),
+        ("VOC", "PCM_U8", "a.voc", True, ("a.wav", "WAV", "PCM_U8")),
+        ("WAV", "IMA_ADPCM", "a.wav", True, ("a.wav", "WAV", "PCM_16")),
+        ("CAF", "ALAC_24", "a.caf", True, ("a.caf", "CAF", "PCM_24")),
+    ],
+)
+def test_output_keeps_the_format_where_it_can_and_says_where_not(
+    form, subtype, path, derived, expected
+):
+    target = audio.destination(path, described(format=form, subtype=subtype), derived=derived)
+    assert target[:3] == expected
+    assert (target.note is None) == (
+        subtype == expected[2] and (form == expected[1] or not derived)
+    )
+
+
+def test_unknown_ending_is_refused():
+    with pytest.raises(AlphaMFError, match=r"a\.docx ends in no audio format"):
+        audio.destination("a.docx", described())
+
+
+def test_four_gigabytes_become_rf64():
+    below = described(frames=2**30 - 2**15, channels=2)
+    assert audio.destination("a.wav", below, derived=True).format == "WAV"
+    assert audio.destination("a.wav", described(frames=2**30), derived=True).format == "RF64"
+
+
+# Resampling -------------------------------------------------------------------------------------
+
+
+@given(
+    samples=st.integers(0, 3000),
+    rates=st.tuples(*[st.sampled_from([8000, 11025, 16000, 22050, 44100, 48000, 96000])] * 2),
+    channels=st.sampled_from([None, 1, 2, 6]),
+)
+@settings(max_examples=60, deadline=None)
+def test_resampling_gives_the_rounded_length(samples, rates, channels):
+    shape = (samples,) if channels is None else (samples, channels)
+    result = audio.resample(np.zeros(shape, np.float32), *rates)
+    assert result.shape == (round(samples * rates[1] / rates[0]), *shape[1:])
+    assert result.dtype == np.float32
+
+
+@pytest.mark.parametrize(("before", "after"), [(8000, 16000), (44100, 16000), (16000, 48000)])
+def test_resampling_keeps_time(before, after):
+    def pulse(rate: int) -> np.ndarray:
+        t = np.arange(rate) / rate - 0.5
+        return (np.exp(-((t / 0.002) ** 2)) * np.cos(2 * np.pi * 800 * t)).astype(np.float32)
+
+    np.testing.assert_allclose(
+        audio.resample(pulse(before), before, after), pulse(after), atol=2e-3
+    )
+
+
+def test_resampling_refuses_a_rate_that_is_not_positive():
+    with pytest.raises(AlphaMFError, match="must be positive, not 8000 and 0"):
+        audio.resample(np.zeros(3, np.float32), 8000, 0)
