@@ -49,8 +49,8 @@ WRITABLE = {
     "MP3": ("MPEG_LAYER_III",),
 }
 """Formats and subtypes that libsndfile 1.2.2 gives back with the length they were written with and
-no delay, which tests/test_audio.py checks. Left out: ADPCM, GSM and 8-bit AIFF, whose length is
-rounded up, and ALAC of more than 16 bits, whose noise-like packets come back wrong."""
+no delay; tests/test_audio_write.py checks each. Left out: ADPCM, GSM and 8-bit AIFF, whose length
+is rounded up, and ALAC of more than 16 bits, whose noise-like packets come back wrong."""
 
 _FINE = ("PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ALAC_20", "ALAC_24", "ALAC_32")
 _BYTES = {"PCM_16": 2, "PCM_24": 3, "PCM_32": 4, "FLOAT": 4, "DOUBLE": 8}

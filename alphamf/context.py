@@ -10,7 +10,9 @@ from alphamf.arrays import Array, namespace
 
 
 def stack(power: Array, context: int) -> Array:
-    """Stack `context` neighbouring frames; frames before the first and after the last are zero.
+    """Stack `context` neighbouring frames; the first and the last one repeat beyond the ends.
+
+    Zeros there would be a silence that no model of the noise can explain.
 
     Parameters
     ----------
@@ -28,13 +30,9 @@ def stack(power: Array, context: int) -> Array:
     if context == 1:
         return power
     xp = namespace(power)
-    bins, frames = power.shape
-    columns = frames + context - 1
-    stacked = xp.zeros((context * bins, columns), power.dtype)
-    for c in range(context):
-        first = context - 1 - c
-        stacked[c * bins : (c + 1) * bins, first : first + frames] = power
-    return stacked
+    columns = power.shape[1] + context - 1
+    padded = xp.pad(power, ((0, 0), (context - 1, context - 1)), mode="edge")
+    return xp.concatenate([padded[:, c : c + columns] for c in range(context)])
 
 
 def unstack(gain: Array, context: int) -> Array:

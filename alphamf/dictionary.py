@@ -19,6 +19,8 @@ FORMAT = 1
 MAX_BYTES = 256 * 2**20
 """A model file that would unpack to more than this is refused before it is read."""
 
+MAX_RATE = 384_000
+
 
 @dataclass(frozen=True)
 class Dictionary:
@@ -55,6 +57,14 @@ class Dictionary:
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
+        n_fft, hop_length = self.frame
+        if self.context < 1 or n_fft < 2 or not 1 <= hop_length <= n_fft // 2:
+            raise AlphaMFError(
+                "context must be at least 1, n_fft at least 2 and hop_length from 1 to n_fft / 2, "
+                f"not {self.context}, {n_fft} and {hop_length}"
+            )
+        if not 1 <= self.rate <= MAX_RATE:
+            raise AlphaMFError(f"rate must be from 1 to {MAX_RATE} Hz, not {self.rate}")
         rows = self.context * self.bins
         if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
             raise AlphaMFError(
@@ -63,8 +73,8 @@ class Dictionary:
             )
         if not (np.isfinite(self.basis).all() and (self.basis >= 0).all()):
             raise AlphaMFError("the basis must be finite and not negative")
-        if self.rate < 1:
-            raise AlphaMFError(f"the rate must be positive, not {self.rate}")
+        if not self.basis.any(axis=0).all():
+            raise AlphaMFError("no column of the basis may be all zero")
 
     @property
     def bins(self) -> int:
@@ -124,9 +134,14 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
             header = json.loads(str(arrays["header"]))
             if header["format"] != FORMAT:
                 raise AlphaMFError(f"{path} is of the unknown model format {header['format']}")
-            basis = np.asarray(arrays["basis"], np.float32)
+            basis = arrays["basis"]
+            if basis.dtype.kind != "f":
+                raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
+            with np.errstate(all="ignore"):  # what is not finite is refused below
+                basis = basis.astype(np.float32)
+                basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
             return Dictionary(
-                basis=basis / np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny),
+                basis=basis,
                 alpha=float(header["alpha"]),
                 rate=int(header["rate"]),
                 frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
@@ -135,7 +150,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
             )
     except AlphaMFError as error:
         raise AlphaMFError(f"{path} is not a usable model: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # zipfile, zlib, numpy and json each have their own
         raise AlphaMFError(f"{path} is not a model that alphamf wrote") from error
 
 

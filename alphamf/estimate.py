@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf import stft
-from alphamf.arrays import generator, to_host
+from alphamf.arrays import generator, namespace, to_host
 from alphamf.audio import resample
 from alphamf.chain import Mean, run
+from alphamf.channel import Channel
 from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
@@ -74,7 +75,7 @@ def estimate(
     power = np.abs(stft.forward(heard, dictionary.frame)) ** 2
     level = float(power.mean())
     if level == 0:  # digital silence, which no model is needed for
-        gain = gain_std = np.ones(spectrum.shape, np.float32)
+        gain, gain_std = np.ones(spectrum.shape, np.float32), np.zeros(spectrum.shape, np.float32)
         acceptance = [1.0, 1.0]
     else:
         power /= level
@@ -117,18 +118,21 @@ def sample_gain(
     """
     context = dictionary.context
     target = AlphaMF(
-        stack(power, context), sources(dictionary, settings, power), blocks=settings.blocks
+        stack(power, context), sources(dictionary, settings, namespace(power)), blocks=settings.blocks
     )
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
+    burn_in = settings.steps - settings.keep
     record = Mean(
         lambda theta, target: unstack(target.gain(theta), context),
-        burn_in=settings.steps - settings.keep,
+        burn_in=burn_in,
         thin=min(settings.thin, settings.keep),
     )
+    spacing = dictionary.rate / dictionary.frame.n_fft
+    channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
     # A chain that diverges is told by its result, in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = target.start(generator(seed, number, 0), chains)
+        start = target.start(generator(seed, number, 0, xp=namespace(power)), chains)
         for state in run(
             target,
             KERNELS[settings.sampler],
@@ -138,6 +142,8 @@ def sample_gain(
             start=start,
             record=record,
         ):
+            if channel:
+                channel.move(state)
             tick(state.step)
     if not np.isfinite(to_host(record.mean)).all():
         raise AlphaMFError(
@@ -146,11 +152,11 @@ def sample_gain(
     return record, target.acceptance
 
 
-def sources(dictionary: Dictionary, settings: Settings, like: Floats) -> list[Source]:
+def sources(dictionary: Dictionary, settings: Settings, xp: Any) -> list[Source]:
     """Return the speech and the noise source; another alpha keeps the shape of W's spectra."""
     alpha = settings.alpha_speech or dictionary.alpha
     basis = dictionary.basis ** np.float32(alpha / dictionary.alpha)
-    basis /= basis.sum(axis=0)
+    basis = xp.asarray(basis / basis.sum(axis=0))
     return [
         Source(alpha, dictionary.rank, basis, prior_gains=settings.prior_speech),
         Source(

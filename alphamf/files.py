@@ -59,10 +59,10 @@ def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
     part = final.with_name(f".alphamf-{secrets.token_hex(8)}.part")
     try:
         # Made like any new file, so that the result has the permissions that the user expects.
-        part.touch(exist_ok=False)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(target)} cannot be written: {reason(error)}") from error
-    try:
+        try:
+            part.touch(exist_ok=False)
+        except OSError as error:
+            raise AlphaMFError(f"{shown(target)} cannot be written: {reason(error)}") from error
         yield part
         try:
             part.replace(final)

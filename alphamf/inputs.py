@@ -82,14 +82,7 @@ def plan(
             raise AlphaMFError("- has no name to use in --output-dir: use -o FILE")
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
             raise AlphaMFError(f"--output-dir {shown(output_dir)} is not a folder")
-    found: list[_Found] = []
-    problems: list[Problem] = []
-    for name in inputs:
-        try:
-            found.extend(_expand(name, output_dir))
-        except AlphaMFError as error:
-            problems.append(Problem(name, str(error)))
-    found = list({_identity(item.path): item for item in reversed(found)}.values())[::-1]
+    found, problems = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
     jobs: list[Job] = []
@@ -106,9 +99,34 @@ def plan(
     return Plan(jobs, problems)
 
 
+def find(inputs: Iterable[str]) -> list[str]:
+    """Return the audio files that names stand for, as `plan` does, for work without outputs.
+
+    Raises
+    ------
+    AlphaMFError
+        A folder or a pattern holds no audio file.
+    """
+    found, problems = _find(inputs, None)
+    if problems:
+        raise AlphaMFError(problems[0].sentence)
+    return [item.path for item in found]
+
+
 def exists(output: str) -> bool:
     """Whether writing to `output` would replace a file; a device or a pipe is not replaced."""
     return output != STREAM and os.path.isfile(output)
+
+
+def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[_Found], list[Problem]]:
+    found: list[_Found] = []
+    problems: list[Problem] = []
+    for name in inputs:
+        try:
+            found.extend(_expand(name, output_dir))
+        except AlphaMFError as error:
+            problems.append(Problem(name, str(error)))
+    return list({_identity(item.path): item for item in reversed(found)}.values())[::-1], problems
 
 
 def _check_single(output: str, count: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -18,6 +19,9 @@ _COLUMNS = 1200
 
 _RANGE = 80.0
 """Decibels shown below the loudest cell of the input."""
+
+_QUIETEST = 1e-20
+"""Power that stands for the loudest cell of digital silence."""
 
 _CHUNK = 256
 """Frames transformed at a time."""
@@ -66,7 +70,8 @@ class Spectrogram:
     """
 
     def __init__(self, frames: int, rate: int) -> None:
-        n_fft = 512 if rate <= 16000 else 1024
+        # About 30 ms, and no more rows than there are pixels for.
+        n_fft = min(2 ** round(math.log2(0.03 * rate)), 1024)
         self._frames = frames
         self._hop = n_fft // 4
         self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
@@ -80,6 +85,9 @@ class Spectrogram:
         """Take in the next samples, shape (n, channels)."""
         before = np.broadcast_to(self._rest, (len(self._rest), block.shape[1]))
         audio = np.concatenate([before, block])
+        if len(audio) < len(self._window):
+            self._rest = audio
+            return
         windows = np.lib.stride_tricks.sliding_window_view(audio, len(self._window), axis=0)
         windows = windows[:: self._hop]
         for start in range(0, len(windows), _CHUNK):
@@ -149,7 +157,7 @@ class Picture:
         from matplotlib.figure import Figure
 
         before, after = self.before.power(), self.after.power()
-        loudest = max(float(before.max()), float(np.finfo(np.float32).tiny))
+        loudest = max(float(before.max()), _QUIETEST)
         level = {"cmap": "magma", "vmin": -_RANGE, "vmax": 0.0}
         figure = Figure(figsize=(12, 9), dpi=110, layout="constrained")
         FigureCanvasAgg(figure)
@@ -158,7 +166,7 @@ class Picture:
         self._draw(panels[0], _decibels(before, loudest), "Before", "dB", level)
         self._draw(panels[1], _decibels(after, loudest), "After", "dB", level)
         if self._spread is not None:
-            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.5}
+            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.4}
             title = "Posterior standard deviation of the gain (0: sure)"
             self._draw(panels[2], self._spread.mean(), title, "", spread)
         with atomic(path) as part:

@@ -16,9 +16,9 @@ from alphamf.targets.priors import Flat, Gamma, GeneralizedGamma, Prior
 KERNELS: dict[str, Sampler[Any]] = {
     "sgld": SGLD(Polynomial(1e-4)),
     "psgld": PSGLD(Polynomial(1e-3)),
-    "sgrld": SGRLD(0.3),
+    "sgrld": SGRLD(0.5, freeze=150),
     "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
-    "em": EM(),
+    "em": EM(relaxation=1.5),
 }
 """The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
 
@@ -45,6 +45,8 @@ class Settings:
         Index of the noise and number of its spectra, which are learnt from the recording.
     prior_speech, prior_noise, prior_noise_basis
         Priors of H_speech, H_noise and W_noise.
+    learn_channel
+        Whether the dictionary is fitted to the recording's frequency response (`channel`).
     dry
         Share of the input in the output, from 0 to 1.
     max_attenuation
@@ -68,6 +70,7 @@ class Settings:
     prior_speech: Prior = Gamma(0.1, 0.1)
     prior_noise: Prior = Gamma(20.0, 20.0)
     prior_noise_basis: Prior = Flat()
+    learn_channel: bool = True
     dry: float = 0.0
     max_attenuation: float | None = None
 
@@ -104,5 +107,6 @@ PRESETS = {
         prior_speech=GeneralizedGamma(1.0, 1.0, -2 / 1.2),
         prior_noise=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
         prior_noise_basis=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
+        learn_channel=False,
     ),
 }

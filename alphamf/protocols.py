@@ -22,11 +22,13 @@ class Parts(NamedTuple):
        \qquad \mathit{plus}, \mathit{minus} \ge 0.
 
     `shape` is the exponent of theta in the prior plus one (Gamma's shape; 1 for a flat prior).
+    `exponent` is the power under which the update theta (minus / plus)^exponent does not overshoot.
     """
 
     plus: Array
     minus: Array
     shape: Array
+    exponent: Array
 
 
 class Potential(Protocol):

@@ -46,7 +46,7 @@ def cut(blocks: Iterable[Floats], step: int, overlap: int) -> Iterator[Piece]:
         held.append(block)
         count += len(block)
         while count > limit:
-            audio = np.concatenate(held)
+            audio = held[0] if len(held) == 1 else np.concatenate(held)
             yield Piece(audio[: step + overlap], step)
             held = [audio[step:]]
             count -= step

@@ -9,7 +9,6 @@ from types import FrameType
 from typing import Annotated
 
 import typer
-
 from alphamf.cli import denoise, info, models, train
 
 app = typer.Typer(

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import typer
-
 from alphamf.cli import pool, report
 from alphamf.cli.work import Request, process
+
 from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, Plan
 
@@ -71,12 +71,16 @@ def _sentences(result: Mapping[str, Any]) -> str:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
         lines.append(f"  {result['clipped']} samples beyond full scale were clipped")
-    for score, unit in (("si_sdr", " dB"), ("sdr", " dB"), ("stoi", "")):
-        if result["scores"]:
-            before, after = (result["scores"][when][score] for when in ("before", "after"))
-            digits = 2 if unit else 3
-            lines.append(
-                f"  {score.upper().replace('_', '-'):7}{before:.{digits}f} -> "
-                f"{after:.{digits}f}{unit}"
+    if result["scores"]:
+        before, after = result["scores"]["before"], result["scores"]["after"]
+        for name, key, form in (
+            ("SI-SDR", "si_sdr", "{:.2f} dB"),
+            ("SDR", "sdr", "{:.2f} dB"),
+            ("STOI", "stoi", "{:.3f}"),
+        ):
+            texts = (
+                "not to be had" if value is None else form.format(value)
+                for value in (before[key], after[key])
             )
+            lines.append(f"  {name:7}{' -> '.join(texts)}")
     return "\n".join(lines)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-
 from alphamf.cli import report
 from alphamf.cli.batch import run
+from alphamf.cli.options import (
+    build_settings,
+    check_extra,
+    check_least,
+    check_model_and_device,
+    check_streams,
+)
 from alphamf.cli.work import Request
-from alphamf.errors import AlphaMFError
-from alphamf.files import shown
-from alphamf.inputs import STREAM, Job, Plan, exists, plan
 
-if TYPE_CHECKING:
-    from alphamf.denoise import Settings
+from alphamf.inputs import plan
 
 
 class Preset(StrEnum):
@@ -190,17 +189,15 @@ def denoise(
         "dry": dry,
         "max_attenuation": max_attenuation,
     }
-    try:
+    with report.user_errors(as_json=as_json):
         files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
-        _check_extra(extra, files, overwrite=overwrite)
-        _check_streams(files.jobs, as_json=as_json)
-        settings = _settings(preset.value, overrides)
-        for option, value, least in (("--jobs", jobs, 1), ("--seed", seed, 0)):
-            if value is not None and value < least:
-                raise AlphaMFError(f"{option} must be at least {least}, not {value}")
-    except AlphaMFError as error:
-        report.fail(error, as_json=as_json)
+        check_extra(extra, files, overwrite=overwrite)
+        check_streams(files.jobs, as_json=as_json)
+        settings = build_settings(preset.value, overrides)
+        check_model_and_device(model, device.value)
+        check_least("--jobs", jobs, 1)
+        check_least("--seed", seed, 0)
     request = Request(
         settings=settings,
         model=model,
@@ -213,47 +210,3 @@ def denoise(
         reference=reference,
     )
     raise typer.Exit(run(files, request, workers=jobs, as_json=as_json, quiet=quiet))
-
-
-def _check_extra(outputs: dict[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse further outputs of several files, and such as would replace something."""
-    taken = {os.path.realpath(path) for job in files.jobs for path in (job.source, job.output)}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
-        if os.path.isdir(path):
-            raise AlphaMFError(f"{option} {shown(path)} is a folder")
-        if os.path.realpath(path) in taken:
-            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
-        if exists(path) and not overwrite:
-            raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
-        taken.add(os.path.realpath(path))
-
-
-def _check_streams(jobs: list[Job], *, as_json: bool) -> None:
-    if any(job.source == STREAM for job in jobs) and sys.stdin.isatty():
-        raise AlphaMFError("- reads audio from standard input, which is a terminal here")
-    if any(job.output == STREAM for job in jobs):
-        if as_json:
-            raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
-        if sys.stdout.isatty():
-            raise AlphaMFError("audio is not written to a terminal: use -o FILE or a pipe")
-
-
-def _settings(preset: str, overrides: dict[str, Any]) -> Settings:
-    """Return a preset with some settings changed; errors speak of options."""
-    from alphamf.denoise import PRESETS
-
-    base = PRESETS[preset]
-    changes = {name: value for name, value in overrides.items() if value is not None}
-    if "steps" in changes and "keep" not in changes:
-        changes["keep"] = max(1, base.keep * changes["steps"] // base.steps)
-    try:
-        return replace(base, **changes)
-    except AlphaMFError as error:
-        sentence = str(error)
-        for name in changes:
-            sentence = sentence.replace(name, f"--{name.replace('_', '-')}", 1)
-        raise AlphaMFError(sentence) from error

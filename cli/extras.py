@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from alphamf.cli.archive import Archive
 
 from alphamf.audio import Reader, destination, open_writer, read
-from alphamf.cli.archive import Archive
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.reader import Floats
 
 if TYPE_CHECKING:
     from alphamf.cli.work import Request
+
     from alphamf.denoise import Segment
     from alphamf.plot import Picture
     from alphamf.stft import Frame
@@ -95,7 +97,7 @@ class Extras:
         if request.plot is not None:
             from alphamf.plot import Picture
 
-            self._picture = Picture(reader.name, reader.frames, reader.rate)
+            self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
         """Pass the input on."""

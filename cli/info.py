@@ -1,5 +1,79 @@
 """``alphamf info``: what a recording or a model holds."""
 
+from __future__ import annotations
 
-def info() -> None:
+import math
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from alphamf.cli import report
+
+from alphamf.inputs import STREAM
+
+if TYPE_CHECKING:
+    from alphamf.dictionary import Dictionary
+
+
+def info(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="FILE|MODEL", help="A recording, - for standard input, or a model."),
+    ],
+) -> None:
     """Show what a recording or a model holds."""
+    from alphamf import dictionary
+
+    with report.user_errors():
+        if name in dictionary.shipped() or name.endswith(".npz"):
+            lines = _model_lines(dictionary.load(name))
+        else:
+            lines = _audio_lines(name)
+    typer.echo("\n".join(f"{key:12}{value}" for key, value in lines.items()))
+
+
+def describe(model: Dictionary) -> str:
+    """Return the essence of a model in a few words."""
+    frames = f"{model.context} frames" if model.context > 1 else "1 frame"
+    return f"{model.rate} Hz, {model.rank} columns of {frames}, alpha {model.alpha:g}"
+
+
+def _audio_lines(name: str) -> dict[str, str]:
+    from alphamf.audio import open_reader
+    from alphamf.denoise import SEGMENT_SECONDS
+    from alphamf.dictionary import choose
+
+    with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
+        heard = next(reader.blocks(SEGMENT_SECONDS * reader.rate))
+        model = choose("auto", reader.rate, heard)
+        minutes, seconds = divmod(reader.duration, 60)
+        hours, minutes = divmod(int(minutes), 60)
+        return {
+            "file": reader.name,
+            "format": f"{reader.format} {reader.subtype}",
+            "rate": f"{reader.rate} Hz",
+            "channels": str(reader.channels),
+            "length": f"{hours}:{minutes:02}:{seconds:06.3f} ({reader.frames} samples)",
+            "peak": _level(reader.peak),
+            "rms": _level(reader.rms),
+            "model": describe(model),
+        }
+
+
+def _level(amplitude: float) -> str:
+    if amplitude == 0:
+        return "digital silence"
+    return f"{20 * math.log10(amplitude):.1f} dB of full scale"
+
+
+def _model_lines(model: Dictionary) -> dict[str, str]:
+    rate, (n_fft, hop_length) = model.rate, model.frame
+    return {
+        "rate": f"{rate} Hz",
+        "window": f"{n_fft} samples ({1000 * n_fft / rate:g} ms)",
+        "hop": f"{hop_length} samples ({1000 * hop_length / rate:g} ms)",
+        "columns": str(model.rank),
+        "frames": f"{model.context} in a column",
+        "alpha": f"{model.alpha:g}",
+        **{str(key): str(value) for key, value in model.about.items()},
+    }

@@ -1,5 +1,17 @@
 """``alphamf models``: the dictionaries in the package."""
 
+from __future__ import annotations
+
+import typer
+from alphamf.cli import report
+from alphamf.cli.info import describe
+
 
 def models() -> None:
     """List the speech models that come with alphamf."""
+    from alphamf import dictionary
+
+    with report.user_errors():
+        for name, path in dictionary.shipped().items():
+            kilobytes = path.stat().st_size // 1024
+            typer.echo(f"{name:16}{describe(dictionary.load(name)):48}{kilobytes:6} kB")

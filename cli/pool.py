@@ -10,10 +10,12 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from alphamf.cli.report import Update
+
 from alphamf.errors import AlphaMFError
 
 Item = TypeVar("Item")
@@ -22,7 +24,11 @@ Work = Callable[[Any, Update | None], Any]
 _INTERVAL = 0.1
 """Least time between two progress messages of a worker, in seconds."""
 
+_WAKE = 0.3
+"""Longest wait before the main thread looks for signals, in seconds."""
+
 _queue: Any = None
+_stopped = False
 
 
 class Outcome(NamedTuple):
@@ -60,7 +66,7 @@ def each(
         for item in items:
             yield _attempt(work, item, update)
         return
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import ProcessPoolExecutor, wait
     from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("spawn")
@@ -72,14 +78,12 @@ def each(
         if queue:
             listener.start()
         try:
-            # Workers inherit that Ctrl-C is ignored: the terminal sends it to all processes, and
-            # it is for this one to end them.
-            previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-            try:
+            with _interrupts_held():
                 futures = [executor.submit(_attempt_in_worker, work, item) for item in items]
-            finally:
-                signal.signal(signal.SIGINT, previous)
             for item, future in zip(items, futures, strict=True):
+                # A signal may reach another thread; this one sees it when it wakes.
+                while not future.done():
+                    wait([future], timeout=_WAKE)
                 try:
                     yield future.result()
                 except BrokenProcessPool:
@@ -94,6 +98,22 @@ def each(
             if queue:
                 queue.put(None)
                 listener.join()
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold back Ctrl-C, and for good in processes and threads that are started meanwhile.
+
+    The terminal sends it to all processes, and it is for the first one to end the others.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 def _attempt(work: Work, item: Any, update: Update | None) -> Outcome:
@@ -115,9 +135,13 @@ def _start(queue: Any) -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Leave by an exception, so that half-written files are removed; once is enough."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise SystemExit(128 + number)
+    """Remember to leave at the next news of progress.
+
+    An exception raised here could strike code that may not raise, and be lost, or the lines that
+    remove half-written files.
+    """
+    global _stopped
+    _stopped = True
 
 
 def _attempt_in_worker(work: Work, item: Any) -> Outcome:
@@ -125,12 +149,20 @@ def _attempt_in_worker(work: Work, item: Any) -> Outcome:
 
     def update(name: str, done: float, total: float) -> None:
         nonlocal last
+        _leave_if_stopped()
         now = time.monotonic()
-        if now - last >= _INTERVAL or done >= total:
+        if _queue and (now - last >= _INTERVAL or done >= total):
             last = now
             _queue.put((name, done, total))
 
-    return _attempt(work, item, update if _queue else None)
+    # The executor goes on with an item that it had already sent when it was stopped.
+    _leave_if_stopped()
+    return _attempt(work, item, update)
+
+
+def _leave_if_stopped() -> None:
+    if _stopped:
+        raise SystemExit
 
 
 def _listen(queue: Any, update: Update) -> None:

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 
@@ -17,12 +17,16 @@ Update = Callable[[str, float, float], None]
 """What a progress display takes: a name, how much of it is done, and how much there is."""
 
 
-def fail(error: AlphaMFError, *, as_json: bool = False) -> NoReturn:
-    """Say what the user got wrong, and end with exit code 2."""
-    if as_json:
-        json_line({"error": str(error)})
-    typer.echo(f"Error: {error}", err=True)
-    raise typer.Exit(2)
+@contextmanager
+def user_errors(*, as_json: bool = False) -> Iterator[None]:
+    """Turn an AlphaMFError into its sentence, on standard error, and exit code 2."""
+    try:
+        yield
+    except AlphaMFError as error:
+        if as_json:
+            json_line({"error": str(error)})
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from error
 
 
 def json_line(item: Mapping[str, Any]) -> None:
@@ -42,13 +46,13 @@ def _finite(value: Any) -> Any:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Update | None]:
+def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     """Show a bar for each thing under way on standard error, in a terminal only.
 
     Yields
     ------
     callable or None
-        Takes name, done and total (for sound, in seconds); None where nothing is shown.
+        Takes name, done and total, in `unit`; None where nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -59,7 +63,7 @@ def progress(quiet: bool) -> Iterator[Update | None]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} s"),
+        TextColumn(f"{{task.completed:.0f}} of {{task.total:.0f}} {unit}"),
         TimeRemainingColumn(),
     )
     # rich would send what is printed on standard output to its own console, standard error.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphamf.cli.report import Update
+
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, exists
@@ -44,9 +45,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         The input, an output or an option does not do.
     """
     import numpy as np
+    from alphamf.cli.extras import Extras
 
     from alphamf.audio import destination, open_reader, open_writer
-    from alphamf.cli.extras import Extras
     from alphamf.denoise import SEGMENT_SECONDS, denoise_stream
     from alphamf.dictionary import choose
     from alphamf.estimate import native_frame

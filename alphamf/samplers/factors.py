@@ -1,46 +1,107 @@
-r"""Kernels for positive factors, whose gradient splits into two positive parts."""
+r"""Kernels for positive factors, whose gradient splits into two positive parts: SGRLD and EM."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, NamedTuple
 
 from alphamf.arrays import Array, namespace, noise
+from alphamf.errors import AlphaMFError
 from alphamf.protocols import FactorPotential, Schedule, Target
+from alphamf.samplers.reflect import reflect
 from alphamf.schedule import at
 
 
-class FactorState(NamedTuple):
-    """Position, step, and the inverse positive part c of the metric diag(theta c)."""
+class SGRLDState(NamedTuple):
+    """Position, number of steps, and the running mean of the gradient's positive part."""
 
     theta: Array
     step: int
-    metric: Array
+    plus: Array
 
 
 @dataclass(frozen=True)
 class SGRLD:
-    step_size: Schedule = 0.3
+    r"""Stochastic gradient Riemannian Langevin dynamics on positive factors.
+
+    The metric is G = diag(theta c) with 1 / c the gradient's positive part, so that a factor moves
+    in proportion to its size, and
+
+    .. math:: \theta' = \left| \theta + h\,(c - \theta \circ c \circ \nabla \tilde U)
+       + \mathcal{N}(0,\, 2 h\, \theta \circ c) \right|,
+
+    where :math:`\Gamma = \partial (\theta c) / \partial \theta = c`: exact for a c that does not
+    depend on theta. Near zero the drift is h c times the prior's shape, which is finite for shapes
+    below one too, where the gradient itself is not.
+
+    1 / c is the running mean of the positive parts met so far. They depend on theta, so while they
+    are still learnt Gamma is only its leading term; from step `freeze` on, c rests and the chain
+    is a proper discretisation for the posterior.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index; of the order of 0.1 to 1 in any units.
+    decay
+        Weight of the past in the running mean, from 0 to below 1.
+    freeze
+        Number of steps after which c is left alone; None for never.
+
+    References
+    ----------
+    Patterson & Teh, NIPS 2013, section 3; Gamma by Ma et al., NIPS 2015.
+    """
+
+    step_size: Schedule
+    decay: float = 0.9
     freeze: int | None = None
 
-    def init(self, rng: Any, theta: Array) -> FactorState:
-        return FactorState(theta, 0, namespace(theta).ones_like(theta))
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 <= self.decay < 1:
+            raise AlphaMFError(f"decay must be from 0 to below 1, not {self.decay}")
+        if self.freeze is not None and self.freeze < 1:
+            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
 
-    def step(self, rng: Any, state: FactorState, target: Target[FactorPotential]) -> FactorState:
-        theta, step, metric = state
+    def init(self, rng: Any, theta: Array) -> SGRLDState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        return SGRLDState(theta, 0, namespace(theta).zeros_like(theta))
+
+    def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
+        """Make one step."""
+        theta, step, mean = state
         xp = namespace(theta)
         h = at(self.step_size, step)
         potential = target.draw(rng, theta)
-        plus, minus, shape = potential.parts(theta)
         if self.freeze is None or step < self.freeze:
-            metric = 1 / plus
-        new = theta * (1 + h * metric * (minus - plus)) + h * metric * shape
-        new += xp.sqrt((2 * h) * metric * theta) * noise(rng, theta)
-        return FactorState(xp.abs(new), step + 1, metric)
+            plus, minus, shape, _ = potential.parts(theta)
+            mean = self.decay * mean
+            mean += (1 - self.decay) * plus
+            drift = minus
+            drift -= plus
+            drift *= theta
+            drift += shape
+        else:
+            drift = potential.grad(theta)
+            drift *= -theta
+            drift += 1.0
+        # What no minibatch has read yet has no scale, and rests.
+        unbiased = mean / (1 - self.decay ** min(step + 1, self.freeze or step + 1))
+        c = xp.where(unbiased > 0, 1 / xp.maximum(unbiased, xp.finfo(theta.dtype).tiny), 0)
+        drift *= c
+        drift *= h
+        drift += theta
+        c *= theta
+        xp.sqrt(c, out=c)
+        c *= noise(rng, theta)
+        c *= sqrt(2 * h)
+        drift += c
+        return SGRLDState(reflect(drift, target), step + 1, mean)
 
 
-class PointState(NamedTuple):
-    """Position and step."""
+class EMState(NamedTuple):
+    """Position and number of steps."""
 
     theta: Array
     step: int
@@ -48,19 +109,47 @@ class PointState(NamedTuple):
 
 @dataclass(frozen=True)
 class EM:
-    exponent: float = 0.5
+    r"""Stochastic EM: the target's latents move by MCMC, the factors by multiplicative updates.
 
-    def init(self, rng: Any, theta: Array) -> PointState:
-        return PointState(theta, 0)
+    .. math:: \theta' = \theta \left( \frac{\mathit{minus} + (s - 1)_+ / \theta}
+       {\mathit{plus} + (1 - s)_+ / \theta} \right)^{\rho e}
 
-    def step(self, rng: Any, state: PointState, target: Target[FactorPotential]) -> PointState:
+    with s the prior's shape. A point estimate: the fixed points are the stationary points of the
+    posterior at given latents. With relaxation rho = 1 and the potential's exponent e, -log p does
+    not rise when one factor is updated with the other held (majorisation-minimisation).
+
+    Attributes
+    ----------
+    relaxation
+        rho; above one it is faster, and from two on it may oscillate.
+
+    References
+    ----------
+    Fevotte & Idier, Neural Computation 23 (2011), for alpha = 2.
+    """
+
+    relaxation: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 < self.relaxation < 2:
+            raise AlphaMFError(f"relaxation must lie between 0 and 2, not {self.relaxation}")
+
+    def init(self, rng: Any, theta: Array) -> EMState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        return EMState(theta, 0)
+
+    def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
+        """Make one step."""
         theta, step = state
         xp = namespace(theta)
-        potential = target.draw(rng, theta)
-        plus, minus, shape = potential.parts(theta)
-        theta = xp.maximum(theta, 1e-12)
-        plus = plus + xp.maximum(1 - shape, 0) / theta
-        minus = minus + xp.maximum(shape - 1, 0) / theta
-        ratio = minus / plus
-        ratio **= self.exponent
-        return PointState(theta * ratio, step + 1)
+        plus, minus, shape, exponent = target.draw(rng, theta).parts(theta)
+        tiny = xp.finfo(theta.dtype).tiny
+        inverse = 1 / xp.maximum(theta, 1e-12)
+        plus += xp.maximum(1 - shape, 0) * inverse
+        minus += xp.maximum(shape - 1, 0) * inverse
+        # Rows that the minibatch does not read have neither part, and stay.
+        ratio = (minus + tiny) / (plus + tiny)
+        ratio **= self.relaxation * exponent
+        ratio *= theta
+        return EMState(ratio, step + 1)

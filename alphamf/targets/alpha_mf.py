@@ -84,6 +84,10 @@ class AlphaMF:
     ----------
     latents
         ``phi<s>`` of shape (*chains, I, J) for each source with alpha below 2.
+    shape, exponent
+        What `Parts` says of the priors' shapes and of multiplicative updates, shape (D,).
+    layout
+        Where W (None if fixed) and H of each source lie in theta.
     accepted, proposed
         Counts of the Metropolis moves of Phi, one of each per source, since `start`.
 
@@ -115,24 +119,32 @@ class AlphaMF:
         self.latents: dict[str, Array] = {}
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        self._layout: list[tuple[slice | None, slice]] = []
-        self._shape: list[Array] = []
+        self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0
         for source in self.sources:
-            basis = None
-            if source.basis is None:
-                basis = self._extend(rows * source.rank, source.prior_basis)
-            self._layout.append((basis, self._extend(source.rank * columns, source.prior_gains)))
+            basis = self._extend(rows * source.rank) if source.basis is None else None
+            self.layout.append((basis, self._extend(source.rank * columns)))
         xp = namespace(power)
-        self.shape = xp.concatenate(
-            [xp.full(n, shape, power.dtype) for n, shape in self._shape]
-        )
+        self.shape = xp.empty(self.size, power.dtype)
+        self.exponent = xp.empty(self.size, power.dtype)
+        for source, prior, block in self.priors():
+            self.shape[block] = prior.shape
+            # Majorisation-minimisation of log v^(2/alpha) + |X|^2 / v^(2/alpha) over one factor;
+            # where W and H move together, each goes half of the way.
+            together = 1 if source.basis is not None else 2
+            self.exponent[block] = source.alpha / (source.alpha + 2) / together
 
-    def _extend(self, count: int, prior: Prior) -> slice:
+    def _extend(self, count: int) -> slice:
         block = slice(self.size, self.size + count)
-        self._shape.append((count, prior.shape))
         self.size += count
         return block
+
+    def priors(self) -> Iterator[tuple[Source, Prior, slice]]:
+        """Yield each block of theta with its source and prior."""
+        for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
+            if basis is not None:
+                yield source, source.prior_basis, basis
+            yield source, source.prior_gains, gains
 
     def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
         """Return (W, H) of each source as views of theta, a fixed W as it is.
@@ -142,7 +154,7 @@ class AlphaMF:
         rows, columns = self.power.shape
         chains = theta.shape[:-1]
         factors = []
-        for source, (basis, gains) in zip(self.sources, self._layout, strict=True):
+        for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
             w = source.basis
             if basis is not None:
                 w = theta[..., basis].reshape(*chains, rows, source.rank)
@@ -167,9 +179,8 @@ class AlphaMF:
         }
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        block = (*chains, -(-shape[-2] // self.blocks), shape[-1])
         count = 2 * len(self.sources) + 5
-        self._buffers = [xp.empty(block, theta.dtype) for _ in range(count)]
+        self._buffers = [xp.empty(shape, theta.dtype) for _ in range(count)]
         return theta
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
@@ -190,13 +201,18 @@ class AlphaMF:
             Shape (*chains, I, J), from 0 to 1. Its posterior mean times X is the posterior mean
             of the source.
         """
-        contributions = []
-        for s, (w, h) in enumerate(self.unpack(theta)):
-            xp = namespace(theta)
-            v = xp.maximum(w @ h, TINY)
-            alpha = self.sources[s].alpha
-            contributions.append(_power(v, alpha, v) * self.latents.get(f"phi{s}", 2.0))
-        return contributions[source] / (sum(contributions) + FLOOR)
+        return AlphaMFPotential(self, slice(None), self._buffers).gain(theta, source)
+
+    def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
+        """Positive parts of the likelihood's gradient by the log of a gain per row of v.
+
+        Returns
+        -------
+        tuple of ndarray
+            Sums over the columns of v dU/dv, its part from log sigma^2 and its part from
+            |X|^2 / sigma^2, each of shape (*chains, I).
+        """
+        return AlphaMFPotential(self, slice(None), self._buffers).row_parts(theta, source)
 
     @property
     def acceptance(self) -> list[float]:
@@ -331,7 +347,7 @@ class AlphaMFPotential:
         """Add dU/dv_s, pushed through v = W H, to a flat gradient `out`."""
         xp = namespace(out)
         w, h = factors
-        basis, gains = self.target._layout[s]
+        basis, gains = self.target.layout[s]
         chains = out.shape[:-1]
         view = out[..., gains].reshape(*chains, *h.shape[-2:])
         view += xp.matmul(xp.swapaxes(w, -1, -2), dv)
@@ -366,7 +382,21 @@ class AlphaMFPotential:
             self._chain_rule(s, slope, factors, plus)
             slope *= share
             self._chain_rule(s, slope, factors, minus)
-        return Parts(plus, minus, self.target.shape)
+        return Parts(plus, minus, self.target.shape, self.target.exponent)
+
+    def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
+        """See `AlphaMF.row_parts`; of this block's rows."""
+        inverse, share = self._likelihood_factors(theta)
+        inverse *= self._parts[source]
+        plus = inverse.sum(-1)
+        inverse *= share
+        scale = 2 / self.target.sources[source].alpha
+        return scale * plus, scale * inverse.sum(-1)
+
+    def gain(self, theta: Array, source: int) -> Array:
+        """See `AlphaMF.gain`; of this block's rows."""
+        self._evaluate(theta)
+        return self._parts[source] / self._sigma2
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains,)."""
@@ -374,20 +404,14 @@ class AlphaMFPotential:
         self._evaluate(theta)
         cells = xp.log(self._sigma2) + self.power / self._sigma2
         total = self.target.blocks * cells.sum((-2, -1))
-        for prior, block in self._priors():
+        for _, prior, block in self.target.priors():
             total = total + prior.potential(xp.maximum(theta[..., block], TINY)).sum(-1)
         return total
-
-    def _priors(self) -> Iterator[tuple[Prior, slice]]:
-        for source, (basis, gains) in zip(self.target.sources, self.target._layout, strict=True):
-            if basis is not None:
-                yield source.prior_basis, basis
-            yield source.prior_gains, gains
 
     def _prior_parts(self, theta: Array) -> tuple[Array, Array]:
         xp = namespace(theta)
         plus, minus = xp.zeros_like(theta), xp.zeros_like(theta)
-        for prior, block in self._priors():
+        for _, prior, block in self.target.priors():
             prior.add_parts(
                 xp.maximum(theta[..., block], TINY), plus[..., block], minus[..., block]
             )

@@ -1,0 +1,1 @@
+"""Measurements of quality and speed, apart from the package."""

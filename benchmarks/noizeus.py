@@ -1,0 +1,274 @@
+"""How well and how fast alphamf denoises NOIZEUS: telephone speech in eight noises.
+
+The tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises::
+
+    python -m benchmarks.noizeus --configs noisy '*-own' '*-shipped' --table presets
+    python -m benchmarks.noizeus --configs noisy 'sampler-*' --table samplers
+    python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
+
+Settings were chosen without them, on the other 20 sentences, by cross-validation in 4 folds: the
+dictionary learns from 15 sentences, and the other 5 are denoised in all 8 noises::
+
+    python -m benchmarks.noizeus --cross-validate --configs noisy balanced-own
+
+Configurations (``--configs`` takes names and patterns):
+
+noisy
+    The input as it is.
+PRESET-own, PRESET-shipped
+    A preset, with a dictionary learnt from the corpus's other sentences (in the same voices), or
+    with the shipped one (voices that are not in the corpus).
+sampler-NAME
+    Every sampler at the steps and priors of the preset ``balanced``, own dictionary.
+printed-NAME, tuned-NAME
+    The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
+    printed step sizes or those of `alphamf.presets.KERNELS`.
+
+The corpus is in ``$ALPHAMF_DATA/corpora/noizeus`` (by default ``../shared`` is ALPHAMF_DATA), with
+a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+from alphamf.audio import read
+from alphamf.denoise import PRESETS, Settings, denoise
+from alphamf.dictionary import Dictionary
+from alphamf.errors import AlphaMFError
+from alphamf.presets import KERNELS
+from alphamf.protocols import Sampler
+from alphamf.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.schedule import Polynomial
+from alphamf.score import pesq, sdr, si_sdr, stoi
+from alphamf.train import train
+from benchmarks.report import Row, caption, markdown, write_csv, write_section
+
+REPOSITORY = Path(__file__).parents[1]
+FOLDS = 4
+
+TUNED = tuple(KERNELS)
+
+# The paper's step sizes. Its PSGLD takes the mean gradient over 256 x 140 cells, which `scale`
+# turns the sum into.
+PRINTED: dict[str, Sampler[Any]] = {
+    "sgld": SGLD(Polynomial(1e-6)),
+    "psgld": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=256 * 140),
+    "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+}
+KERNELS.update({f"printed-{name}": kernel for name, kernel in PRINTED.items()})
+
+
+class Own(NamedTuple):
+    """A dictionary to be learnt from the corpus."""
+
+    rank: int
+    alpha: float
+    context: int
+
+
+OWN = Own(60, 1.0, 3)
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is done with a clip; without settings, nothing."""
+
+    settings: Settings | None = None
+    model: Own | str = OWN
+
+
+def _configs() -> dict[str, Config]:
+    configs = {"noisy": Config()}
+    for name, settings in PRESETS.items():
+        configs[f"{name}-own"] = Config(settings)
+        configs[f"{name}-shipped"] = Config(settings, "auto")
+    for name in TUNED:
+        configs[f"sampler-{name}"] = Config(replace(PRESETS["balanced"], sampler=name))
+    frames = Own(100, 1.2, 1)
+    for name in PRINTED:
+        printed = replace(PRESETS["paper"], sampler=f"printed-{name}")
+        configs[f"printed-{name}"] = Config(printed, frames)
+        configs[f"tuned-{name}"] = Config(replace(printed, sampler=name), frames)
+    return configs
+
+
+CONFIGS = _configs()
+
+
+class Clip(NamedTuple):
+    """A noisy file, its clean one, and the fold whose dictionary has not heard it."""
+
+    noisy: Path
+    clean: Path
+    snr: int
+    fold: int
+
+
+class Task(NamedTuple):
+    """One clip to denoise and score."""
+
+    config: str
+    clip: Clip
+    model: Dictionary | str | None
+    seed: int
+
+
+def corpus(
+    snrs: list[int], cross_validate: bool, limit: int | None
+) -> tuple[list[Clip], list[list[Path]]]:
+    """Return the clips in a fixed order, and the clean files that each fold learns from."""
+    shared = os.environ.get("ALPHAMF_DATA") or REPOSITORY.parent / "shared"
+    folder = Path(shared) / "corpora" / "noizeus"
+    if not (folder / "MANIFEST.csv").is_file():
+        sys.exit(f"There is no NOIZEUS in {folder}: set ALPHAMF_DATA.")
+    with open(folder / "MANIFEST.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    clean = {row["speaker"]: row for row in rows if row["snr_db"] == "clean"}
+    known = sorted(name for name, row in clean.items() if row["split"] == "train")
+    if cross_validate:
+        folds = {name: k % FOLDS for k, name in enumerate(known)}
+    else:
+        folds = {name: 0 for name, row in clean.items() if row["split"] == "test"}
+    lessons = [
+        [folder / clean[name]["path"] for name in known if folds.get(name) != fold]
+        for fold in sorted(set(folds.values()))
+    ]
+    clips: list[Clip] = []
+    for snr in snrs:
+        chosen = sorted(
+            (row for row in rows if row["snr_db"] == str(snr) and row["speaker"] in folds),
+            key=lambda row: (row["speaker"], row["noise"]),
+        )
+        # Some of them are a mixture of sentences and noises, the same at every level.
+        order = np.random.default_rng(0).permutation(len(chosen))[:limit]
+        for row in (chosen[k] for k in sorted(order)):
+            name = row["speaker"]
+            clips.append(Clip(folder / row["path"], folder / clean[name]["path"], snr, folds[name]))
+    return clips, lessons
+
+
+def _learn(job: tuple[Own, list[Path], int]) -> Dictionary:
+    own, paths, seed = job
+    return train(paths, rate=8000, rank=own.rank, alpha=own.alpha, context=own.context, seed=seed)
+
+
+def _score(task: Task) -> Row:
+    """Denoise one clip; the clock runs for that alone, in this process's seconds of CPU."""
+    clip, settings = task.clip, CONFIGS[task.config].settings
+    (reference, rate), (noisy, _) = read(clip.clean), read(clip.noisy)
+    clean, heard = reference[:, 0], noisy[:, 0]
+    row = Row(
+        config=task.config,
+        snr=clip.snr,
+        clip=f"{clip.clean.stem} {clip.noisy.parent.name}",
+        seconds=len(heard) / rate,
+        si_sdr_before=si_sdr(clean, heard),
+    )
+    output = heard
+    try:
+        if settings is not None and task.model is not None:
+            begun = time.process_time()
+            output = denoise(heard, rate, settings, model=task.model, seed=task.seed).audio
+            row = replace(row, cpu=time.process_time() - begun)
+        return replace(
+            row,
+            si_sdr=si_sdr(clean, output),
+            sdr=sdr(clean, output),
+            pesq=pesq(clean, output, rate),
+            estoi=stoi(clean, output, rate, extended=True),
+        )
+    except AlphaMFError as error:
+        return replace(row, error=str(error))
+
+
+def run(
+    names: list[str], clips: list[Clip], lessons: list[list[Path]], jobs: int, seed: int
+) -> list[Row]:
+    """Learn the dictionaries, then score every clip under every configuration, in order."""
+    # Read when a process starts: results and times are those of one core each.
+    for library in ("OPENBLAS", "OMP", "MKL"):
+        os.environ[f"{library}_NUM_THREADS"] = "1"
+    console = Console(stderr=True)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
+        courses = {
+            (model, fold): (model, paths, seed)
+            for model in wanted
+            if isinstance(model, Own)
+            for fold, paths in enumerate(lessons)
+        }
+        learnt = pool.map(_learn, courses.values())
+        bar = track(learnt, "Learn", len(courses), console=console)
+        models = dict(zip(courses, bar, strict=True))
+        tasks = []
+        for name in names:
+            model = CONFIGS[name].model
+            for clip in clips:
+                use = models.get((model, clip.fold)) if isinstance(model, Own) else model
+                tasks.append(Task(name, clip, use, seed))
+        rows = pool.map(_score, tasks)
+        return list(track(rows, "Denoise", len(tasks), console=console))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.noizeus",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--configs", nargs="+", default=["*"], metavar="NAME", help="configurations (default: all)"
+    )
+    parser.add_argument("--snr", default="5", help="levels in dB: 0,5,10,15 or some (default 5)")
+    parser.add_argument(
+        "--cross-validate", action="store_true", help="use the train sentences, in 4 folds"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help="only N clips of each level")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="processes (default 2)")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of dictionaries and chains (default 0)"
+    )
+    parser.add_argument("--table", metavar="NAME", help="section of BENCHMARKS.md to replace")
+    parser.add_argument("--output", metavar="FILE.csv", help="a row per clip")
+    arguments = parser.parse_args()
+    arguments.names = [
+        name for name in CONFIGS if any(fnmatch(name, wanted) for wanted in arguments.configs)
+    ]
+    if not arguments.names:
+        parser.error(f"no configuration is named so; there are: {', '.join(CONFIGS)}")
+    if not set(arguments.snr.split(",")) <= {"0", "5", "10", "15"}:
+        parser.error(f"--snr takes some of 0,5,10,15, not {arguments.snr}")
+    return arguments
+
+
+def main() -> None:
+    """Run what the command line asks for, and write or print its table."""
+    asked = _arguments()
+    levels = [int(level) for level in asked.snr.split(",")]
+    clips, lessons = corpus(levels, asked.cross_validate, asked.limit)
+    rows = run(asked.names, clips, lessons, asked.jobs, asked.seed)
+    text = f"{markdown(rows)}\n\n{caption(asked.seed)}"
+    if asked.output:
+        write_csv(Path(asked.output), rows)
+    if asked.table:
+        write_section(REPOSITORY / "BENCHMARKS.md", f"noizeus:{asked.table}", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
