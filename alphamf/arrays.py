@@ -76,7 +76,7 @@ def noise(rng: Any, like: Array) -> Array:
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Inner product over the last axis, which is kept with length one: ``(..., D)`` to ``(..., 1)``.
+    """Inner product over the last axis, which stays: shape ``(..., D)`` to ``(..., 1)``.
 
     The leading axes are independent chains, so the result broadcasts against a state array.
     """

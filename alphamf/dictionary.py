@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.files import atomic
 from alphamf.stable import check_alpha
 from alphamf.stft import Floats, Frame
 
@@ -41,6 +42,8 @@ class Dictionary:
         Frames stacked in a column.
     about
         How it was made: attribution, settings, command. For reading only.
+    name
+        What it was loaded by.
 
     Raises
     ------
@@ -54,6 +57,7 @@ class Dictionary:
     frame: Frame
     context: int = 1
     about: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -87,7 +91,13 @@ class Dictionary:
         return int(self.basis.shape[1])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the dictionary, W in half precision, to an ``.npz`` beside `path` and rename it."""
+        """Write the dictionary to an ``.npz``, W in half precision.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
         header = {
             "format": FORMAT,
             "alpha": self.alpha,
@@ -97,20 +107,14 @@ class Dictionary:
             "context": self.context,
             "about": self.about,
         }
-        path = Path(path)
-        aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
         scaled = self.basis / self.basis.max(axis=0)
-        try:
-            with open(aside, "wb") as file:
-                np.savez_compressed(
-                    file,
-                    basis=scaled.astype(np.float16),
-                    header=np.array(json.dumps(header, ensure_ascii=False)),
-                )
-            os.replace(aside, path)
-        finally:
-            aside.unlink(missing_ok=True)
+        with atomic(path) as part, part.open("wb") as file:
+            np.savez_compressed(
+                file,
+                basis=scaled.astype(np.float16),
+                header=np.array(json.dumps(header, ensure_ascii=False)),
+            )
 
 
 def load(model: str | os.PathLike[str]) -> Dictionary:
@@ -147,6 +151,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
                 frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
                 context=int(header["context"]),
                 about=dict(header["about"]),
+                name=path.stem if path in shipped().values() else str(path),
             )
     except AlphaMFError as error:
         raise AlphaMFError(f"{path} is not a usable model: {error}") from error
@@ -162,17 +167,10 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.npz"))}
 
 
-def choose(model: str | os.PathLike[str], rate: int, audio: Floats) -> Dictionary:
-    """Return the dictionary `model`, or for ``"auto"`` the shipped one that suits the audio.
+def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
+    """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
 
-    Parameters
-    ----------
-    model
-        A name, a file or ``"auto"``.
-    rate
-        Sampling rate of the audio in Hz.
-    audio
-        Some seconds of it, shape (samples, channels).
+    That is the one of the highest rate that is not above `rate`, or else the lowest.
     """
     if str(model) != "auto":
         return load(model)

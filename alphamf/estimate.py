@@ -23,6 +23,17 @@ BAND_TOP = (0.85, 0.95)
 """Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""
 
 
+QUIETEST = 1e-6
+"""Least mean power of a bin, as a share of the mean over bins, that counts as sound."""
+
+SPEECH_LEVEL = 2e-3
+"""Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
+mode that it meets first, and goes wrong where either source starts much louder than the other."""
+
+WARM_UP = 1 << 30
+"""Where the streams of random numbers of the warm-up begin."""
+
+
 class Estimate(NamedTuple):
     """Speech of the stretch, shape (samples,), and the gain's posterior, shape (bins, frames)."""
 
@@ -73,12 +84,10 @@ def estimate(
     spectrum = stft.forward(sound, frame)
     heard = sound if rate == dictionary.rate else resample(sound, rate, dictionary.rate)
     power = np.abs(stft.forward(heard, dictionary.frame)) ** 2
-    level = float(power.mean())
-    if level == 0:  # digital silence, which no model is needed for
+    if not power.any():  # digital silence, which no model is needed for
         gain, gain_std = np.ones(spectrum.shape, np.float32), np.zeros(spectrum.shape, np.float32)
         acceptance = [1.0, 1.0]
     else:
-        power /= level
         record, acceptance = sample_gain(xp.asarray(power), dictionary, settings, stream, tick)
         gain, gain_std = to_host(record.mean), to_host(record.std)
         if rate != dictionary.rate:
@@ -102,7 +111,7 @@ def sample_gain(
     Parameters
     ----------
     power
-        |X|^2 of mean one, shape (bins, frames).
+        |X|^2, shape (bins, frames), not zero throughout.
 
     Returns
     -------
@@ -117,8 +126,13 @@ def sample_gain(
         The chain left the range of the numbers, as it does at too large a step size.
     """
     context = dictionary.context
+    xp = namespace(power)
+    # In units of each bin's mean power, factors of speech and noise, loud bins and faint ones are
+    # all of order one, without which no kernel of a single step size can move them together.
+    level = power.mean(axis=1, keepdims=True)
+    level = xp.maximum(level, QUIETEST * level.mean())
     target = AlphaMF(
-        stack(power, context), sources(dictionary, settings, namespace(power)), blocks=settings.blocks
+        stack(power / level, context), sources(dictionary, settings, level), blocks=settings.blocks
     )
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
@@ -132,7 +146,16 @@ def sample_gain(
     channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
     # A chain that diverges is told by its result, in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = target.start(generator(seed, number, 0, xp=namespace(power)), chains)
+        start = target.start(generator(seed, number, 0, xp=xp), chains)
+        for state in run(
+            target,
+            KERNELS["em"],
+            steps=settings.warm_up,
+            seed=seed,
+            chain=WARM_UP + number,
+            start=start,
+        ):
+            start = state.theta
         for state in run(
             target,
             KERNELS[settings.sampler],
@@ -152,13 +175,20 @@ def sample_gain(
     return record, target.acceptance
 
 
-def sources(dictionary: Dictionary, settings: Settings, xp: Any) -> list[Source]:
-    """Return the speech and the noise source; another alpha keeps the shape of W's spectra."""
+def sources(dictionary: Dictionary, settings: Settings, level: Floats) -> list[Source]:
+    """Return the speech and the noise source for power in units of `level`, shape (bins, 1).
+
+    The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
+    """
+    xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha
-    basis = dictionary.basis ** np.float32(alpha / dictionary.alpha)
-    basis = xp.asarray(basis / basis.sum(axis=0))
+    basis = xp.asarray(dictionary.basis) ** np.float32(alpha / dictionary.alpha)
+    basis /= xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
+    basis /= basis.mean(axis=0)
     return [
-        Source(alpha, dictionary.rank, basis, prior_gains=settings.prior_speech),
+        Source(
+            alpha, dictionary.rank, basis, prior_gains=settings.speech_prior, level=SPEECH_LEVEL
+        ),
         Source(
             settings.alpha_noise,
             settings.noise_rank,

@@ -8,16 +8,14 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Sampler
 from alphamf.samplers import EM, HAMCMC, PSGLD, SGLD, SGRLD
-from alphamf.schedule import Polynomial
 from alphamf.stable import check_alpha
-from alphamf.targets.priors import Flat, Gamma, GeneralizedGamma, Prior
-
+from alphamf.targets.priors import Flat, Gamma, Prior
 
 KERNELS: dict[str, Sampler[Any]] = {
-    "sgld": SGLD(Polynomial(1e-4)),
-    "psgld": PSGLD(Polynomial(1e-3)),
-    "sgrld": SGRLD(0.5, freeze=150),
-    "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+    "sgld": SGLD(1e-6),
+    "psgld": PSGLD(3e-4, damping=1.0),
+    "sgrld": SGRLD(0.5, decay=0.5, freeze=150),
+    "hamcmc": HAMCMC(1e-6, memory=5, gamma=1.0, trust=1e6),
     "em": EM(relaxation=1.5),
 }
 """The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
@@ -35,6 +33,8 @@ class Settings:
         Steps of each chain, and how many of the last ones are averaged.
     thin
         Distance between averaged steps.
+    warm_up
+        Steps of EM before those of the sampler.
     chains
         Independent chains that are averaged.
     blocks
@@ -44,7 +44,8 @@ class Settings:
     alpha_noise, noise_rank
         Index of the noise and number of its spectra, which are learnt from the recording.
     prior_speech, prior_noise, prior_noise_basis
-        Priors of H_speech, H_noise and W_noise.
+        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior, with a shape that
+        the sampler can take: SGLD, PSGLD and HAMCMC need the bounded gradient of shape one.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     dry
@@ -59,20 +60,27 @@ class Settings:
     """
 
     sampler: str = "sgrld"
-    steps: int = 300
-    keep: int = 100
+    steps: int = 230
+    keep: int = 90
     thin: int = 2
+    warm_up: int = 30
     chains: int = 1
     blocks: int = 1
     alpha_speech: float | None = None
     alpha_noise: float = 1.89
     noise_rank: int = 4
-    prior_speech: Prior = Gamma(0.1, 0.1)
-    prior_noise: Prior = Gamma(20.0, 20.0)
+    prior_speech: Prior | None = None
+    prior_noise: Prior = Gamma(30.0, 30.0)
     prior_noise_basis: Prior = Flat()
     learn_channel: bool = True
     dry: float = 0.0
     max_attenuation: float | None = None
+
+    @property
+    def speech_prior(self) -> Prior:
+        """Prior of H_speech."""
+        shape = 0.1 if self.sampler in ("sgrld", "em") else 1.0
+        return self.prior_speech or Gamma(shape, 20.0)
 
     def __post_init__(self) -> None:
         if self.alpha_speech is not None:
@@ -85,6 +93,8 @@ class Settings:
         for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
             if getattr(self, name) < 1:
                 raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.warm_up < 0:
+            raise AlphaMFError(f"warm_up must not be negative, not {self.warm_up}")
         if self.keep > self.steps:
             raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
         if not 0 <= self.dry <= 1:
@@ -94,9 +104,9 @@ class Settings:
 
 
 PRESETS = {
-    "fast": Settings(sampler="em", steps=60, keep=20, noise_rank=2, alpha_noise=2.0),
+    "fast": Settings(sampler="em", warm_up=0, steps=60, keep=20),
     "balanced": Settings(),
-    "best": Settings(chains=2, steps=600, keep=200),
+    "best": Settings(chains=2, steps=400, keep=200),
     "paper": Settings(
         sampler="hamcmc",
         steps=2500,
@@ -104,9 +114,6 @@ PRESETS = {
         blocks=10,
         alpha_speech=1.2,
         noise_rank=5,
-        prior_speech=GeneralizedGamma(1.0, 1.0, -2 / 1.2),
-        prior_noise=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
-        prior_noise_basis=GeneralizedGamma(1.0, 1.0, -2 / 1.89),
         learn_channel=False,
     ),
 }

@@ -47,7 +47,7 @@ from rich.console import Console
 from rich.progress import track
 
 from alphamf.audio import read
-from alphamf.denoise import PRESETS, Settings, denoise
+from alphamf.denoising import PRESETS, Settings, denoise
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
 from alphamf.presets import KERNELS
@@ -55,7 +55,7 @@ from alphamf.protocols import Sampler
 from alphamf.samplers import HAMCMC, PSGLD, SGLD
 from alphamf.schedule import Polynomial
 from alphamf.score import pesq, sdr, si_sdr, stoi
-from alphamf.train import train
+from alphamf.training import train
 from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ class Own(NamedTuple):
     context: int
 
 
-OWN = Own(60, 1.0, 3)
+OWN = Own(40, 1.0, 3)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Annotated
 
 import typer
+
 from alphamf.cli import denoise, info, models, train
 
 app = typer.Typer(

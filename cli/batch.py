@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import typer
+
 from alphamf.cli import pool, report
 from alphamf.cli.work import Request, process
-
 from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, Plan
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+
 from alphamf.cli import report
 from alphamf.cli.batch import run
 from alphamf.cli.options import (
@@ -16,12 +17,11 @@ from alphamf.cli.options import (
     check_streams,
 )
 from alphamf.cli.work import Request
-
 from alphamf.inputs import plan
 
 
 class Preset(StrEnum):
-    """Names of `alphamf.denoise.PRESETS`, which this file does not import: it needs numpy."""
+    """Names of `alphamf.denoising.PRESETS`, which this file does not import: it needs numpy."""
 
     fast = "fast"
     balanced = "balanced"

@@ -8,17 +8,16 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from alphamf.cli.archive import Archive
 
 from alphamf.audio import Reader, destination, open_writer, read
+from alphamf.cli.archive import Archive
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.reader import Floats
 
 if TYPE_CHECKING:
     from alphamf.cli.work import Request
-
-    from alphamf.denoise import Segment
+    from alphamf.denoising import Segment
     from alphamf.plot import Picture
     from alphamf.stft import Frame
 

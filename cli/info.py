@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from alphamf.cli import report
 
+from alphamf.cli import report
 from alphamf.inputs import STREAM
 
 if TYPE_CHECKING:
@@ -40,12 +40,10 @@ def describe(model: Dictionary) -> str:
 
 def _audio_lines(name: str) -> dict[str, str]:
     from alphamf.audio import open_reader
-    from alphamf.denoise import SEGMENT_SECONDS
     from alphamf.dictionary import choose
 
     with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
-        heard = next(reader.blocks(SEGMENT_SECONDS * reader.rate))
-        model = choose("auto", reader.rate, heard)
+        model = choose("auto", reader.rate)
         minutes, seconds = divmod(reader.duration, 60)
         hours, minutes = divmod(int(minutes), 60)
         return {
@@ -56,7 +54,7 @@ def _audio_lines(name: str) -> dict[str, str]:
             "length": f"{hours}:{minutes:02}:{seconds:06.3f} ({reader.frames} samples)",
             "peak": _level(reader.peak),
             "rms": _level(reader.rms),
-            "model": describe(model),
+            "model": f"{model.name} ({describe(model)})",
         }
 
 

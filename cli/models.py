@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typer
+
 from alphamf.cli import report
 from alphamf.cli.info import describe
 

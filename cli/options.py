@@ -13,7 +13,7 @@ from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, Plan, exists
 
 if TYPE_CHECKING:
-    from alphamf.denoise import Settings
+    from alphamf.denoising import Settings
 
 
 _ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
@@ -78,7 +78,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
     AlphaMFError
         A value is out of range; the sentence speaks of options.
     """
-    from alphamf.denoise import PRESETS
+    from alphamf.denoising import PRESETS
 
     base = PRESETS[preset]
     changes = {name: value for name, value in overrides.items() if value is not None}

@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from alphamf.cli.report import Update
-
 from alphamf.errors import AlphaMFError
 
 Item = TypeVar("Item")

@@ -7,9 +7,9 @@ import time
 from typing import Annotated
 
 import typer
+
 from alphamf.cli import report
 from alphamf.cli.info import describe
-
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.inputs import STREAM, exists, find
@@ -42,7 +42,7 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
     """Learn a speech model from clean recordings."""
-    from alphamf import train as learning
+    from alphamf import training as learning
 
     started = time.perf_counter()
     with report.user_errors(), report.progress(quiet, "steps") as update:

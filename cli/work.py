@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphamf.cli.report import Update
-
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, exists
 
 if TYPE_CHECKING:
-    from alphamf.denoise import Settings
+    from alphamf.denoising import Settings
 
 
 @dataclass(frozen=True)
@@ -45,10 +44,10 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         The input, an output or an option does not do.
     """
     import numpy as np
-    from alphamf.cli.extras import Extras
 
     from alphamf.audio import destination, open_reader, open_writer
-    from alphamf.denoise import SEGMENT_SECONDS, denoise_stream
+    from alphamf.cli.extras import Extras
+    from alphamf.denoising import denoise_stream
     from alphamf.dictionary import choose
     from alphamf.estimate import native_frame
 
@@ -64,8 +63,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             )
         if job.derived:
             Path(target.path).parent.mkdir(parents=True, exist_ok=True)
-        heard = next(reader.blocks(SEGMENT_SECONDS * reader.rate))
-        dictionary = choose(request.model, reader.rate, heard)
+        dictionary = choose(request.model, reader.rate)
         extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
         writer = stack.enter_context(
             open_writer(
@@ -112,7 +110,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "clipped": writer.clipped,
         "acceptance": np.average(acceptance, axis=0, weights=weights).tolist(),
         "scores": scores,
-        "model": request.model,
+        "model": dictionary.name,
         "seed": request.seed,
         "device": request.device,
         "settings": asdict(request.settings),

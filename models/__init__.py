@@ -1,0 +1,1 @@
+"""Dictionaries of speech that come with the package; README.md says how they were made."""

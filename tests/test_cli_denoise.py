@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from alphamf.cli import app
 from typer.testing import CliRunner
 
 from alphamf import audio
+from alphamf.cli import app
 
 QUICK = ("--steps", "20", "--keep", "10")
 
@@ -251,9 +251,9 @@ def test_scores_that_cannot_be_had_are_null(here):
 def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     sound(Path("a.wav"))
     sound(Path("b.wav"))
-    import alphamf.denoise
+    import alphamf.denoising
 
-    real = alphamf.denoise.denoise_stream
+    real = alphamf.denoising.denoise_stream
     calls = []
 
     def broken(*arguments, **options):
@@ -263,7 +263,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
             if len(calls) == 1:
                 raise RuntimeError("no luck")
 
-    monkeypatch.setattr(alphamf.denoise, "denoise_stream", broken)
+    monkeypatch.setattr(alphamf.denoising, "denoise_stream", broken)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from alphamf.cli import app
 from typer.testing import CliRunner
 
+from alphamf.cli import app
 from alphamf.dictionary import load, shipped
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample-clean.wav"

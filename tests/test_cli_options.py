@@ -8,10 +8,10 @@ import os
 import numpy as np
 import pytest
 import soundfile
-from alphamf.cli import app, batch
-from alphamf.cli.denoise import Preset
 from typer.testing import CliRunner
 
+from alphamf.cli import app, batch
+from alphamf.cli.denoise import Preset
 from alphamf.presets import PRESETS
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from alphamf.cli import pool
 
+from alphamf.cli import pool
 from alphamf.errors import AlphaMFError
 
 COMMAND = [sys.executable, "-c", "from alphamf.cli import main; main()"]

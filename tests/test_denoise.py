@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.signal import correlate
 
 from alphamf.audio import resample
-from alphamf.denoise import PRESETS, SEGMENT_SECONDS, Settings, denoise, denoise_stream
+from alphamf.denoising import PRESETS, SEGMENT_SECONDS, Settings, denoise, denoise_stream
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
 from alphamf.estimate import BAND_TOP
@@ -270,7 +270,7 @@ def test_joins_cannot_be_heard(monkeypatch):
 
     at_joins, elsewhere = bends()
     assert at_joins < 2 * elsewhere
-    monkeypatch.setattr("alphamf.denoise.fade_in", lambda audio, before: None)
+    monkeypatch.setattr("alphamf.denoising.fade_in", lambda audio, before: None)
     assert bends()[0] > 5 * elsewhere
 
 

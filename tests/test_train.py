@@ -15,7 +15,7 @@ from alphamf.presets import KERNELS
 from alphamf.samplers import SGLD
 from alphamf.stft import Frame, forward
 from alphamf.targets.alpha_mf import AlphaMF, Source
-from alphamf.train import train
+from alphamf.training import train
 
 RATE = 8000
 BINS = np.arange(257)
@@ -107,7 +107,7 @@ def test_seeds(files):
 def test_what_is_told(files, tmp_path):
     """The settings are in the file, and progress comes after every step."""
     told = []
-    model = train(files, **QUICK, seed=3, band=(300, 3400), progress=told.append)
+    model = train(files, **QUICK, seed=3, progress=told.append)
     assert told == list(range(1, 41))
     assert model.about["files"] == 2
     assert model.about["seconds"] == pytest.approx(8, abs=0.5)
@@ -158,21 +158,6 @@ def test_a_late_start_counts_in_full(files, tmp_path):
     soundfile.write(late, np.concatenate([np.zeros(RATE * 7 // 2, np.float32), audio]), RATE)
     about = train([late], **QUICK, seconds=2.0).about
     assert about["seconds"] == pytest.approx(2, abs=0.01)
-
-
-def test_band(tmp_path):
-    """What lies outside the band is gone, inside it is left."""
-    path = tmp_path / "white.wav"
-    soundfile.write(path, coloured(np.ones(257), 3, np.random.default_rng(0)), RATE)
-    learn = {"rank": 1, "alpha": 2.0, "context": 1, "steps": 20, "keep": 1}
-    full = train([path], **learn).basis[:, 0]
-    narrow = train([path], band=(300, 3400), **learn).basis[:, 0]
-    hertz = BINS * RATE / 512
-    inside = (hertz > 450) & (hertz < 3250)
-    outside = (hertz < 150) | (hertz > 3550)
-    ratio = narrow / full
-    np.testing.assert_allclose(ratio[inside], np.median(ratio[inside]), rtol=0.1)
-    assert ratio[outside].max() < 1e-3 * np.median(ratio[inside])
 
 
 @pytest.mark.parametrize(("rate", "frame"), [(16000, Frame(1024, 256)), (11025, Frame(704, 176))])
@@ -231,10 +216,6 @@ def test_files_that_do_not_do(files, tmp_path):
         ("seconds", 0),
         ("seconds", float("inf")),
         ("seconds", float("nan")),
-        ("band", (0, 3400)),
-        ("band", (3400, 300)),
-        ("band", (300, 4000)),
-        ("band", (float("nan"), 3400)),
     ],
     ids=str,
 )

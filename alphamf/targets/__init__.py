@@ -1,0 +1,1 @@
+"""The posteriors: what a sampler is run on."""

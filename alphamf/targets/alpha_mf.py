@@ -35,7 +35,7 @@ from alphamf.stable import check_alpha, positive_stable, uniform
 from alphamf.targets.priors import Flat, Prior
 
 FLOOR = 1e-9
-"""epsilon: a fixed variance of -90 dB below the mean power, so that no cell's likelihood diverges."""
+"""epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
 
 TINY = 1e-12
 """Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
@@ -56,8 +56,8 @@ class Source:
     prior_basis, prior_gains
         Priors of the entries of W and of H.
     level
-        Scale of the starting values: H (and the columns of a free W, before they are made to
-        sum to one) start uniform on ``level * [0.1, 1.1]``.
+        Scale of the starting values of H, which are uniform on ``level * [0.1, 1.1]``; a free W
+        starts from columns that sum to one.
     """
 
     alpha: float
@@ -187,9 +187,9 @@ class AlphaMF:
         """Draw a block of rows, move its Phi given theta, and return the potential of both."""
         first = int(rng.integers(self.blocks)) if self.blocks > 1 else 0
         potential = AlphaMFPotential(self, slice(first, None, self.blocks), self._buffers)
-        for s in potential.move_latents(rng, theta):
-            self.proposed[s] += potential.phi[s].size
-            self.accepted[s] += potential.accepted
+        for s, accepted, proposed in potential.move_latents(rng, theta):
+            self.accepted[s] += accepted
+            self.proposed[s] += proposed
         return potential
 
     def gain(self, theta: Array, source: int = 0) -> Array:
@@ -254,7 +254,6 @@ class AlphaMFPotential:
             target.latents[f"phi{s}"][..., rows, :] if source.alpha < 2 else 2.0
             for s, source in enumerate(target.sources)
         ]
-        self.accepted = 0
         # Blocks may differ by a row, and a buffer that the generator fills must be contiguous.
         shape = (*buffers[0].shape[:-2], *self.power.shape)
         views = [buffer.reshape(-1)[: math.prod(shape)].reshape(shape) for buffer in buffers]
@@ -288,8 +287,8 @@ class AlphaMFPotential:
             part *= phi
             self._sigma2 += part
 
-    def move_latents(self, rng: Any, theta: Array) -> Iterator[int]:
-        """Move Phi of each source in turn, and yield the source after its move.
+    def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, int, int]]:
+        """Move Phi of each source in turn; yield source, accepted and proposed cells of each.
 
         With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
         log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).
@@ -319,13 +318,13 @@ class AlphaMFPotential:
             ratio *= self.power
             ratio /= sigma2
             accept = xp.less(u, ratio)
-            self.accepted = int(xp.count_nonzero(accept))
+            accepted = int(xp.count_nonzero(accept))
             proposal *= accept
             phi *= ~accept
             phi += proposal
             part *= phi
             xp.add(rest, part, out=sigma2)
-            yield s
+            yield s, accepted, accept.size
 
     def _likelihood_factors(self, theta: Array) -> tuple[Array, Array]:
         """Return scale / sigma^2 and |X|^2 / sigma^2 at theta, in scratch buffers."""

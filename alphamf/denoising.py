@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from os import PathLike
 from typing import NamedTuple
 
@@ -114,7 +113,7 @@ def denoise(
     if not np.isfinite(audio).all():
         raise AlphaMFError("audio holds samples that are NaN or infinite")
     block = audio.astype(np.float32).reshape(len(audio), -1)
-    dictionary = model if isinstance(model, Dictionary) else choose(model, rate, block)
+    dictionary = model if isinstance(model, Dictionary) else choose(model, rate)
     segments = list(
         denoise_stream(
             [block], rate, settings, model=dictionary, seed=seed, device=device, progress=progress
@@ -150,7 +149,7 @@ def denoise_stream(
     blocks
         Arrays of finite samples, shape (samples, channels), of any number of samples.
     rate, settings, model, seed, device, progress
-        As in `denoise`; ``"auto"`` listens to the first seconds.
+        As in `denoise`.
 
     Yields
     ------
@@ -164,8 +163,7 @@ def denoise_stream(
     """
     xp = module(device)
     if not isinstance(model, Dictionary):
-        heard, blocks = _listen(blocks, SEGMENT_SECONDS * rate)
-        model = choose(model, rate, heard)
+        model = choose(model, rate)
     frame = native_frame(model, rate)
     step = SEGMENT_SECONDS * rate // frame.hop_length * frame.hop_length
     tail: Floats | None = None
@@ -205,17 +203,3 @@ def _tick(
 ) -> None:
     if progress is not None:
         progress(begun + seconds * steps)
-
-
-def _listen(blocks: Iterable[Floats], samples: int) -> tuple[Floats, Iterable[Floats]]:
-    """Return the first `samples` samples or so, and the whole stream again."""
-    stream = iter(blocks)
-    heard: list[Floats] = []
-    while sum(map(len, heard)) < samples:
-        block = next(stream, None)
-        if block is None:
-            break
-        heard.append(block)
-    if not heard:
-        raise AlphaMFError("audio holds no samples")
-    return np.concatenate(heard), chain(heard, stream)

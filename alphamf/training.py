@@ -43,7 +43,6 @@ def train(
     steps: int = 100,
     keep: int = 20,
     seconds: float = 5.0,
-    band: tuple[float, float] | None = None,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Dictionary:
@@ -75,9 +74,6 @@ def train(
         Steps of the chain, and how many of the last ones are averaged.
     seconds
         The most that is taken of a file.
-    band
-        Edges in Hz of a linear-phase band-pass: (300, 3400) makes a dictionary for telephone
-        speech out of other recordings.
     seed
         The same seed gives the same bits.
     progress
@@ -89,12 +85,12 @@ def train(
         There are no files, one cannot be read or has too low a rate, all are silent, an argument
         is out of range, or the chain diverged.
     """
-    _check(rate, context, sampler, steps, keep, seconds, band)
+    _check(rate, context, sampler, steps, keep, seconds)
     hop = round(HOP_SECONDS * rate)
     frame = Frame(OVERLAP * hop, hop)
     spectra, heard = [], 0.0
     for path in paths:
-        sound = _speech(path, rate, frame, seconds, band)
+        sound = _speech(path, rate, frame, seconds)
         # Scaled first, so that squares neither overflow nor vanish.
         peak = np.abs(sound).max(initial=0)
         if peak > 0:
@@ -109,7 +105,6 @@ def train(
         "files": len(spectra),
         "seconds": round(heard, 1),
         "most": f"{seconds:g} s of a file",
-        "band": f"{band[0]:g} to {band[1]:g} Hz" if band else "all",
         "sampler": sampler,
         "steps": steps,
         "keep": keep,
@@ -128,7 +123,6 @@ def _check(
     steps: int,
     keep: int,
     seconds: float,
-    band: tuple[float, float] | None,
 ) -> None:
     """Refuse what the model, the dictionary and the reader of files do not."""
     if not RATES[0] <= rate <= RATES[1]:
@@ -145,11 +139,6 @@ def _check(
         raise AlphaMFError(
             f"seconds must be finite and at least {OVERLAP * HOP_SECONDS}, not {seconds}"
         )
-    if band is not None and not 0 < band[0] < band[1] < rate / 2:
-        raise AlphaMFError(
-            f"band must rise within 0 to {rate / 2:g} Hz, ends excluded, not {band[0]:g} to "
-            f"{band[1]:g}"
-        )
 
 
 def _speech(
@@ -157,7 +146,6 @@ def _speech(
     rate: int,
     frame: Frame,
     seconds: float,
-    band: tuple[float, float] | None,
 ) -> Floats:
     """Return the first speech in a file, one channel at `rate`; empty where it is silent."""
     from librosa.effects import trim
@@ -176,20 +164,8 @@ def _speech(
         if not held:
             return np.zeros(0, np.float32)
         sound = resample(np.concatenate(held), reader.rate, rate)
-    if band is not None:
-        sound = _band_pass(sound, rate, band)
     sound, _ = trim(sound, top_db=QUIET_DB, frame_length=frame.n_fft, hop_length=frame.hop_length)
     return sound[: int(seconds * rate)]
-
-
-def _band_pass(sound: Floats, rate: int, band: tuple[float, float]) -> Floats:
-    """Filter with a linear phase, its delay taken out; the edges are about 100 Hz wide."""
-    from scipy.signal import fftconvolve, firwin
-
-    taps = firwin(rate // 32 | 1, band, fs=rate, pass_zero=False)
-    filtered: Floats = fftconvolve(sound, taps.astype(sound.dtype), mode="full")
-    # mode="same" has the length of the longer of the two, which may be the filter.
-    return filtered[len(taps) // 2 : len(taps) // 2 + len(sound)]
 
 
 def _learn(
