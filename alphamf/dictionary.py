@@ -57,7 +57,7 @@ class Dictionary:
     frame: Frame
     context: int = 1
     about: dict[str, Any] = field(default_factory=dict)
-    name: str = ""
+    name: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf import stft
-from alphamf.arrays import generator, namespace, to_host
+from alphamf.arrays import Array, generator, namespace, to_host
 from alphamf.audio import resample
 from alphamf.chain import Mean, run
 from alphamf.channel import Channel
@@ -147,15 +147,7 @@ def sample_gain(
     # A chain that diverges is told by its result, in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
         start = target.start(generator(seed, number, 0, xp=xp), chains)
-        for state in run(
-            target,
-            KERNELS["em"],
-            steps=settings.warm_up,
-            seed=seed,
-            chain=WARM_UP + number,
-            start=start,
-        ):
-            start = state.theta
+        start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
             KERNELS[settings.sampler],
@@ -173,6 +165,15 @@ def sample_gain(
             f"the {settings.sampler} chain diverged: take another sampler, or a smaller step size"
         )
     return record, target.acceptance
+
+
+def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
+    """Return where EM takes a chain from `start`: near the mode that a sampler may then leave."""
+    for state in run(
+        target, KERNELS["em"], steps=steps, seed=seed, chain=WARM_UP + number, start=start
+    ):
+        start = state.theta
+    return start
 
 
 def sources(dictionary: Dictionary, settings: Settings, level: Floats) -> list[Source]:

@@ -11,11 +11,13 @@ from itertools import dropwhile, islice
 import numpy as np
 
 from alphamf import stft
+from alphamf.arrays import generator
 from alphamf.audio import open_reader, resample
 from alphamf.chain import Mean, run
 from alphamf.context import stack
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
+from alphamf.estimate import warm_up
 from alphamf.files import shown
 from alphamf.presets import KERNELS
 from alphamf.stft import Floats, Frame
@@ -24,6 +26,9 @@ from alphamf.targets.alpha_mf import AlphaMF, Source
 HOP_SECONDS = 0.016
 OVERLAP = 4
 """Windows of 64 ms every 16 ms."""
+
+WARM_UP_STEPS = 50
+"""Steps of EM before those of a sampler."""
 
 RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
@@ -71,7 +76,8 @@ def train(
     sampler
         Kernel for W and H, a name in `alphamf.presets.KERNELS`.
     steps, keep
-        Steps of the chain, and how many of the last ones are averaged.
+        Steps of the chain, and how many of the last ones are averaged; a sampler other than EM
+        starts after 50 steps of EM.
     seconds
         The most that is taken of a file.
     seed
@@ -180,7 +186,12 @@ def _learn(
     record = Mean(_scaled_basis, burn_in=steps - keep)
     # A chain that diverges is told by its result, in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        for state in run(target, KERNELS[sampler], steps=steps, seed=seed, record=record):
+        start = target.start(generator(seed, 0, 0))
+        if sampler != "em":
+            start = warm_up(target, start, WARM_UP_STEPS, seed, 0)
+        for state in run(
+            target, KERNELS[sampler], steps=steps, seed=seed, start=start, record=record
+        ):
             if progress is not None:
                 progress(state.step)
     basis: Floats = record.mean

@@ -1,8 +1,10 @@
-"""How well and how fast alphamf denoises NOIZEUS: telephone speech in eight noises.
+r"""How well and how fast alphamf denoises NOIZEUS: telephone speech in eight noises.
 
 The tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises::
 
-    python -m benchmarks.noizeus --configs noisy '*-own' '*-shipped' --table presets
+    python -m benchmarks.noizeus --configs noisy 'fast-*' 'balanced-*' 'best-*' --table presets
+    python -m benchmarks.noizeus --configs noisy fast-shipped balanced-shipped --snr 0,5,10,15 \
+        --table levels
     python -m benchmarks.noizeus --configs noisy 'sampler-*' --table samplers
     python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
 
@@ -19,10 +21,11 @@ PRESET-own, PRESET-shipped
     A preset, with a dictionary learnt from the corpus's other sentences (in the same voices), or
     with the shipped one (voices that are not in the corpus).
 sampler-NAME
-    Every sampler at the steps and priors of the preset ``balanced``, own dictionary.
+    Every sampler from the same warm-up and for the steps of the preset ``balanced``, own
+    dictionary; SGLD, PSGLD and HAMCMC under a Gamma prior of shape 1 (`Settings.speech_prior`).
 printed-NAME, tuned-NAME
     The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
-    printed step sizes or those of `alphamf.presets.KERNELS`.
+    printed step sizes or those of `alphamf.presets.KERNELS`, which are tuned on train sentences.
 
 The corpus is in ``$ALPHAMF_DATA/corpora/noizeus`` (by default ``../shared`` is ALPHAMF_DATA), with
 a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.

@@ -19,6 +19,7 @@ from alphamf.stable import symmetric_stable
 
 RATE = 16000
 SNR_DB = 5.0
+TYPING = 0.1  # share of the typing in the energy of the noise
 SEED = 2016
 HERE = Path(__file__).parent
 SENTENCE = (
@@ -64,9 +65,9 @@ def typing(samples: int) -> NDArray[np.float64]:
 
 
 def add_noise(clean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add fan and typing, of equal energy, at SNR_DB over the whole clip."""
-    parts = fan(len(clean)), typing(len(clean))
-    noise = sum(part / np.sqrt(part @ part) for part in parts)
+    """Add fan and typing at SNR_DB over the whole clip."""
+    room, keys = (part / np.sqrt(part @ part) for part in (fan(len(clean)), typing(len(clean))))
+    noise = np.sqrt(1 - TYPING) * room + np.sqrt(TYPING) * keys
     noise *= np.sqrt(clean @ clean / (noise @ noise)) * 10 ** (-SNR_DB / 20)
     return clean + noise
 

@@ -34,7 +34,7 @@ def test_block_is_the_frame_it_should_be(context):
     for c in range(context):
         for m in range(stacked.shape[1]):
             frame = m + c - (context - 1)
-            expected = x[:, frame] if 0 <= frame < 5 else np.zeros(4)
+            expected = x[:, min(max(frame, 0), 4)]  # the ends repeat
             np.testing.assert_array_equal(stacked[4 * c : 4 * (c + 1), m], expected)
 
 

@@ -17,6 +17,7 @@ WRONG = [
     ("keep", 0),
     ("keep", -3),
     ("thin", 0),
+    ("warm_up", -1),
     ("chains", 0),
     ("blocks", 0),
     ("noise_rank", 0),

@@ -59,7 +59,7 @@ def cosines(learnt, planted):
 @pytest.mark.parametrize("sampler", ["em", "sgrld"])
 def test_planted_spectra_are_found(files, alpha, sampler):
     """The dispersion of a power spectrum P is in proportion to P^(alpha/2)."""
-    model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=150, keep=50)
+    model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=400, keep=50)
     assert model.basis.dtype == np.float32
     assert cosines(model.basis, PLANTED ** (alpha / 2)).min() > 0.97
     # Which the exponent makes a difference to.
