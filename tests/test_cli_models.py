@@ -39,7 +39,7 @@ def test_info_of_a_recording(here, shared):
     assert lines["length"] == "0:00:02.041 (90000 samples)"
     assert lines["peak"] == "-6.0 dB of full scale"
     assert lines["rms"].startswith("-11.1 dB")
-    assert lines["model"].startswith("16000 Hz")
+    assert lines["model"].startswith("speech-16k (16000 Hz")
     assert "digital silence" in run("info", shared / "corpora/odd/silence.wav").stdout
     piped = run("info", "-", stdin=Path("a.wav").read_bytes()).stdout
     assert piped == run("info", "a.wav").stdout.replace("a.wav", "standard input")
