@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,7 +71,7 @@ def run(
     AlphaMFError
         An argument is out of range; the checkpoint cannot be read, or belongs to another run; or
         the sampler or record cannot be told from another by its repr. All at once, before the
-        first step.
+        first step. Later, theta is no longer finite.
     """
     if steps < 0:
         raise AlphaMFError(f"steps must not be negative, not {steps}")
@@ -101,6 +102,7 @@ def run(
             if state.step % segment == 0:
                 stream = generator(seed, chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
+            _check_finite(state)
             if record is not None:
                 record.add(state, target)
             if path is not None and state.step % segment == 0:
@@ -108,6 +110,15 @@ def run(
             yield state
 
     return states(state)
+
+
+def _check_finite(state: State) -> None:
+    # A sum is finite only where all its terms are, and needs no array of its own.
+    total = float(state.theta.sum())
+    if not isfinite(total):
+        raise AlphaMFError(
+            f"the chain diverged at step {state.step}: theta is {total}; make step_size smaller"
+        )
 
 
 class Mean:

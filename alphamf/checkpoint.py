@@ -39,7 +39,7 @@ def save(
     path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
 ) -> None:
     """Write aside, then rename: the file is the old checkpoint or the new one, never half of it."""
-    arrays = {f"state.{name}": getattr(state, name) for name in state._fields}
+    arrays = {f"state.{name}": value for name, value in _flat(state).items()}
     arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
     if record is not None:
         arrays |= {f"record.{name}": array for name, array in record.arrays().items()}
@@ -85,7 +85,7 @@ def load(
         groups[group][field] = array
     expected: Any = template
     xp = namespace(expected.theta)
-    fields = expected._asdict()
+    fields = _flat(expected)
     _compare(path, "state", groups["state"], fields)
     _compare(path, "latent", groups["latent"], target.latents)
     for name, latent in target.latents.items():
@@ -96,8 +96,29 @@ def load(
         name: array.item() if isinstance(fields[name], int | float) else xp.asarray(array)
         for name, array in groups["state"].items()
     }
-    restored: S = expected._replace(**values)
+    restored: S = _nested(expected, values)
     return restored
+
+
+def _flat(state: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the arrays and numbers of a state by dotted names: states may hold states."""
+    flat: dict[str, Any] = {}
+    for name in state._fields:
+        value = getattr(state, name)
+        inner = hasattr(value, "_fields")
+        flat |= _flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return flat
+
+
+def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
+    """Undo `_flat`, into states like `template`."""
+    fields = {
+        name: _nested(value, values, f"{prefix}{name}.")
+        if hasattr(value := getattr(template, name), "_fields")
+        else values[f"{prefix}{name}"]
+        for name in template._fields
+    }
+    return template._replace(**fields)
 
 
 def _host(value: Any) -> Array:

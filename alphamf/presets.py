@@ -7,14 +7,14 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Sampler
-from alphamf.samplers import EM, HAMCMC, PSGLD, SGLD, SGRLD
+from alphamf.samplers import EM, HAMCMC, PSGLD, SGLD, FactorSGRLD
 from alphamf.stable import check_alpha
 from alphamf.targets.priors import Flat, Gamma, Prior
 
 KERNELS: dict[str, Sampler[Any]] = {
     "sgld": SGLD(1e-6),
     "psgld": PSGLD(3e-4, damping=1.0),
-    "sgrld": SGRLD(0.5, decay=0.5, freeze=150),
+    "sgrld": FactorSGRLD(0.5, decay=0.5, freeze=150),
     "hamcmc": HAMCMC(1e-6, memory=5, gamma=1.0, trust=1e6),
     "em": EM(relaxation=1.5),
 }

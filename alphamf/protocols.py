@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from alphamf.arrays import Array
+from alphamf.metric import Metric
 
 Schedule = float | Callable[[int], float]
 """A step size: a constant, or a function of the step index (0 for the first step)."""
@@ -52,6 +53,14 @@ class FactorPotential(Potential, Protocol):
 
     def parts(self, theta: Array) -> Parts:
         """Gradient at theta in its two positive parts."""
+        ...
+
+
+class RiemannianPotential(Potential, Protocol):
+    """A potential with a metric, which only Riemannian samplers ask for."""
+
+    def metric(self, theta: Array) -> Metric:
+        """Metric at theta, such as the Fisher information; the same for every minibatch."""
         ...
 
 

@@ -13,7 +13,7 @@ from alphamf.samplers.reflect import reflect
 from alphamf.schedule import at
 
 
-class SGRLDState(NamedTuple):
+class FactorSGRLDState(NamedTuple):
     """Position, number of steps, and the running mean of the gradient's positive part."""
 
     theta: Array
@@ -22,7 +22,7 @@ class SGRLDState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGRLD:
+class FactorSGRLD:
     r"""Stochastic gradient Riemannian Langevin dynamics on positive factors.
 
     The metric is G = diag(theta c) with 1 / c the gradient's positive part, so that a factor moves
@@ -64,11 +64,13 @@ class SGRLD:
         if self.freeze is not None and self.freeze < 1:
             raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
 
-    def init(self, rng: Any, theta: Array) -> SGRLDState:
+    def init(self, rng: Any, theta: Array) -> FactorSGRLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
-        return SGRLDState(theta, 0, namespace(theta).zeros_like(theta))
+        return FactorSGRLDState(theta, 0, namespace(theta).zeros_like(theta))
 
-    def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
+    def step(
+        self, rng: Any, state: FactorSGRLDState, target: Target[FactorPotential]
+    ) -> FactorSGRLDState:
         """Make one step."""
         theta, step, mean = state
         xp = namespace(theta)
@@ -97,7 +99,7 @@ class SGRLD:
         c *= noise(rng, theta)
         c *= sqrt(2 * h)
         drift += c
-        return SGRLDState(reflect(drift, target), step + 1, mean)
+        return FactorSGRLDState(reflect(drift, target), step + 1, mean)
 
 
 class EMState(NamedTuple):

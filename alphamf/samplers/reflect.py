@@ -8,19 +8,27 @@ from alphamf.arrays import Array, namespace
 from alphamf.protocols import Target
 
 
-def reflect(theta: Array, target: Target[Any]) -> Array:
+def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
     """Replace theta, in place, by its absolute value where the target is positive.
 
     A move from x with noise symmetric about zero, mirrored, is the same move on the density that
-    is extended to negative values as an even function, so the positive half keeps its law.
+    is extended to negative values as an even function, so the positive half keeps its law. There
+    the momentum changes sign with the position.
 
     Parameters
     ----------
     theta
         A position that the sampler has just computed, shape ``(..., D)``.
+    momentum
+        What moves it, of the same shape; turned in place.
 
     References
     ----------
     Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, section 4.2.
     """
-    return namespace(theta).abs(theta, out=theta) if target.positive else theta
+    if not target.positive:
+        return theta
+    xp = namespace(theta)
+    if momentum is not None:
+        momentum *= xp.where(theta < 0, -1, 1).astype(theta.dtype)
+    return xp.abs(theta, out=theta)

@@ -10,6 +10,7 @@ from typing import Any
 
 from alphamf.arrays import Array, namespace, noise
 from alphamf.errors import AlphaMFError
+from alphamf.metric import Dense
 
 
 class LinearGaussian:
@@ -32,7 +33,7 @@ class LinearGaussian:
     precision
         :math:`\sum_n a_n a_n^\top / \sigma^2 + I`, shape (D, D).
     covariance
-        Its inverse: the posterior's covariance, and the inverse Fisher information.
+        Its inverse, the posterior's covariance.
     mean
         Posterior mean, shape (D,).
 
@@ -96,9 +97,9 @@ class FullPotential:
         """U up to a constant, shape (*chains,)."""
         return ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
 
-    def metric(self, theta: Array) -> Array:
-        """Inverse Fisher information, shape (D, D)."""
-        return self.target.covariance
+    def metric(self, theta: Array) -> Dense:
+        """Fisher information of all data and the prior, which does not depend on theta."""
+        return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of the second derivatives, shape (D,)."""
@@ -129,9 +130,9 @@ class BatchPotential:
         residual = self._residual(theta)
         return 0.5 * (self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1))
 
-    def metric(self, theta: Array) -> Array:
-        """Inverse Fisher information of all data, shape (D, D)."""
-        return self.target.covariance
+    def metric(self, theta: Array) -> Dense:
+        """Fisher information of all data and the prior, which does not depend on theta."""
+        return Dense(self.target.precision)
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of the second derivatives, shape (*chains, D)."""
