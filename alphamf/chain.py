@@ -102,7 +102,7 @@ def run(
             if state.step % segment == 0:
                 stream = generator(seed, chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
-            _check_finite(state)
+            _check_finite(state, sampler)
             if record is not None:
                 record.add(state, target)
             if path is not None and state.step % segment == 0:
@@ -112,12 +112,13 @@ def run(
     return states(state)
 
 
-def _check_finite(state: State) -> None:
+def _check_finite(state: State, sampler: Sampler[Any]) -> None:
     # A sum is finite only where all its terms are, and needs no array of its own.
     total = float(state.theta.sum())
     if not isfinite(total):
         raise AlphaMFError(
-            f"the chain diverged at step {state.step}: theta is {total}; make step_size smaller"
+            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is {total}): "
+            "it needs a smaller step_size, or another sampler"
         )
 
 

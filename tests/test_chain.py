@@ -114,6 +114,16 @@ def test_seed_and_chain_choose_the_streams():
     assert (last(seed=3) != last(seed=3, chain=1)).all()
 
 
+def test_a_chain_that_diverges_stops_at_once_and_says_when():
+    target = regression()
+    steps = []
+    sentence = r"SGLD chain diverged at step \d+ \(theta is -?(inf|nan)"
+    with np.errstate(all="ignore"), pytest.raises(AlphaMFError, match=sentence):
+        steps.extend(state.step for state in run(target, SGLD(1e9), steps=1000, seed=0))
+    # The state that is not finite is not yielded.
+    assert 0 < len(steps) < 100
+
+
 def test_progress_is_code_that_consumes_the_run():
     states = run(regression(np.float32), SGLD(1e-3), steps=4, seed=0, chains=(2, 3))
     seen = [(state.step, state.theta.shape, state.theta.dtype) for state in states]

@@ -347,18 +347,18 @@ def test_the_gain_is_in_time(rate):
 
 def test_a_chain_that_diverges(monkeypatch):
     monkeypatch.setitem(KERNELS, "sgld", SGLD(1e30))
-    with pytest.raises(AlphaMFError, match="the sgld chain diverged") as caught:
+    with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         run(sound(3000), settings=replace(QUICK, sampler="sgld"))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("rate", [16000, 8000])
 def test_the_sample_gets_cleaner(rate):
-    """With the fast preset and a shipped dictionary, by more than half a decibel."""
+    """With the fast preset and a shipped dictionary, by more than two decibels."""
     clean, noisy = (
         soundfile.read(DATA / f"sample-{kind}.wav", dtype="float32")[0]
         for kind in ("clean", "noisy")
     )
     clean, noisy = (resample(audio, 16000, rate) for audio in (clean, noisy))
     out = denoise(noisy, rate, PRESETS["fast"]).audio
-    assert si_sdr(clean, out) > si_sdr(clean, noisy) + 0.5
+    assert si_sdr(clean, out) > si_sdr(clean, noisy) + 2

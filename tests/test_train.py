@@ -227,6 +227,6 @@ def test_out_of_range(files, name, value):
 
 def test_a_chain_that_diverges(files, monkeypatch):
     monkeypatch.setitem(KERNELS, "sgld", SGLD(1e30))
-    with pytest.raises(AlphaMFError, match="the sgld chain diverged") as caught:
+    with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         train(files, **QUICK, sampler="sgld")
     assert "\n" not in str(caught.value)
