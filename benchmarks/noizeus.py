@@ -63,6 +63,7 @@ from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 FOLDS = 4
+PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
 
 TUNED = tuple(KERNELS)
 
@@ -203,9 +204,6 @@ def run(
     names: list[str], clips: list[Clip], lessons: list[list[Path]], jobs: int, seed: int
 ) -> list[Row]:
     """Learn the dictionaries, then score every clip under every configuration, in order."""
-    # Read when a process starts: results and times are those of one core each.
-    for library in ("OPENBLAS", "OMP", "MKL"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
     console = Console(stderr=True)
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
@@ -265,7 +263,8 @@ def main() -> None:
     levels = [int(level) for level in asked.snr.split(",")]
     clips, lessons = corpus(levels, asked.cross_validate, asked.limit)
     rows = run(asked.names, clips, lessons, asked.jobs, asked.seed)
-    text = f"{markdown(rows)}\n\n{caption(asked.seed)}"
+    made = caption("benchmarks.noizeus", sys.argv[1:], PACKAGES)
+    text = f"{markdown(rows)}\n\nMean ± standard error over the clips, seed {asked.seed}. {made}"
     if asked.output:
         write_csv(Path(asked.output), rows)
     if asked.table:

@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import shlex
-import sys
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,8 +22,6 @@ SCORES = {
     "estoi": ("ESTOI", 3),
 }
 """Field, heading and decimals."""
-
-PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
 
 
 @dataclass(frozen=True)
@@ -48,6 +45,12 @@ class Row:
     error: str = ""
 
 
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; all columns but the first are numbers."""
+    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def markdown(rows: list[Row]) -> str:
     """Return a table of means with standard errors over the clips, a line per group of rows."""
     groups: dict[tuple[str, int], list[Row]] = {}
@@ -55,16 +58,13 @@ def markdown(rows: list[Row]) -> str:
         groups.setdefault((row.config, row.snr), []).append(row)
     headings = ["configuration", "SNR dB", "clips", *(heading for heading, _ in SCORES.values())]
     headings += ["better on", "CPU s per clip", "CPU s per s"]
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1)]
-    for (config, snr), group in groups.items():
-        lines.append([config, str(snr), *_cells(group)])
+    lines = [[config, str(snr), *_cells(group)] for (config, snr), group in groups.items()]
     notes = [
         f"{config} at {snr} dB failed on {len(failed)} of {len(group)} clips: {failed[0].error}."
         for (config, snr), group in groups.items()
         if (failed := [row for row in group if row.error])
     ]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return "\n\n".join([table, *notes])
+    return "\n\n".join([table(headings, lines), *notes])
 
 
 def _cells(group: list[Row]) -> list[str]:
@@ -82,13 +82,12 @@ def _cells(group: list[Row]) -> list[str]:
     return cells
 
 
-def caption(seed: int) -> str:
-    """Return how the table was made: command, date, seed, versions, processors."""
-    command = shlex.join(["python", "-m", "benchmarks.noizeus", *sys.argv[1:]])
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+def caption(module: str, arguments: list[str], packages: tuple[str, ...]) -> str:
+    """Return how a table was made: command, date, versions, processors."""
+    command = shlex.join(["python", "-m", module, *arguments])
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
     return (
-        f"Mean ± standard error over the clips. `{command}`, "
-        f"{datetime.now(UTC):%Y-%m-%d}, seed {seed}; {versions}, "
+        f"`{command}`, {datetime.now(UTC):%Y-%m-%d}; {versions}, "
         f"Python {platform.python_version()}; {os.cpu_count()} CPUs, one thread per process."
     )
 

@@ -14,9 +14,6 @@ from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 from alphamf.inputs import STREAM, exists, find
 
-_KEEP = 20
-"""Steps that are averaged, where there are enough."""
-
 
 def train(
     clean: Annotated[
@@ -36,7 +33,7 @@ def train(
     rank: Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")] = 60,
     alpha: Annotated[float, typer.Option(metavar="A", help="Tail index, 0.5 to 2.")] = 1.0,
     sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the chain.")] = 100,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the chain.")] = 300,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same model.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
@@ -61,7 +58,7 @@ def train(
             alpha=alpha,
             sampler=sampler,
             steps=steps,
-            keep=max(1, min(_KEEP, steps // 2)),
+            keep=max(1, steps // 3),
             seed=seed,
             progress=progress,
         )

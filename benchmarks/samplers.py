@@ -1,0 +1,373 @@
+r"""What the samplers cost, and two questions about their laws.
+
+The tables of BENCHMARKS.md, and the figures of docs/samplers.md::
+
+    python -m benchmarks.samplers cost
+    python -m benchmarks.samplers size
+    python -m benchmarks.samplers memory
+    python -m benchmarks.samplers mass
+
+cost
+    Time of a step on linear regression with 10 000 points in 100 dimensions, minibatches of 100
+    (all points for samplers that accept or reject), as a ratio to SGLD's in the same run.
+size
+    Time and memory of a step, for HAMCMC and others of linear cost, up to a million dimensions;
+    and 10 000 chains of SGLD moved as one array.
+memory
+    Does HAMCMC's memory disturb the invariant law? E |theta|^2 under exp(-|theta|^4 / 4) in the
+    plane against the step size, for Langevin chains and for HAMCMC.
+mass
+    What does a mass learn from momenta, and what from positions? A Gaussian with standard
+    deviations from 1 to 10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.arrays import Array, generator
+from alphamf.chain import Trace, run
+from alphamf.diagnostics import ess
+from alphamf.samplers import (
+    HAMCMC,
+    HMC,
+    HMCBFGS,
+    PSGLD,
+    QNHMC,
+    RHMC,
+    SGHMC,
+    SGLD,
+    SGNHT,
+    SGNPHMC,
+    SGRLD,
+    SGRNPHMC,
+    SGRRHMC,
+    SGRRLD,
+    MassEM,
+    NaiveQN,
+)
+from alphamf.targets.gaussian import LinearGaussian
+from benchmarks.report import caption, table, write_section
+
+REPOSITORY = Path(__file__).parents[1]
+FIGURES = REPOSITORY / "docs" / "figures"
+
+PACKAGES = ("alphamf", "numpy", "arviz-stats")
+
+
+def step_time(
+    target: Any, sampler: Any, *, chains: tuple[int, ...] = (), least: float = 0.2
+) -> float:
+    """Return the seconds of a step: the least mean over rounds that last `least` together."""
+    rng = generator(0, 0)
+    state = sampler.init(rng, target.start(rng, chains))
+    for _ in range(6):
+        state = sampler.step(rng, state, target)
+    best, spent, count = np.inf, 0.0, 4
+    while spent < least:
+        begun = time.perf_counter()
+        for _ in range(count):
+            state = sampler.step(rng, state, target)
+        passed = time.perf_counter() - begun
+        best, spent = min(best, passed / count), spent + passed
+    return best
+
+
+def regression(size: int, points: int, batch: int | None) -> LinearGaussian:
+    """Return a linear regression with regressors and noise of unit variance."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((points, size))
+    x = a @ rng.standard_normal(size) + rng.standard_normal(points)
+    return LinearGaussian(a, x, 1.0, batch=batch)
+
+
+def cost() -> str:
+    """Return the table of times of a step, each sampler timed in turn, three rounds."""
+    h = 1e-5
+    stochastic: dict[str, Any] = {
+        "SGLD": SGLD(h),
+        "PSGLD": PSGLD(h),
+        "PSGLD with Gamma": PSGLD(h, correction=True),
+        "SGRLD": SGRLD(0.1),
+        "HAMCMC, M = 2": HAMCMC(h, memory=2, gamma=1e-4),
+        "HAMCMC, M = 3": HAMCMC(h, memory=3, gamma=1e-4),
+        "HAMCMC, M = 5": HAMCMC(h, memory=5, gamma=1e-4),
+        "naive quasi-Newton, M = 5": NaiveQN(h, memory=5, gamma=1e-4),
+        "SGHMC, a leap": SGHMC(1e-3, leaps=1),
+        "SGHMC by splitting, a leap": SGHMC(1e-3, leaps=1, integrator="splitting"),
+        "SGNHT, a leap": SGNHT(1e-3, leaps=1),
+        "SG-NPHMC, a leap": SGNPHMC(1e-3, leaps=1),
+        "SGR-NPHMC, a leap": SGRNPHMC(1e-3, leaps=1),
+        "SGRRLD (three gradients)": SGRRLD(h),
+        "SGRRHMC (three gradients)": SGRRHMC(1e-3),
+    }
+    full: dict[str, Any] = {
+        "SGLD": SGLD(h),
+        "HMC, 10 leaps": HMC(1e-3),
+        "RHMC, 10 leaps": RHMC(0.1),
+        "QNHMC with BFGS, 10 leaps": QNHMC(1e-2),
+        "QNHMC with L-BFGS of 5 pairs, 10 leaps": QNHMC(1e-2, memory=5),
+        "HMC-BFGS of 5 chains, 10 leaps": HMCBFGS(1e-1),
+    }
+    rows = []
+    for data, samplers, target in (
+        ("batch of 100", stochastic, regression(100, 10_000, 100)),
+        ("all, by sufficient statistics", full, regression(100, 10_000, None)),
+    ):
+        times = {
+            name: min(step_time(target, sampler) for _ in range(3))
+            for name, sampler in samplers.items()
+        }
+        for name, seconds in times.items():
+            ratio = seconds / times["SGLD"]
+            rows.append([name, data, f"{seconds * 1e6:.0f}", f"{ratio:.1f}"])
+    return table(["sampler", "data", "µs per step", "ratio to SGLD"], rows)
+
+
+class Wide:
+    """A standard normal in D dimensions, whose gradient costs one copy."""
+
+    positive = False
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.latents: dict[str, Array] = {}
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw from the law, in float32."""
+        return rng.standard_normal((*chains, self.size), dtype=np.float32)
+
+    def draw(self, rng: Any, theta: Array) -> Wide:
+        """Return itself."""
+        return self
+
+    def grad(self, theta: Array) -> Array:
+        """Return theta."""
+        return theta.copy()
+
+
+def size() -> str:
+    """Return the table of times and memory against D, and of many chains."""
+    rows = []
+    for name, sampler in (
+        ("SGLD", SGLD(1e-2)),
+        ("PSGLD", PSGLD(1e-2)),
+        ("HAMCMC, M = 5", HAMCMC(1e-2, memory=5)),
+        ("SGHMC, a leap", SGHMC(1e-2, leaps=1)),
+        ("SGRRLD", SGRRLD(1e-2)),
+    ):
+        for d in (1_000, 10_000, 100_000, 1_000_000):
+            target = Wide(d)
+            seconds = step_time(target, sampler)
+            rows.append(
+                [name, f"{d:,}", f"{seconds / d * 1e9:.0f}", f"{_peak(target, sampler):.1f}"]
+            )
+    many = table(["sampler", "D", "ns per step and dimension", "peak, vectors of D"], rows)
+    rows = []
+    target = regression(10, 1000, None)
+    one = step_time(target, SGLD(1e-4))
+    for chains in (1, 100, 10_000):
+        seconds = step_time(target, SGLD(1e-4), chains=(chains,))
+        rows.append([f"{chains:,}", f"{seconds * 1e6:.0f}", f"{seconds / one:.0f}"])
+    together = table(["chains of SGLD, D = 10", "µs per step", "ratio to one chain"], rows)
+    return f"{many}\n\n{together}"
+
+
+def _peak(target: Any, sampler: Any) -> float:
+    """Return the most memory that a chain holds, in vectors of theta's size."""
+    tracemalloc.start()
+    rng = generator(0, 0)
+    state = sampler.init(rng, target.start(rng))
+    for _ in range(8):
+        state = sampler.step(rng, state, target)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / state.theta.nbytes
+
+
+class Quartic:
+    """exp(-|theta|^4 / 4) in the plane, where E |theta|^2 = 2 / sqrt(pi)."""
+
+    size = 2
+    positive = False
+    power = 2 / np.sqrt(np.pi)
+
+    def __init__(self) -> None:
+        self.latents: dict[str, Array] = {}
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
+        radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * np.sqrt(2)))
+        angle = 2 * np.pi * rng.random((*chains, 1))
+        return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
+
+    def draw(self, rng: Any, theta: Array) -> Quartic:
+        """Return itself."""
+        return self
+
+    def grad(self, theta: Array) -> Array:
+        """Return |theta|^2 theta."""
+        return (theta * theta).sum(-1, keepdims=True) * theta
+
+
+def bias(
+    sampler: Any, moves: int, *, time_span: float = 20.0, chains: int = 2000
+) -> tuple[float, float]:
+    """Return the relative bias of E |theta|^2 and its standard error, from an exact start.
+
+    Parameters
+    ----------
+    moves
+        Steps in which every position moves once.
+    """
+    target = Quartic()
+    steps = int(time_span / sampler.step_size) * moves
+    total = np.zeros(chains)
+    for state in run(target, sampler, steps=steps, seed=0, chains=(chains,)):
+        if state.step > steps // 2:
+            total += (state.theta**2).sum(-1)
+    errors = total / (steps - steps // 2) / Quartic.power - 1
+    return float(errors.mean()), float(errors.std() / np.sqrt(chains))
+
+
+def memory() -> str:
+    """Return the table of biases, and draw them against the step size."""
+    import matplotlib.pyplot as plt
+
+    steps = (0.08, 0.04, 0.02)
+    kinds: dict[str, tuple[Callable[[float], Any], int]] = {"SGLD": (SGLD, 1)}
+    for m in (2, 3, 5):
+        kinds[f"HAMCMC, M = {m}"] = (lambda h, m=m: HAMCMC(h, memory=m, trust=1.0), m)
+    kinds["naive quasi-Newton, M = 2"] = (lambda h: NaiveQN(h, memory=2, trust=1.0), 1)
+    rows = []
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for name, (kind, moves) in kinds.items():
+        found = [bias(kind(h), moves) for h in steps]
+        rows.append([name, *(f"{100 * value:+.2f} ± {100 * error:.2f}" for value, error in found)])
+        axes.errorbar(
+            steps, [100 * v for v, _ in found], [200 * e for _, e in found], marker="o", label=name
+        )
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="step size h", ylabel="bias of E |θ|² in %", xlim=(0, None))
+    axes.set_yscale("symlog", linthresh=5)
+    axes.legend()
+    _save(figure, "hamcmc-memory.png")
+    return table(["bias of E \\|θ\\|² in %", *(f"h = {h}" for h in steps)], rows)
+
+
+class Independent:
+    """Independent normals with mean zero and the given standard deviations."""
+
+    positive = False
+
+    def __init__(self, scales: Array) -> None:
+        self.scales, self.size = scales, len(scales)
+        self.latents: dict[str, Array] = {}
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw from the law."""
+        return rng.standard_normal((*chains, self.size)) * self.scales
+
+    def draw(self, rng: Any, theta: Array) -> Independent:
+        """Return itself."""
+        return self
+
+    def grad(self, theta: Array) -> Array:
+        """Return theta / scales^2."""
+        return theta / self.scales**2
+
+    def value(self, theta: Array) -> Array:
+        """Return U."""
+        return 0.5 * ((theta / self.scales) ** 2).sum(-1)
+
+
+def mass() -> str:
+    """Return the table of what masses learn, and draw the learnt inverse masses."""
+    import matplotlib.pyplot as plt
+
+    scales = np.geomspace(1, 10, 10)
+    target = Independent(scales)
+    masses = {
+        "unit": None,
+        "momenta": MassEM(source="momenta", freeze=8000),
+        "positions": MassEM(source="positions", freeze=8000),
+    }
+    rows = []
+    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
+    for kind, settings in (
+        (HMC, {"leaps": 5}),
+        (SGHMC, {"leaps": 5, "friction": 1.0}),
+        (SGNHT, {"leaps": 5, "diffusion": 1.0}),
+    ):
+        for source, learner in masses.items():
+            step_size = 0.3
+            extra = {} if learner is None else {"mass": learner}
+            record = Trace(lambda theta, _: theta, burn_in=8000)
+            sampler = kind(step_size, **settings, **extra)
+            *_, state = run(target, sampler, steps=16_000, seed=0, chains=(8,), record=record)
+            sizes = ess(record.values) / record.values[..., 0].size
+            inverse = np.broadcast_to(sampler.mass.inverse(state.mass).g, (8, target.size))
+            spread = inverse * 1.0
+            middle = np.exp(np.log(spread).mean(0))
+            slope = np.polyfit(np.log(scales**2), np.log(middle), 1)[0]
+            rows.append(
+                [
+                    kind.__name__,
+                    source,
+                    f"{slope:+.2f}",
+                    f"{middle.min():.2g} to {middle.max():.2g}",
+                    f"{sizes.min():.3f}",
+                    f"{sizes.max():.3f}",
+                ]
+            )
+            if kind is HMC:
+                axes.loglog(scales**2, spread.T, ".", color=f"C{len(axes.lines) // 9}", alpha=0.4)
+                axes.loglog(scales**2, middle, color=axes.lines[-1].get_color(), label=source)
+    axes.loglog(scales**2, scales**2, "k--", label="posterior variance")
+    axes.set(xlabel="posterior variance of the coordinate", ylabel="learnt inverse mass (HMC)")
+    axes.legend()
+    _save(figure, "mass.png")
+    return table(
+        [
+            "sampler",
+            "mass learnt from",
+            "exponent of the variance in M⁻¹ (1 is ideal)",
+            "M⁻¹",
+            "ESS per step, least",
+            "most",
+        ],
+        rows,
+    )
+
+
+def _save(figure: Any, name: str) -> None:
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    figure.savefig(FIGURES / name, dpi=100)
+
+
+PARTS: dict[str, Callable[[], str]] = {"cost": cost, "size": size, "memory": memory, "mass": mass}
+
+
+def main() -> None:
+    """Make the tables that the command line names, and write them."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.samplers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
+    for part in parser.parse_args().parts:
+        text = f"{PARTS[part]()}\n\n{caption('benchmarks.samplers', [part], PACKAGES)}"
+        write_section(REPOSITORY / "BENCHMARKS.md", f"samplers:{part}", text)
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
