@@ -46,7 +46,7 @@ def train(
     context: int = 3,
     sampler: str = "em",
     steps: int = 300,
-    keep: int = 100,
+    keep: int | None = None,
     seconds: float = 5.0,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
@@ -76,8 +76,8 @@ def train(
     sampler
         Kernel for W and H, a name in `alphamf.presets.KERNELS`.
     steps, keep
-        Steps of the chain, and how many of the last ones are averaged; a sampler other than EM
-        starts after 50 steps of EM.
+        Steps of the chain, and how many of the last ones are averaged: by default a third. A
+        sampler other than EM starts after 50 steps of EM.
     seconds
         The most that is taken of a file.
     seed
@@ -91,6 +91,7 @@ def train(
         There are no files, one cannot be read or has too low a rate, all are silent, an argument
         is out of range, or the chain diverged.
     """
+    keep = max(1, steps // 3) if keep is None else keep
     _check(rate, context, sampler, steps, keep, seconds)
     hop = round(HOP_SECONDS * rate)
     frame = Frame(OVERLAP * hop, hop)

@@ -58,7 +58,6 @@ def train(
             alpha=alpha,
             sampler=sampler,
             steps=steps,
-            keep=max(1, steps // 3),
             seed=seed,
             progress=progress,
         )
