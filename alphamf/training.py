@@ -45,7 +45,7 @@ def train(
     alpha: float = 1.0,
     context: int = 3,
     sampler: str = "em",
-    steps: int = 300,
+    steps: int = 200,
     keep: int | None = None,
     seconds: float = 5.0,
     seed: int = 0,

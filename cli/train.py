@@ -33,7 +33,7 @@ def train(
     rank: Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")] = 60,
     alpha: Annotated[float, typer.Option(metavar="A", help="Tail index, 0.5 to 2.")] = 1.0,
     sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the chain.")] = 300,
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the chain.")] = 200,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same model.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,

@@ -43,6 +43,15 @@ def test_mcse_is_the_error_of_means_over_many_runs():
     assert chains.std() / np.sqrt(len(chains)) < np.mean(errors) / 2.5
 
 
+def test_interleaved_chains_are_told_apart(draws):
+    # Chains that move in turn, as one series: its neighbours are independent.
+    series = draws.reshape(DRAWS * CHAINS, 1, 2)
+    apart = diagnostics.interleaved(series, CHAINS)
+    np.testing.assert_array_equal(apart, draws)
+    assert diagnostics.ess(apart)[0] < 0.4 * diagnostics.ess(series)[0]
+    assert diagnostics.interleaved(series[:-1], CHAINS).shape == (DRAWS - 1, CHAINS, 2)
+
+
 def test_rhat_tells_chains_that_disagree(draws):
     assert (diagnostics.rhat(draws) < 1.01).all()
     apart = draws + np.arange(CHAINS)[:, None]
@@ -66,7 +75,7 @@ def test_summary_of_a_run():
     summary = diagnostics.summarise(record.values)
     assert (np.abs(summary.mean - target.mean) < 4 * summary.mcse).all()
     assert (summary.rhat < 1.1).all()
-    np.testing.assert_allclose(summary.mcse, summary.std / summary.ess**0.5, rtol=1e-6)
+    np.testing.assert_allclose(summary.mcse, summary.std / summary.ess**0.5, rtol=1e-3)
     with pytest.raises(AlphaMFError, match="SGLDState"):
         diagnostics.acceptance(state)
 
@@ -74,7 +83,7 @@ def test_summary_of_a_run():
 def test_acceptance_of_a_metropolis_sampler():
     a = np.random.default_rng(3).standard_normal((40, 2))
     target = LinearGaussian(a, a @ np.ones(2), 1.0)
-    *_, state = run(target, HMC(0.3, 3), steps=50, seed=0, chains=(20,))
+    *_, state = run(target, HMC(0.15, 3), steps=50, seed=0, chains=(20,))
     assert 0.1 < diagnostics.acceptance(state) < 0.999
     with pytest.raises(AlphaMFError, match="at least one step"):
         diagnostics.acceptance(state._replace(step=0))
