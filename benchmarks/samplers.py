@@ -17,8 +17,8 @@ memory
     Does HAMCMC's memory disturb the invariant law? E |theta|^2 under exp(-|theta|^4 / 4) in the
     plane against the step size, for Langevin chains and for HAMCMC.
 mass
-    What does a mass learn from momenta, and what from positions? A Gaussian with standard
-    deviations from 1 to 10.
+    What does a mass learn from momenta, and what from positions? A Gaussian in 10 dimensions with
+    standard deviations from 0.1 to 10.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import argparse
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ from alphamf.samplers import (
     SGRRLD,
     MassEM,
     NaiveQN,
+    UnitMass,
 )
 from alphamf.targets.gaussian import LinearGaussian
 from benchmarks.report import caption, table, write_section
@@ -263,25 +265,40 @@ def memory() -> str:
 
 
 class Independent:
-    """Independent normals with mean zero and the given standard deviations."""
+    """Independent normals about zero, and gradients with noise.
+
+    Parameters
+    ----------
+    scales
+        Standard deviations.
+    heat
+        Variance of the gradient noise, in units of the precision.
+    far
+        Whether chains start with every coordinate at 10, and not in equilibrium.
+    """
 
     positive = False
 
-    def __init__(self, scales: Array) -> None:
+    def __init__(self, scales: Array, heat: float, far: bool) -> None:
         self.scales, self.size = scales, len(scales)
+        self.heat, self.far = heat, far
         self.latents: dict[str, Array] = {}
+        self.kick: Array = 0.0
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw from the law."""
-        return rng.standard_normal((*chains, self.size)) * self.scales
+        """Draw from the law, or start far out."""
+        draws = rng.standard_normal((*chains, self.size)) * self.scales
+        return np.full_like(draws, 10.0) if self.far else draws
 
     def draw(self, rng: Any, theta: Array) -> Independent:
-        """Return itself."""
+        """Draw the noise, and return itself."""
+        if self.heat:
+            self.kick = rng.standard_normal(theta.shape) * (np.sqrt(self.heat) / self.scales)
         return self
 
     def grad(self, theta: Array) -> Array:
-        """Return theta / scales^2."""
-        return theta / self.scales**2
+        """Return theta / scales^2, with the noise."""
+        return theta / self.scales**2 + self.kick
 
     def value(self, theta: Array) -> Array:
         """Return U."""
@@ -289,62 +306,57 @@ class Independent:
 
 
 def mass() -> str:
-    """Return the table of what masses learn, and draw the learnt inverse masses."""
+    """Return the table of what masses learn, and draw the learnt inverse masses of HMC."""
     import matplotlib.pyplot as plt
 
-    scales = np.geomspace(1, 10, 10)
-    target = Independent(scales)
-    masses = {
-        "unit": None,
-        "momenta": MassEM(source="momenta", freeze=8000),
-        "positions": MassEM(source="positions", freeze=8000),
-    }
+    scales = np.geomspace(0.1, 10, 10)
+    learn, chains = 4000, 8
+    hmc, sghmc = partial(HMC, 0.1), partial(SGHMC, 0.05, friction=0.1)
+    cases: list[tuple[str, Any, str, float, bool]] = [
+        ("HMC", hmc, "none", 0.0, False),
+        ("HMC", hmc, "momenta", 0.0, False),
+        ("HMC", hmc, "positions", 0.0, False),
+        ("HMC, started far out", hmc, "momenta", 0.0, True),
+        ("SGHMC, exact gradients", sghmc, "none", 0.0, False),
+        ("SGHMC, exact gradients", sghmc, "momenta", 0.0, False),
+        ("SGHMC, exact gradients", sghmc, "positions", 0.0, False),
+        ("SGHMC, noisy gradients", sghmc, "none", 0.1, False),
+        ("SGHMC, noisy gradients", sghmc, "momenta", 0.1, False),
+    ]
     rows = []
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for kind, settings in (
-        (HMC, {"leaps": 5}),
-        (SGHMC, {"leaps": 5, "friction": 1.0}),
-        (SGNHT, {"leaps": 5, "diffusion": 1.0}),
-    ):
-        for source, learner in masses.items():
-            step_size = 0.3
-            extra = {} if learner is None else {"mass": learner}
-            record = Trace(lambda theta, _: theta, burn_in=8000)
-            sampler = kind(step_size, **settings, **extra)
-            *_, state = run(target, sampler, steps=16_000, seed=0, chains=(8,), record=record)
-            sizes = ess(record.values) / record.values[..., 0].size
-            inverse = np.broadcast_to(sampler.mass.inverse(state.mass).g, (8, target.size))
-            spread = inverse * 1.0
-            middle = np.exp(np.log(spread).mean(0))
-            slope = np.polyfit(np.log(scales**2), np.log(middle), 1)[0]
-            rows.append(
-                [
-                    kind.__name__,
-                    source,
-                    f"{slope:+.2f}",
-                    f"{middle.min():.2g} to {middle.max():.2g}",
-                    f"{sizes.min():.3f}",
-                    f"{sizes.max():.3f}",
-                ]
-            )
-            if kind is HMC:
-                axes.loglog(scales**2, spread.T, ".", color=f"C{len(axes.lines) // 9}", alpha=0.4)
-                axes.loglog(scales**2, middle, color=axes.lines[-1].get_color(), label=source)
+    for name, kind, source, heat, far in cases:
+        target = Independent(scales, heat, far)
+        learner = UnitMass() if source == "none" else MassEM(source=source, freeze=learn)
+        record = Trace(lambda theta, _: theta, burn_in=learn)
+        sampler = kind(mass=learner)
+        *_, state = run(target, sampler, steps=2 * learn, seed=0, chains=(chains,), record=record)
+        inverse = np.broadcast_to(sampler.mass.inverse(state.mass).g, (chains, target.size))
+        exponents = np.polyfit(np.log(scales**2), np.log(inverse.T), 1)[0]
+        error = exponents.std(ddof=1) / np.sqrt(chains)
+        draws = 1000 / (learn * chains) * ess(record.values)
+        heated = record.values[..., 0].var() / scales[0] ** 2
+        rows.append(
+            [
+                name,
+                source,
+                f"{exponents.mean():+.2f} ± {error:.2f}",
+                f"{draws.min():.1f}",
+                f"{draws.max():.0f}",
+                f"{heated:.2f}",
+            ]
+        )
+        if kind is hmc and source != "none":
+            label = f"{source}, started far out" if far else source
+            (points,) = axes.loglog(scales**2, np.exp(np.log(inverse).mean(0)), "o-", label=label)
+            axes.loglog(scales**2, inverse.T, ".", color=points.get_color(), alpha=0.3)
     axes.loglog(scales**2, scales**2, "k--", label="posterior variance")
-    axes.set(xlabel="posterior variance of the coordinate", ylabel="learnt inverse mass (HMC)")
+    axes.set(xlabel="posterior variance of the coordinate", ylabel="inverse mass learnt by HMC")
     axes.legend()
     _save(figure, "mass.png")
-    return table(
-        [
-            "sampler",
-            "mass learnt from",
-            "exponent of the variance in M⁻¹ (1 is ideal)",
-            "M⁻¹",
-            "ESS per step, least",
-            "most",
-        ],
-        rows,
-    )
+    headings = ["sampler", "mass from", "exponent of the variance in M⁻¹ (ideal: 1)"]
+    headings += ["ESS per 1000 steps, least", "most", "variance / posterior's, narrowest"]
+    return table(headings, rows)
 
 
 def _save(figure: Any, name: str) -> None:

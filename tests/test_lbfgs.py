@@ -77,6 +77,22 @@ def test_root_times_its_transpose_is_the_inverse_hessian(m):
     np.testing.assert_allclose(matrix_of(lbfgs.apply, s, y), dense(s, y), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("m", [0, 1, 2, 5])
+@pytest.mark.parametrize("chains", [(), (3, 2)])
+def test_inverse_root_is_the_inverse_transpose_of_the_root(m, chains):
+    s, y = pairs(m, chains)
+    v = np.random.default_rng(1).standard_normal((*chains, 6))
+    got = lbfgs.inverse_root(s, y, GAMMA, v)
+    for chain in np.ndindex(*chains):
+        mine = (slice(None), *chain)
+        root = dense_root(s[mine], y[mine], printed=False)
+        np.testing.assert_allclose(got[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-9)
+    one = (slice(None), *(0 for _ in chains))
+    half = matrix_of(lbfgs.inverse_root, s[one], y[one])
+    inverse = np.linalg.inv(dense(s[one], y[one]))
+    np.testing.assert_allclose(half @ half.T, inverse, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("m", [1, 3])
 def test_printed_root_is_not_a_root(m):
     # Eq. 11 as printed: s'By for s'Bs under the square root, and y with the other sign.
@@ -99,6 +115,7 @@ def test_arguments_stay_as_they_are():
     copies = [array.copy() for array in (s, y, v)]
     lbfgs.apply(s, y, GAMMA, v)
     lbfgs.root(s, y, GAMMA, v)
+    lbfgs.inverse_root(s, y, GAMMA, v)
     for array, copy in zip((s, y, v), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
@@ -114,6 +131,7 @@ def test_bad_pairs_are_skipped_in_their_own_chain_only():
     for product, twin in (
         (lbfgs.apply, dense),
         (lbfgs.root, lambda s, y: dense_root(s, y, printed=False)),
+        (lbfgs.inverse_root, lambda s, y: np.linalg.inv(dense_root(s, y, printed=False)).T),
     ):
         got = product(s, y, GAMMA, v)
         for chain, kept in enumerate(left):
@@ -124,7 +142,7 @@ def test_bad_pairs_are_skipped_in_their_own_chain_only():
 def test_float32_stays_float32_and_close():
     s, y = pairs(seed=3)
     v = np.random.default_rng(3).standard_normal((3, 2, 6))
-    for product in (lbfgs.apply, lbfgs.root):
+    for product in (lbfgs.apply, lbfgs.root, lbfgs.inverse_root):
         expected = product(s, y, GAMMA, v)
         got = product(s.astype(np.float32), y.astype(np.float32), GAMMA, v.astype(np.float32))
         assert got.dtype == np.float32

@@ -1,17 +1,72 @@
 """The samplers, by name."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from alphamf.samplers.em import MassEM, UnitMass
 from alphamf.samplers.factors import EM, FactorSGRLD
 from alphamf.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.samplers.hmc import HMC, RHMC
 from alphamf.samplers.langevin import PSGLD, SGLD
+from alphamf.samplers.nose import SGNPHMC, SGRNPHMC
+from alphamf.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.samplers.richardson import SGRRHMC, SGRRLD, Extrapolated
+from alphamf.samplers.riemannian import SGRLD
+from alphamf.samplers.thermostat import SGHMC, SGNHT
 
-__all__ = ["EM", "HAMCMC", "PSGLD", "SAMPLERS", "SGLD", "FactorSGRLD", "NaiveQN"]
+__all__ = [
+    "EM",
+    "HAMCMC",
+    "HMC",
+    "HMCBFGS",
+    "PSGLD",
+    "QNHMC",
+    "RHMC",
+    "SAMPLERS",
+    "SGHMC",
+    "SGLD",
+    "SGNHT",
+    "SGNPHMC",
+    "SGRLD",
+    "SGRNPHMC",
+    "SGRRHMC",
+    "SGRRLD",
+    "Extrapolated",
+    "FactorSGRLD",
+    "MassEM",
+    "NaiveQN",
+    "UnitMass",
+]
 
-SAMPLERS: dict[str, type[Any]] = {
+SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgld": SGLD,
     "psgld": PSGLD,
+    "psgld-gamma": partial(PSGLD, correction=True),
+    "sgrld": SGRLD,
+    "sgrld-diagonal": partial(SGRLD, diagonal=True),
     "sgrld-factors": FactorSGRLD,
-    "hamcmc": HAMCMC,
     "em": EM,
+    "hamcmc": HAMCMC,
+    "naive-qn": NaiveQN,
+    "hmc": HMC,
+    "hmc-em": partial(HMC, mass=MassEM()),
+    "rhmc": RHMC,
+    "hmc-bfgs": HMCBFGS,
+    "qnhmc": QNHMC,
+    "qnhmc-lbfgs": partial(QNHMC, memory=7),
+    "sghmc": SGHMC,
+    "sghmc-splitting": partial(SGHMC, integrator="splitting"),
+    "sghmc-em": partial(SGHMC, mass=MassEM()),
+    "sgnht": SGNHT,
+    "sgnht-em": partial(SGNHT, mass=MassEM()),
+    "sg-nphmc": SGNPHMC,
+    "sg-nphmc-em": partial(SGNPHMC, mass=MassEM()),
+    "sgr-nphmc": SGRNPHMC,
+    "sgrrld": SGRRLD,
+    "sgrrhmc": SGRRHMC,
 }
+"""Every sampler by name: call it with its hyperparameters, the step size first.
+
+"sgrld-factors" and "em" move positive factors only, whose potential splits into positive parts.
+"""

@@ -8,9 +8,26 @@ from typing import Any, NamedTuple
 
 from alphamf.arrays import Array, namespace, noise
 from alphamf.errors import AlphaMFError
-from alphamf.protocols import FactorPotential, Schedule, Target
+from alphamf.protocols import FactorPotential, Parts, Schedule, Target
 from alphamf.samplers.reflect import reflect
 from alphamf.schedule import at
+
+
+def parts_of(potential: Any, theta: Array) -> Parts:
+    """Return the gradient's positive parts.
+
+    Raises
+    ------
+    AlphaMFError
+        The potential has none.
+    """
+    if not hasattr(potential, "parts"):
+        raise AlphaMFError(
+            "a sampler of positive factors needs a target whose potential has parts(theta), "
+            f"which {type(potential).__name__} does not have"
+        )
+    parts: Parts = potential.parts(theta)
+    return parts
 
 
 class FactorSGRLDState(NamedTuple):
@@ -77,7 +94,7 @@ class FactorSGRLD:
         h = at(self.step_size, step)
         potential = target.draw(rng, theta)
         if self.freeze is None or step < self.freeze:
-            plus, minus, shape, _ = potential.parts(theta)
+            plus, minus, shape, _ = parts_of(potential, theta)
             mean = self.decay * mean
             mean += (1 - self.decay) * plus
             drift = minus
@@ -145,7 +162,7 @@ class EM:
         """Make one step."""
         theta, step = state
         xp = namespace(theta)
-        plus, minus, shape, exponent = target.draw(rng, theta).parts(theta)
+        plus, minus, shape, exponent = parts_of(target.draw(rng, theta), theta)
         tiny = xp.finfo(theta.dtype).tiny
         inverse = 1 / xp.maximum(theta, 1e-12)
         plus += xp.maximum(1 - shape, 0) * inverse

@@ -13,6 +13,7 @@ Arrays: s and y have shape (m, *chains, D), vectors (*chains, D).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
 
 from alphamf.arrays import Array, dot, namespace
@@ -71,7 +72,38 @@ def root(s: Array, y: Array, gamma: float, z: Array) -> Array:
     xp = namespace(z)
     sy, rho = curvatures(s, y)
     x = z * sqrt(gamma)
-    units: list[Array] = []  # Bs / sqrt(s'Bs), one of each pair before k; 0 where it is skipped
+    for k, (unit, _) in enumerate(_units(s, y, gamma, sy, rho)):
+        share = rho[k] * (dot(y[k], x) - xp.sqrt(sy[k]) * dot(unit, x))
+        x -= share * s[k]
+    return x
+
+
+def inverse_root(s: Array, y: Array, gamma: float, z: Array) -> Array:
+    r"""Return R z with R R' = B = H^-1, in O(m^2 D): a draw from N(0, B) where z is standard.
+
+    .. math:: R \leftarrow (I + u t^\top) R, \qquad t = \frac{s}{\sqrt{s^\top B s}}, \qquad
+       u = \frac{y}{\sqrt{s^\top y}} - \frac{B s}{\sqrt{s^\top B s}},
+
+    with B before the pair, which is R = S'^-1 for the S of `root`, by the Sherman-Morrison formula.
+
+    References
+    ----------
+    Zhang & Sutton, NIPS 2011.
+    """
+    xp = namespace(z)
+    sy, rho = curvatures(s, y)
+    x = z * (1 / sqrt(gamma))
+    for k, (unit, size) in enumerate(_units(s, y, gamma, sy, rho)):
+        x += size * dot(s[k], x) * (xp.sqrt(rho[k]) * y[k] - unit)
+    return x
+
+
+def _units(
+    s: Array, y: Array, gamma: float, sy: Array, rho: Array
+) -> Iterator[tuple[Array, Array]]:
+    """Yield Bs / sqrt(s'Bs) and 1 / sqrt(s'Bs) of each pair, both 0 where it is skipped."""
+    xp = namespace(s)
+    units: list[Array] = []
     for k in range(len(s)):
         unit = s[k] * (1 / gamma)
         for j, earlier in enumerate(units):
@@ -79,8 +111,7 @@ def root(s: Array, y: Array, gamma: float, z: Array) -> Array:
             unit += (rho[j] * dot(y[j], s[k])) * y[j]
         length = dot(s[k], unit)
         safe = (sy[k] > 0) & (length > 0)
-        unit *= safe / xp.sqrt(xp.where(safe, length, 1))
+        size = safe / xp.sqrt(xp.where(safe, length, 1))
+        unit *= size
         units.append(unit)
-        share = rho[k] * (dot(y[k], x) - xp.sqrt(sy[k]) * dot(unit, x))
-        x -= share * s[k]
-    return x
+        yield unit, size
