@@ -1,4 +1,4 @@
-"""L-BFGS products against the matrices written out."""
+"""L-BFGS products against the matrices written out, pair by pair."""
 
 from __future__ import annotations
 
@@ -47,50 +47,64 @@ def dense_root(s, y, *, printed, gamma=GAMMA):
     return root
 
 
-def matrix_of(product, s, y):
-    """Return the matrix of a product form: its columns are the images of unit vectors."""
+def dense_rectangle(s, y, gamma=GAMMA):
+    """F of one chain, shape (D, D + m), with F F' = H: the noise of HAMCMC is F (z, w).
+
+    Pair by pair: H = (I - rho s y') H (I - rho y s') + rho s s' is a square more for each pair.
+    """
     size = s.shape[-1]
-    repeat = np.repeat(s[:, None], size, 1), np.repeat(y[:, None], size, 1)
-    return product(*repeat, GAMMA, np.eye(size, dtype=s.dtype)).T
+    factor = math.sqrt(gamma) * np.eye(size)
+    for a, b in zip(s, y, strict=True):
+        rho = 1 / (a @ b)
+        factor = factor - rho * np.outer(a, b) @ factor
+        factor = np.concatenate([factor, math.sqrt(rho) * a[:, None]], axis=1)
+    return factor
+
+
+def matrix_of(product, s, y):
+    """Return the matrix of a product with H of these pairs: its columns are images of units."""
+    size = s.shape[-1]
+    h = lbfgs.inverse_hessian(np.repeat(s[:, None], size, 1), np.repeat(y[:, None], size, 1), GAMMA)
+    return getattr(h, product)(np.eye(size, dtype=s.dtype)).T
+
+
+def rectangle_of(s, y):
+    """Return the matrix of `draw`, shape (D, D + m)."""
+    m, size = s.shape
+    units = np.eye(size + m, dtype=s.dtype)
+    h = lbfgs.inverse_hessian(
+        np.repeat(s[:, None], len(units), 1), np.repeat(y[:, None], len(units), 1), GAMMA
+    )
+    return h.draw(units[:, :size], units[:, size:]).T
 
 
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
 @pytest.mark.parametrize("chains", [(), (4,), (3, 2)])
 def test_products_are_those_of_the_dense_twins_in_every_chain(m, chains):
     s, y = pairs(m, chains)
-    v = np.random.default_rng(1).standard_normal((*chains, 6))
-    applied, rooted = lbfgs.apply(s, y, GAMMA, v), lbfgs.root(s, y, GAMMA, v)
-    assert applied.shape == rooted.shape == v.shape
+    rng = np.random.default_rng(1)
+    v, w = rng.standard_normal((*chains, 6)), rng.standard_normal((*chains, m))
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    applied, drawn, rooted = h.apply(v), h.draw(v, w), h.inverse_root(v)
+    assert applied.shape == drawn.shape == rooted.shape == v.shape
     for chain in np.ndindex(*chains):
         mine = (slice(None), *chain)
-        h = dense(s[mine], y[mine])
-        np.testing.assert_allclose(applied[chain], h @ v[chain], rtol=1e-10)
+        twin, factor = dense(s[mine], y[mine]), dense_rectangle(s[mine], y[mine])
+        noise = np.concatenate([v[chain], w[chain]])
         root = dense_root(s[mine], y[mine], printed=False)
-        np.testing.assert_allclose(rooted[chain], root @ v[chain], rtol=1e-10)
+        np.testing.assert_allclose(applied[chain], twin @ v[chain], rtol=1e-10)
+        np.testing.assert_allclose(drawn[chain], factor @ noise, rtol=1e-10)
+        np.testing.assert_allclose(rooted[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
-def test_root_times_its_transpose_is_the_inverse_hessian(m):
+def test_draws_have_covariance_h_and_its_inverse(m):
     s, y = pairs(m, ())
-    root = matrix_of(lbfgs.root, s, y)
-    np.testing.assert_allclose(root @ root.T, dense(s, y), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(matrix_of(lbfgs.apply, s, y), dense(s, y), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("m", [0, 1, 2, 5])
-@pytest.mark.parametrize("chains", [(), (3, 2)])
-def test_inverse_root_is_the_inverse_transpose_of_the_root(m, chains):
-    s, y = pairs(m, chains)
-    v = np.random.default_rng(1).standard_normal((*chains, 6))
-    got = lbfgs.inverse_root(s, y, GAMMA, v)
-    for chain in np.ndindex(*chains):
-        mine = (slice(None), *chain)
-        root = dense_root(s[mine], y[mine], printed=False)
-        np.testing.assert_allclose(got[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-9)
-    one = (slice(None), *(0 for _ in chains))
-    half = matrix_of(lbfgs.inverse_root, s[one], y[one])
-    inverse = np.linalg.inv(dense(s[one], y[one]))
-    np.testing.assert_allclose(half @ half.T, inverse, rtol=1e-9, atol=1e-9)
+    h = dense(s, y)
+    np.testing.assert_allclose(matrix_of("apply", s, y), h, rtol=1e-10, atol=1e-10)
+    factor, root = rectangle_of(s, y), matrix_of("inverse_root", s, y)
+    np.testing.assert_allclose(factor @ factor.T, h, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(h), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("m", [1, 3])
@@ -106,17 +120,18 @@ def test_printed_root_is_not_a_root(m):
 
 def test_latest_pair_satisfies_the_secant_equation():
     s, y = pairs()
-    np.testing.assert_allclose(lbfgs.apply(s, y, GAMMA, y[-1]), s[-1], rtol=1e-9)
+    np.testing.assert_allclose(lbfgs.inverse_hessian(s, y, GAMMA).apply(y[-1]), s[-1], rtol=1e-9)
 
 
 def test_arguments_stay_as_they_are():
     s, y = pairs()
-    v = np.ones((3, 2, 6))
-    copies = [array.copy() for array in (s, y, v)]
-    lbfgs.apply(s, y, GAMMA, v)
-    lbfgs.root(s, y, GAMMA, v)
-    lbfgs.inverse_root(s, y, GAMMA, v)
-    for array, copy in zip((s, y, v), copies, strict=True):
+    v, w = np.ones((3, 2, 6)), np.ones((3, 2, 4))
+    copies = [array.copy() for array in (s, y, v, w)]
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    h.apply(v)
+    h.draw(v, w)
+    h.inverse_root(v)
+    for array, copy in zip((s, y, v, w), copies, strict=True):
         np.testing.assert_array_equal(array, copy)
 
 
@@ -126,36 +141,43 @@ def test_bad_pairs_are_skipped_in_their_own_chain_only():
     y[1, 0] *= -1  # negative curvature
     s[2, 1] = y[2, 1] = 0  # an empty place
     y[0, 2] -= s[0, 2] * (s[0, 2] @ y[0, 2]) / (s[0, 2] @ s[0, 2])  # orthogonal up to rounding
-    v = np.random.default_rng(2).standard_normal((4, 6))
-    left = [[0, 2], [0, 1], [1, 2], [0, 1, 2]]
-    for product, twin in (
-        (lbfgs.apply, dense),
-        (lbfgs.root, lambda s, y: dense_root(s, y, printed=False)),
-        (lbfgs.inverse_root, lambda s, y: np.linalg.inv(dense_root(s, y, printed=False)).T),
-    ):
-        got = product(s, y, GAMMA, v)
-        for chain, kept in enumerate(left):
-            matrix = twin(whole[0][kept, chain], whole[1][kept, chain])
-            np.testing.assert_allclose(got[chain], matrix @ v[chain], rtol=1e-8)
+    rng = np.random.default_rng(2)
+    v, w = rng.standard_normal((4, 6)), rng.standard_normal((4, 3))
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    for chain, kept in enumerate([[0, 2], [0, 1], [1, 2], [0, 1, 2]]):
+        good = whole[0][kept, chain], whole[1][kept, chain]
+        noise = np.concatenate([v[chain], w[chain, kept]])
+        root = dense_root(*good, printed=False)
+        np.testing.assert_allclose(h.apply(v)[chain], dense(*good) @ v[chain], rtol=1e-8)
+        np.testing.assert_allclose(h.draw(v, w)[chain], dense_rectangle(*good) @ noise, rtol=1e-8)
+        np.testing.assert_allclose(
+            h.inverse_root(v)[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-8
+        )
 
 
 def test_float32_stays_float32_and_close():
     s, y = pairs(seed=3)
-    v = np.random.default_rng(3).standard_normal((3, 2, 6))
-    for product in (lbfgs.apply, lbfgs.root, lbfgs.inverse_root):
-        expected = product(s, y, GAMMA, v)
-        got = product(s.astype(np.float32), y.astype(np.float32), GAMMA, v.astype(np.float32))
+    v, w = np.random.default_rng(3).standard_normal((2, 3, 2, 6))
+    w = w[..., :4]
+    exact = lbfgs.inverse_hessian(s, y, GAMMA)
+    h = lbfgs.inverse_hessian(s.astype(np.float32), y.astype(np.float32), GAMMA)
+    v32, w32 = v.astype(np.float32), w.astype(np.float32)
+    for got, expected in (
+        (h.apply(v32), exact.apply(v)),
+        (h.draw(v32, w32), exact.draw(v, w)),
+        (h.inverse_root(v32), exact.inverse_root(v)),
+    ):
         assert got.dtype == np.float32
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
 
 
-def test_root_stays_a_root_in_float32_at_a_bad_condition():
+def test_draws_keep_their_covariance_in_float32_at_a_bad_condition():
     rng = np.random.default_rng(5)
     basis, _ = np.linalg.qr(rng.standard_normal((6, 6)))
     hessian = (basis * np.geomspace(1, 1e4, 6)) @ basis.T
     s = rng.standard_normal((3, 6))
     s, y = s.astype(np.float32), (s @ hessian).astype(np.float32)
-    root = matrix_of(lbfgs.root, s, y).astype(float)
-    # Relative to H in every direction: H^-1/2 S S' H^-1/2 is the identity.
+    factor = rectangle_of(s, y).astype(float)
+    # Relative to H in every direction: H^-1/2 F F' H^-1/2 is the identity.
     half = np.linalg.inv(np.linalg.cholesky(dense(s.astype(float), y.astype(float))))
-    np.testing.assert_allclose(half @ root @ root.T @ half.T, np.eye(6), atol=5e-3)
+    np.testing.assert_allclose(half @ factor @ factor.T @ half.T, np.eye(6), atol=5e-3)

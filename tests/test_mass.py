@@ -62,7 +62,7 @@ def fed(mass, thetas, momenta, seed=3):
     """Return the mass's state after updates with the given samples, shape (steps, *chains, D)."""
     state, rng = mass.init(thetas[0]), generator(seed)
     for theta, momentum in zip(thetas, momenta, strict=True):
-        state = mass.update(rng, state, theta, momentum, momentum)
+        state = mass.update(rng, state, theta, momentum)
     return state
 
 
@@ -141,7 +141,7 @@ def learnt_in_equilibrium(mass, chains, size, steps, seed=0):
     rng, theta = generator(seed), np.zeros((chains, size))
     for _ in range(steps):
         p = mass.inverse(state).inverse_root(noise(rng, theta))
-        state = mass.update(rng, state, theta, p, p)
+        state = mass.update(rng, state, theta, p)
     assert (state.count == 0).all()
     root = np.linalg.inv(np.linalg.cholesky(inverse))
     return root @ as_matrix(state, mass.dense) @ root.T
@@ -210,7 +210,7 @@ def test_fixed_counts_let_the_mass_run_away_and_growing_ones_do_not():
         rng, theta = generator(2), np.zeros((500, 2))
         for _ in range(steps):
             p = mass.inverse(state).inverse_root(noise(rng, theta))
-            state = mass.update(rng, state, theta, p, p)
+            state = mass.update(rng, state, theta, p)
         return np.log(state.inverse).mean(), state
 
     fixed, state = drift(math.inf, 1600)
@@ -327,8 +327,8 @@ def test_update_is_pure(dense, source):
     state = fed(mass, thetas[:3], momenta[:3])
     for theta, momentum in zip(thetas[3:], momenta[3:], strict=True):
         before = [np.array(field) for field in state]
-        once = mass.update(generator(1), state, theta, momentum, momentum)
-        twice = mass.update(generator(1), state, theta, momentum, momentum)
+        once = mass.update(generator(1), state, theta, momentum)
+        twice = mass.update(generator(1), state, theta, momentum)
         for field, kept in zip(state, before, strict=True):
             np.testing.assert_array_equal(field, kept)
         for one, two in zip(once, twice, strict=True):

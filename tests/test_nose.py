@@ -120,10 +120,9 @@ def drift_of_energy(h, share=0.5):
 def test_leap_is_the_one_written_out():
     flow = NosePoincare(Quartic(), Quartic(), constant, 2.0, 1)
     point, h0 = cloud()
-    end, metric, gradient = flow.leap(0.1, point, level(flow, point, h0))
+    end, metric = flow.leap(0.1, point, level(flow, point, h0))
     for mine, other in zip(end, written(0.1, flow, point, h0), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-10)
-    np.testing.assert_array_equal(gradient, Quartic().grad(end.theta))
     assert metric is DENSE
 
 

@@ -165,7 +165,7 @@ def test_c_rests_from_freeze_on(memory):
         state = sampler.step(rng, state, target)
         if t >= 3:
             equal_states(state.inverse, before)
-    assert np.abs(state.inverse.apply(state.theta) - state.theta).max() > 0.1
+    assert np.abs(state.inverse.product()(state.theta) - state.theta).max() > 0.1
 
 
 def mean_square(sampler, *, chains=500, steps=400, seed=6):
@@ -243,7 +243,8 @@ def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     monkeypatch.setattr(metropolis, "metropolis", wrong_way)
     assert independent_p(target, ensemble_step(target, sampler, dtype=dtype).past) < P_LEAST
     monkeypatch.undo()
-    monkeypatch.setattr(LBFGS, "inverse_root", lambda self, z: lbfgs.root(*self, z))
+    # Momenta of another covariance than the inverse of H.
+    monkeypatch.setattr(lbfgs.InverseHessian, "inverse_root", lbfgs.InverseHessian.apply)
     assert independent_p(target, ensemble_step(target, sampler, dtype=dtype).past) < P_LEAST
 
 
@@ -255,12 +256,14 @@ def test_hmcbfgs_must_not_learn_from_the_member_that_moves(monkeypatch):
 
     target, sampler = Spy(), HMCBFGS(0.9, 3, ensemble=4, gamma=0.3)
 
+    plain = lbfgs.inverse_hessian
+
     def knowing(s, y, gamma):
         first = target.first  # as a pair with zero, where the gradient vanishes
-        return LBFGS(np.stack([s[0], first]), np.stack([y[0], target.grad(first)]), gamma)
+        return plain(np.stack([s[0], first]), np.stack([y[0], target.grad(first)]), gamma)
 
     assert independent_p(target, ensemble_step(target, sampler).past) > P_LEAST
-    monkeypatch.setattr(quasi, "LBFGS", knowing)
+    monkeypatch.setattr(lbfgs, "inverse_hessian", knowing)
     assert independent_p(target, ensemble_step(target, sampler).past) < P_LEAST
 
 

@@ -23,11 +23,8 @@ class Mass(Protocol):
         """Return M^-1: its `apply` is a velocity, its `inverse_root` a draw from N(0, M)."""
         ...
 
-    def update(self, rng: Any, state: Any, theta: Array, momentum: Array, gradient: Array) -> Any:
-        """Return the state after a step of the sampler that ended at theta and momentum.
-
-        `gradient` is that of the potential at theta; a stochastic sampler's is the last it used.
-        """
+    def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
+        """Return the state after a step of the sampler that ended at theta and momentum."""
         ...
 
 
@@ -49,9 +46,7 @@ class UnitMass:
         """Return I, as a diagonal that broadcasts."""
         return Diagonal(state.one)
 
-    def update(
-        self, rng: Any, state: NoMass, theta: Array, momentum: Array, gradient: Array
-    ) -> NoMass:
+    def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
         """Return the state as it is."""
         return state
 
@@ -205,9 +200,7 @@ class MassEM:
         """Return M^-1."""
         return self._metric(state.inverse)
 
-    def update(
-        self, rng: Any, state: MassEMState, theta: Array, momentum: Array, gradient: Array
-    ) -> MassEMState:
+    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
         """Take in the end of a step, and make the M step of the chains that have their samples."""
         if self.freeze is not None and state.steps >= self.freeze:
             return state

@@ -77,7 +77,9 @@ class HAMCMC:
 
     References
     ----------
-    Simsekli et al., ICML 2016, algorithm 1 and eq. 10; eq. 11 as corrected in ``lbfgs.root``.
+    Simsekli et al., ICML 2016, algorithm 1 and eq. 10. The noise is drawn from the compact form of
+    H and not by the square root of eq. 11, which is printed with s'By in the place of s'Bs, and
+    with the opposite sign of y, for which it is no root of H (``tests/test_lbfgs.py``).
     """
 
     step_size: Schedule
@@ -165,10 +167,11 @@ def _step(
     origin = past[0]
     potential = target.draw(rng, origin)
     before = potential.grad(origin)
-    new = lbfgs.apply(s, y, gamma, before)
+    inverse = lbfgs.inverse_hessian(s, y, gamma)
+    new = inverse.apply(before)
     new *= -h
     new += origin
-    kick = lbfgs.root(s, y, gamma, noise(rng, origin))
+    kick = inverse.draw(noise(rng, origin), noise(rng, inverse.sy))
     kick *= sqrt(2 * h)
     new += kick
     reflect(new, target)

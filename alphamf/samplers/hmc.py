@@ -86,9 +86,9 @@ class HMC:
         potential = Extended(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
         inverse = self.mass.inverse(mass)
-        taken, end, momentum, gradient = move(rng, potential, origin, inverse, h, self.leaps)
-        theta, gradient = potential.fold(end, gradient)
-        mass = self.mass.update(rng, mass, theta, momentum, gradient)
+        taken, end, momentum = move(rng, potential, origin, inverse, h, self.leaps)
+        theta = potential.fold(end)
+        mass = self.mass.update(rng, mass, theta, momentum)
         return HMCState(theta, step + 1, count(accepted, taken), mass)
 
 
@@ -169,7 +169,7 @@ class RHMC:
         end, momentum = self.flow(potential, metric, origin, momentum, h)
         after = _energy(potential, potential.metric(end), end, momentum)
         taken = metropolis(rng, before, after)
-        theta = potential.fold(chosen(taken, end, origin), end)[0]
+        theta = potential.fold(chosen(taken, end, origin))
         return RHMCState(theta, step + 1, count(accepted, taken))
 
     def flow(

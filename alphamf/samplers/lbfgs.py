@@ -1,4 +1,4 @@
-r"""The limited-memory BFGS inverse Hessian H, as products that never form it.
+r"""The limited-memory BFGS inverse Hessian H, by products that never form it.
 
 From pairs (s, y) of displacements and gradient differences, oldest first, and H = gamma I,
 
@@ -8,110 +8,148 @@ From pairs (s, y) of displacements and gradient differences, oldest first, and H
 A pair must have s'y > 0 for H to stay positive definite. Pairs that do not, by more than rounding,
 are skipped (rho = 0), each chain for itself; a pair of zeros is therefore an empty place.
 
-Arrays: s and y have shape (m, *chains, D), vectors (*chains, D).
+Vectors have shape (*chains, D).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import sqrt
+from typing import NamedTuple
 
 from alphamf.arrays import Array, dot, namespace
 
 
 def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
-    """Return s'y and its reciprocal rho, both 0 where a pair is skipped, shape (m, *chains, 1).
+    """Return s'y and its reciprocal rho, both 0 where a pair is skipped, shape (..., 1).
 
     A pair is skipped unless the cosine of s and y exceeds the square root of the dtype's
     resolution: 3e-4 in float32, which only Hessians of condition above 1e7 fall below.
     """
     xp = namespace(s)
     sy = dot(s, y)
-    least = dot(s, s)
-    xp.sqrt(least, out=least)
-    least *= xp.sqrt(dot(y, y))
-    least *= sqrt(xp.finfo(s.dtype).eps)
-    safe = sy > least
+    safe = sy > _least(dot(s, s), dot(y, y))
     sy *= safe
     return sy, safe / xp.where(safe, sy, 1)
 
 
-def apply(s: Array, y: Array, gamma: float, g: Array) -> Array:
-    """Return H g, in O(m D) by the two-loop recursion.
+def _least(ss: Array, yy: Array) -> Array:
+    """Return the s'y that a pair must exceed, from s's and y'y."""
+    xp = namespace(ss)
+    least = xp.sqrt(ss)
+    least *= xp.sqrt(yy)
+    least *= sqrt(float(xp.finfo(ss.dtype).eps))
+    return least
+
+
+class InverseHessian(NamedTuple):
+    r"""H in the compact form, which serves any number of products.
+
+    With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
+    included), D its diagonal and P = R^-1 S',
+
+    .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
+
+    Attributes
+    ----------
+    s, y
+        Pairs, shape (*chains, m, D).
+    gamma
+        H where there are no pairs.
+    inverse
+        R^-1, with rows and columns of zeros for skipped pairs, shape (*chains, m, m).
+    sy
+        D, 0 for skipped pairs, shape (*chains, m).
+    yy
+        Y'Y, shape (*chains, m, m).
 
     References
     ----------
-    Nocedal & Wright (2006), algorithm 7.4; Simsekli et al., ICML 2016, eq. 6.
+    Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
     """
-    _, rho = curvatures(s, y)
-    h = g.copy()
-    shares = [rho] * len(s)
-    for k in reversed(range(len(s))):
-        shares[k] = rho[k] * dot(s[k], h)
-        h -= shares[k] * y[k]
-    h *= gamma
-    for k in range(len(s)):
-        h += (shares[k] - rho[k] * dot(y[k], h)) * s[k]
-    return h
+
+    s: Array
+    y: Array
+    gamma: float
+    inverse: Array
+    sy: Array
+    yy: Array
+
+    def apply(self, g: Array) -> Array:
+        """Return H g, in O(m D)."""
+        xp = namespace(g)
+        column = g[..., None]
+        u = xp.matmul(self.inverse, xp.matmul(self.s, column))
+        v = xp.matmul(self.yy, u)
+        v -= xp.matmul(self.y, column)
+        v *= self.gamma
+        v += self.sy[..., None] * u
+        h = self._combine(v)
+        u *= self.gamma
+        h -= xp.matmul(xp.swapaxes(u, -1, -2), self.y)[..., 0, :]
+        h += self.gamma * g
+        return h
+
+    def draw(self, z: Array, w: Array) -> Array:
+        r"""Return a draw from N(0, H) where z and w, shape (*chains, m), are standard normal.
+
+        The compact form is a sum of two squares, so
+        :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H: in O(m D),
+        where a square root of H takes O(m^2 D) (``tests/test_lbfgs.py`` has that of the HAMCMC
+        paper's eq. 11, corrected).
+        """
+        xp = namespace(z)
+        v = xp.matmul(self.y, z[..., None])
+        v *= -sqrt(self.gamma)
+        v += (xp.sqrt(self.sy) * w)[..., None]
+        x = self._combine(v)
+        x += sqrt(self.gamma) * z
+        return x
+
+    def inverse_root(self, z: Array) -> Array:
+        r"""Return a draw from N(0, B), B = H^-1, where z is standard normal, in O(m^2 D).
+
+        It is R z with R R' = B, pair by pair
+
+        .. math:: R \leftarrow (I + u t^\top) R, \qquad t = \frac{s}{\sqrt{s^\top B s}}, \qquad
+           u = \frac{y}{\sqrt{s^\top y}} - \frac{B s}{\sqrt{s^\top B s}},
+
+        with B before the pair: the inverse, by the Sherman-Morrison formula, and transpose of the
+        square root of H by Brodie, Gourlay & Greenstadt, IMA J. Appl. Math. 11 (1973).
+        """
+        xp = namespace(z)
+        rho = (self.sy > 0) / xp.where(self.sy > 0, self.sy, 1)
+        x = z * (1 / sqrt(self.gamma))
+        units: list[Array] = []  # Bs / sqrt(s'Bs) of the pairs before, 0 where one is skipped
+        for k in range(self.s.shape[-2]):
+            s, y, scale = self.s[..., k, :], self.y[..., k, :], rho[..., k, None]
+            unit = s * (1 / self.gamma)
+            for j, earlier in enumerate(units):
+                unit -= dot(earlier, s) * earlier
+                unit += (rho[..., j, None] * dot(self.y[..., j, :], s)) * self.y[..., j, :]
+            length = dot(s, unit)
+            safe = (scale > 0) & (length > 0)
+            size = safe / xp.sqrt(xp.where(safe, length, 1))
+            unit *= size
+            units.append(unit)
+            x += size * dot(s, x) * (xp.sqrt(scale) * y - unit)
+        return x
+
+    def _combine(self, v: Array) -> Array:
+        """Return P'v for v of shape (*chains, m, 1)."""
+        xp = namespace(v)
+        return xp.matmul(xp.matmul(xp.swapaxes(v, -1, -2), self.inverse), self.s)[..., 0, :]
 
 
-def root(s: Array, y: Array, gamma: float, z: Array) -> Array:
-    r"""Return S z with S S' = H, in O(m^2 D): a draw from N(0, H) where z is standard normal.
-
-    .. math:: S \leftarrow (I - p q^\top) S, \qquad p = \frac{s}{s^\top y}, \qquad
-       q = y - \sqrt{\frac{s^\top y}{s^\top B s}}\, B s, \qquad B = H^{-1}
-       \leftarrow B - \frac{B s s^\top B}{s^\top B s} + \frac{y y^\top}{s^\top y}.
-
-    The HAMCMC paper (eq. 11) prints s'By in the place of s'Bs, and q with the opposite sign of y,
-    for which S S' is not H (``tests/test_lbfgs.py``).
-
-    References
-    ----------
-    Brodie, Gourlay & Greenstadt, IMA J. Appl. Math. 11 (1973); Simsekli et al., ICML 2016, eq. 11.
-    """
-    xp = namespace(z)
-    sy, rho = curvatures(s, y)
-    x = z * sqrt(gamma)
-    for k, (unit, _) in enumerate(_units(s, y, gamma, sy, rho)):
-        share = rho[k] * (dot(y[k], x) - xp.sqrt(sy[k]) * dot(unit, x))
-        x -= share * s[k]
-    return x
-
-
-def inverse_root(s: Array, y: Array, gamma: float, z: Array) -> Array:
-    r"""Return R z with R R' = B = H^-1, in O(m^2 D): a draw from N(0, B) where z is standard.
-
-    .. math:: R \leftarrow (I + u t^\top) R, \qquad t = \frac{s}{\sqrt{s^\top B s}}, \qquad
-       u = \frac{y}{\sqrt{s^\top y}} - \frac{B s}{\sqrt{s^\top B s}},
-
-    with B before the pair, which is R = S'^-1 for the S of `root`, by the Sherman-Morrison formula.
-
-    References
-    ----------
-    Zhang & Sutton, NIPS 2011.
-    """
-    xp = namespace(z)
-    sy, rho = curvatures(s, y)
-    x = z * (1 / sqrt(gamma))
-    for k, (unit, size) in enumerate(_units(s, y, gamma, sy, rho)):
-        x += size * dot(s[k], x) * (xp.sqrt(rho[k]) * y[k] - unit)
-    return x
-
-
-def _units(
-    s: Array, y: Array, gamma: float, sy: Array, rho: Array
-) -> Iterator[tuple[Array, Array]]:
-    """Yield Bs / sqrt(s'Bs) and 1 / sqrt(s'Bs) of each pair, both 0 where it is skipped."""
+def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
+    """Return H from pairs of shape (m, *chains, D), in O(m^2 D)."""
     xp = namespace(s)
-    units: list[Array] = []
-    for k in range(len(s)):
-        unit = s[k] * (1 / gamma)
-        for j, earlier in enumerate(units):
-            unit -= dot(earlier, s[k]) * earlier
-            unit += (rho[j] * dot(y[j], s[k])) * y[j]
-        length = dot(s[k], unit)
-        safe = (sy[k] > 0) & (length > 0)
-        size = safe / xp.sqrt(xp.where(safe, length, 1))
-        unit *= size
-        units.append(unit)
-        yield unit, size
+    s, y = xp.moveaxis(s, 0, -2), xp.moveaxis(y, 0, -2)
+    across = xp.swapaxes(y, -1, -2)
+    cross, yy = xp.matmul(s, across), xp.matmul(y, across)
+    sy = xp.diagonal(cross, axis1=-2, axis2=-1)
+    ss = dot(s, s)[..., 0]
+    safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1))
+    kept = safe[..., :, None] & safe[..., None, :]
+    order = xp.arange(s.shape[-2])
+    upper = xp.where(kept & (order[:, None] <= order), cross, xp.eye(len(order), dtype=s.dtype))
+    return InverseHessian(s, y, gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)

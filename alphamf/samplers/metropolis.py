@@ -37,20 +37,21 @@ class Extended:
         chance = rng.random(theta.shape, dtype=theta.dtype)
         return namespace(theta).where(chance < 0.5, -theta, theta)
 
-    def fold(self, theta: Array, vector: Array) -> tuple[Array, Array]:
-        """Return position and gradient in the positive orthant where the target is positive."""
-        if not self.positive:
-            return theta, vector
-        xp = namespace(theta)
-        return xp.abs(theta), xp.where(theta < 0, -vector, vector)
+    def fold(self, theta: Array) -> Array:
+        """Return the position in the target's support that theta stands for."""
+        return namespace(theta).abs(theta) if self.positive else theta
+
+    def turn(self, theta: Array, gradient: Array) -> Array:
+        """Return a gradient at theta from the one at the folded position, or the other way."""
+        return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
 
     def inside(self, theta: Array) -> Array:
-        """Return the place in the target's support where U is that of theta."""
-        return bounded(namespace(theta).abs(theta) if self.positive else theta)
+        """Return the folded position where U is taken."""
+        return bounded(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
         """Gradient, same shape as theta."""
-        return self.fold(theta, bounded(self.potential.grad(self.inside(theta)), 1 / 3))[1]
+        return self.turn(theta, bounded(self.potential.grad(self.inside(theta)), 1 / 3))
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
@@ -154,8 +155,8 @@ class InverseMass(Protocol):
 
 def move(
     rng: Any, potential: Extended, origin: Array, inverse: InverseMass, h: float, leaps: int
-) -> tuple[Array, Array, Array, Array]:
-    """Make one step of HMC: what it accepts, then the kept position, momentum and gradient."""
+) -> tuple[Array, Array, Array]:
+    """Make one step of HMC: which chains accept, and the kept position and momentum."""
     momentum = inverse.inverse_root(noise(rng, origin))
 
     def energy(theta: Array, momentum: Array) -> Array:
@@ -165,10 +166,7 @@ def move(
     for point in leapfrog(potential, *start, h, leaps, inverse.apply):
         end = point
     taken = metropolis(rng, energy(*start[:2]), energy(*end[:2]))
-    theta, momentum, gradient = (
-        chosen(taken, new, old) for new, old in zip(end, start, strict=True)
-    )
-    return taken, theta, momentum, gradient
+    return taken, chosen(taken, end[0], origin), chosen(taken, end[1], momentum)
 
 
 def count(accepted: Array, taken: Array) -> Array:

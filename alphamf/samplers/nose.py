@@ -101,7 +101,7 @@ class NosePoincare(NamedTuple):
 
     def leap(
         self, h: float, point: Point, level: Array | None = None
-    ) -> tuple[Point, Metric | Constant, Array]:
+    ) -> tuple[Point, Metric | Constant]:
         """Make one leap.
 
         The half steps of p and theta are implicit where G depends on theta, and solved by
@@ -115,7 +115,7 @@ class NosePoincare(NamedTuple):
 
         Returns
         -------
-        The new point, and the metric and the gradient of U there.
+        The new point, and the metric there.
         """
         theta, p, s, q = point
         xp = namespace(theta)
@@ -150,7 +150,7 @@ class NosePoincare(NamedTuple):
         )
         gradient = self.potential.grad(new)
         p = middle - push * scale * (gradient + metric.force(middle / scale))
-        return Point(new, p, scale, last), metric, gradient
+        return Point(new, p, scale, last), metric
 
 
 def _kinetic(metric: Metric | Constant, r: Array) -> Array:
@@ -226,8 +226,8 @@ class SGNPHMC:
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
         """Make one step, with two gradients and two values a leap."""
         constant = Constant(mirrored(self.mass.inverse(state.mass), target))
-        theta, r, q, gradient = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
-        mass = self.mass.update(rng, state.mass, theta, r, gradient)
+        theta, r, q = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
+        mass = self.mass.update(rng, state.mass, theta, r)
         return SGNPHMCState(theta, state.step + 1, r, q, mass)
 
 
@@ -301,7 +301,7 @@ class SGRNPHMC:
         if state.step == 0:
             first = metric(target.draw(rng, state.theta), state.theta)
             state = state._replace(momentum=first.root(noise(rng, state.theta)))
-        theta, r, q, _ = _leaps(rng, self, state, target, self.fixed_points, metric)
+        theta, r, q = _leaps(rng, self, state, target, self.fixed_points, metric)
         return SGRNPHMCState(theta, state.step + 1, r, q)
 
 
@@ -325,8 +325,8 @@ def _leaps(
     target: Target[Any],
     fixed_points: int,
     metric: Callable[[Any, Array], Metric | Constant],
-) -> tuple[Array, Array, Array, Array]:
-    """Return theta, r, q and the last gradient after the leaps of one step."""
+) -> tuple[Array, Array, Array]:
+    """Return theta, r and q after the leaps of one step."""
     theta, r, q = state.theta, state.momentum, state.thermostat
     h = at(sampler.step_size, state.step)
     inertia = sampler.inertia * theta.shape[-1]
@@ -334,10 +334,10 @@ def _leaps(
     for _ in range(sampler.leaps):
         potential = target.draw(rng, theta)
         flow = NosePoincare(target, potential, partial(metric, potential), inertia, fixed_points)
-        (theta, p, s, q), there, gradient = flow.leap(h, Point(theta, r, one, q))
+        (theta, p, s, q), there = flow.leap(h, Point(theta, r, one, q))
         r = p / s
         r *= exp(-sampler.friction * h)
         r += there.root(noise(rng, r)) * sqrt(-expm1(-2 * sampler.friction * h))
         q = q * exp(-sampler.thermostat_friction * h)
         q += noise(rng, q) * sqrt(-expm1(-2 * sampler.thermostat_friction * h) * inertia)
-    return theta, r, q, gradient
+    return theta, r, q

@@ -2,6 +2,7 @@ r"""Quasi-Newton Hamiltonian Monte Carlo: QNHMC, and HMC-BFGS with its ensemble 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -31,6 +32,10 @@ class BFGS(NamedTuple):
         """B v."""
         return namespace(v).matmul(self.b, v[..., None])[..., 0]
 
+    def product(self) -> Callable[[Array], Array]:
+        """Return v -> B v."""
+        return self.apply
+
     def learn(self, taken: Array, s: Array, y: Array) -> BFGS:
         """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
         xp = namespace(s)
@@ -51,13 +56,9 @@ class LBFGS(NamedTuple):
     y: Array
     gamma: float
 
-    def apply(self, v: Array) -> Array:
-        """B v."""
-        return lbfgs.apply(self.s, self.y, self.gamma, v)
-
-    def inverse_root(self, z: Array) -> Array:
-        """Return a draw from N(0, B^-1) where z is standard normal."""
-        return lbfgs.inverse_root(self.s, self.y, self.gamma, z)
+    def product(self) -> Callable[[Array], Array]:
+        """Return v -> B v."""
+        return lbfgs.inverse_hessian(self.s, self.y, self.gamma).apply
 
     def learn(self, taken: Array, s: Array, y: Array) -> LBFGS:
         """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
@@ -155,19 +156,20 @@ class QNHMC:
         potential = Extended(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
         start = origin, noise(rng, theta), potential.grad(origin)
-        path = [start, *leapfrog(potential, *start, h, self.leaps, inverse.apply, inverse.apply)]
+        apply = inverse.product()
+        path = [start, *leapfrog(potential, *start, h, self.leaps, apply, apply)]
         before, after = (
             potential.value(position) + 0.5 * dot(momentum, momentum)[..., 0]
             for position, momentum, _ in (path[0], path[-1])
         )
         taken = metropolis(rng, before, after)
         if self.freeze is None or step < self.freeze:
-            folded = [potential.fold(position, gradient) for position, _, gradient in path]
+            folded = [(potential.fold(q), potential.turn(q, g)) for q, _, g in path]
             s = xp.stack([new[0] - old[0] for old, new in pairwise(folded)])
             y = xp.stack([new[1] - old[1] for old, new in pairwise(folded)])
             inverse = inverse.learn(taken, s, y)
         end = chosen(taken, path[-1][0], origin)
-        theta = potential.fold(end, end)[0]
+        theta = potential.fold(end)
         return QNHMCState(theta, step + 1, count(accepted, taken), inverse)
 
 
@@ -252,10 +254,11 @@ class HMCBFGS:
         first, others = past[0], past[1:]
         potential = Extended(target.draw(rng, first), target.positive)
         gradients = xp.stack([potential.grad(other) for other in others])
-        inverse = LBFGS(others[1:] - others[:-1], gradients[1:] - gradients[:-1], self.gamma)
+        s, y = others[1:] - others[:-1], gradients[1:] - gradients[:-1]
+        inverse = lbfgs.inverse_hessian(s, y, self.gamma)
         origin = potential.unfold(rng, first)
-        taken, end, _, gradient = move(rng, potential, origin, inverse, h, self.leaps)
-        theta = potential.fold(end, gradient)[0]
+        taken, end, _ = move(rng, potential, origin, inverse, h, self.leaps)
+        theta = potential.fold(end)
         past = xp.concatenate([others, theta[None]])
         return HMCBFGSState(theta, step + 1, count(accepted, taken), past)
 

@@ -121,7 +121,7 @@ class SGHMC:
             else:
                 p = p - (h * self.friction) * inverse.apply(p) + kick
                 theta, p = _drift(theta, p, h, inverse, target)
-        mass = self.mass.update(rng, mass, theta, p, gradient)
+        mass = self.mass.update(rng, mass, theta, p)
         return SGHMCState(theta, step + 1, p, mass)
 
 
@@ -212,7 +212,7 @@ class SGNHT:
             theta, p = _drift(theta, p, h, inverse, target)
             v = inverse.apply(p)
             xi = xi + h * (dot(v, v) / trace - 1)
-        mass = self.mass.update(rng, mass, theta, p, gradient)
+        mass = self.mass.update(rng, mass, theta, p)
         return SGNHTState(theta, step + 1, p, xi, mass)
 
 
