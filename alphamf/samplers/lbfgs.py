@@ -55,8 +55,8 @@ class InverseHessian(NamedTuple):
         Pairs, shape (*chains, m, D).
     gamma
         H where there are no pairs.
-    inverse
-        R^-1, with rows and columns of zeros for skipped pairs, shape (*chains, m, m).
+    p
+        P, 0 for skipped pairs, shape (*chains, m, D).
     sy
         D, 0 for skipped pairs, shape (*chains, m).
     yy
@@ -70,7 +70,7 @@ class InverseHessian(NamedTuple):
     s: Array
     y: Array
     gamma: float
-    inverse: Array
+    p: Array
     sy: Array
     yy: Array
 
@@ -78,14 +78,15 @@ class InverseHessian(NamedTuple):
         """Return H g, in O(m D)."""
         xp = namespace(g)
         column = g[..., None]
-        u = xp.matmul(self.inverse, xp.matmul(self.s, column))
-        v = xp.matmul(self.yy, u)
-        v -= xp.matmul(self.y, column)
+        u = self.p @ column
+        v = self.yy @ u
+        v -= self.y @ column
         v *= self.gamma
         v += self.sy[..., None] * u
-        h = self._combine(v)
-        u *= self.gamma
-        h -= xp.matmul(xp.swapaxes(u, -1, -2), self.y)[..., 0, :]
+        h = xp.swapaxes(v, -1, -2) @ self.p
+        u *= -self.gamma
+        h += xp.swapaxes(u, -1, -2) @ self.y
+        h = h[..., 0, :]
         h += self.gamma * g
         return h
 
@@ -98,10 +99,10 @@ class InverseHessian(NamedTuple):
         paper's eq. 11, corrected).
         """
         xp = namespace(z)
-        v = xp.matmul(self.y, z[..., None])
+        v = self.y @ z[..., None]
         v *= -sqrt(self.gamma)
         v += (xp.sqrt(self.sy) * w)[..., None]
-        x = self._combine(v)
+        x = (xp.swapaxes(v, -1, -2) @ self.p)[..., 0, :]
         x += sqrt(self.gamma) * z
         return x
 
@@ -134,22 +135,19 @@ class InverseHessian(NamedTuple):
             x += size * dot(s, x) * (xp.sqrt(scale) * y - unit)
         return x
 
-    def _combine(self, v: Array) -> Array:
-        """Return P'v for v of shape (*chains, m, 1)."""
-        xp = namespace(v)
-        return xp.matmul(xp.matmul(xp.swapaxes(v, -1, -2), self.inverse), self.s)[..., 0, :]
-
 
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
     """Return H from pairs of shape (m, *chains, D), in O(m^2 D)."""
     xp = namespace(s)
-    s, y = xp.moveaxis(s, 0, -2), xp.moveaxis(y, 0, -2)
+    axes = (*range(1, s.ndim - 1), 0, s.ndim - 1)
+    s, y = s.transpose(axes), y.transpose(axes)
     across = xp.swapaxes(y, -1, -2)
-    cross, yy = xp.matmul(s, across), xp.matmul(y, across)
+    cross, yy = s @ across, y @ across
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
     ss = dot(s, s)[..., 0]
     safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1))
     kept = safe[..., :, None] & safe[..., None, :]
     order = xp.arange(s.shape[-2])
-    upper = xp.where(kept & (order[:, None] <= order), cross, xp.eye(len(order), dtype=s.dtype))
-    return InverseHessian(s, y, gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
+    rows = order[:, None]
+    upper = xp.where(kept & (rows <= order), cross, rows == order)
+    return InverseHessian(s, y, gamma, (xp.linalg.inv(upper) * kept) @ s, sy * safe, yy)
