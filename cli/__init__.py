@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from alphamf.cli import denoise, info, models, train
+from alphamf.cli import denoise, experiment, info, models, train
 
 app = typer.Typer(
     name="alphamf",
@@ -23,6 +23,7 @@ app.command()(denoise.denoise)
 app.command()(train.train)
 app.command()(info.info)
 app.command()(models.models)
+app.command()(experiment.experiment)
 
 
 def _version(wanted: bool) -> None:

@@ -1,0 +1,5 @@
+"""To be written."""
+
+from alphamf.experiments.base import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = ()
