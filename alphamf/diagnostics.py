@@ -109,7 +109,7 @@ def autocorrelation_sum(draws: Array, lags: int) -> Array:
 
     References
     ----------
-    Fu, Luo & Zhang, AAAI 2016, table 1, with m = 500.
+    Fu, Luo & Zhang, UAI 2016, table 1, with m = 500.
     """
     return np.abs(autocorrelation(draws, lags)).sum(0)
 

@@ -18,8 +18,9 @@ from alphamf.arrays import generator
 from alphamf.chain import run
 from alphamf.errors import AlphaMFError
 from alphamf.samplers.langevin import SGLD
-from alphamf.targets import topics
-from alphamf.targets.topics import Perplexity, TopicModel, TopicPotential, assign, split, tokens
+from alphamf.targets import perplexity, topics
+from alphamf.targets.perplexity import Perplexity, split
+from alphamf.targets.topics import TopicModel, TopicPotential, assign, tokens
 
 COUNTS = np.array([[3, 0, 1, 0, 0], [0, 2, 0, 0, 4], [0, 0, 0, 0, 0], [1, 1, 1, 5, 0]])
 
@@ -419,13 +420,13 @@ def test_perplexity_is_its_formula(monkeypatch):
     theta = target.start(generator(12), (2,))
     record = Perplexity(heard, held, sweeps=2)
     seen = []
-    right = topics.products
+    right = perplexity.products
 
     def spy(phi, factors, words, documents):
         seen.append((phi.copy(), factors.copy()))
         return right(phi, factors, words, documents)
 
-    monkeypatch.setattr(topics, "products", spy)
+    monkeypatch.setattr(perplexity, "products", spy)
     for step in (1, 2):
         record.add(SimpleNamespace(theta=theta, step=step), target)
     rates = sum(factors @ phi.T for phi, factors in seen)

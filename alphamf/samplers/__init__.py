@@ -66,7 +66,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgrrld": SGRRLD,
     "sgrrhmc": SGRRHMC,
 }
-"""Every sampler by name: call it with its hyperparameters, the step size first.
+"""Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 
 "sgrld-factors" and "em" move positive factors only, whose potential splits into positive parts.
 """

@@ -57,8 +57,13 @@ class HAMCMC:
     H_t is not quite independent of theta_{t-M}, as the paper's proof takes it to be: the pairs
     were displacements under matrices that knew it, and their directions still tell. Where the
     curvature is constant this costs nothing; where it is not, a bias stays that does not shrink
-    with h (2 % of E|theta|^2 for U = |theta|^4 / 4 in the plane, where the naive chain is 40 %
-    off). Latents are shared by the M chains, so they should move fast.
+    with h: for U = |theta|^4 / 4 in the plane and gamma = lambda = 1, -5 % of E|theta|^2 for M = 2
+    and -1 % for M = 5, where the naive chain is 30 % off (docs/samplers.md). Latents are shared by
+    the M chains, so they should move fast.
+
+    On a positive target samples are mirrored, as in the paper, although H is dense, which is right
+    only where H is nearly diagonal: a lambda above the curvatures makes it so (docs/samplers.md has
+    figures).
 
     The step size is held over blocks of M steps (the paper's condition 1), so that a decreasing
     one treats the M chains alike.

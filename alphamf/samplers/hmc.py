@@ -62,7 +62,7 @@ class HMC:
     References
     ----------
     Neal, Handbook of MCMC (2011), chapter 5; Roychowdhury & Parthasarathy 2017, algorithm 1, which
-    prints eps / 2 in the update of theta and the gradient in p in those of p; Fu et al., AAAI 2016,
+    prints eps / 2 in the update of theta and the gradient in p in those of p; Fu et al., UAI 2016,
     algorithm 1, which prints exp(H_1 - H_0) (``tests/test_hmc.py`` rejects both).
     """
 

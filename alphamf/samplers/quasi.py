@@ -89,9 +89,8 @@ class QNHMC:
     the inverse mass C^2. A C that learns knows theta, which the paper's theorem 4 overlooks, and
     the chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
     large C is refused. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times too large (with
-    L-BFGS 1.6 times) at small steps and 10 times too small at 0.5 (``tests/test_quasi.py``); the
-    variances of a logistic regression with 3 weights are 50 % too large with 50 data points and
-    2 to 12 % with 500. Where U is quadratic C settles by itself.
+    L-BFGS 1.6 times) at small steps and 10 times too small at 0.5 (``tests/test_quasi.py``).
+    Where U is quadratic C settles by itself.
 
     At C = Hessian^-1 the modes do *not* turn alike, as they would with p ~ N(0, C^-1): their
     frequencies are the roots of the eigenvalues of C Hessian C = Hessian^-1, that is the standard
@@ -117,7 +116,7 @@ class QNHMC:
 
     References
     ----------
-    Fu, Luo & Zhang, AAAI 2016, algorithm 2, which prints the acceptance with exp(E_1 - E_0).
+    Fu, Luo & Zhang, UAI 2016, algorithm 2, which prints the acceptance with exp(E_1 - E_0).
     """
 
     step_size: Schedule

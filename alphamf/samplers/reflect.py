@@ -11,9 +11,10 @@ from alphamf.protocols import Target
 def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
     """Replace theta, in place, by its absolute value where the target is positive.
 
-    A move from x with noise symmetric about zero, mirrored, is the same move on the density that
-    is extended to negative values as an even function, so the positive half keeps its law. There
-    the momentum changes sign with the position.
+    A move whose noise does not change its law with the sign of any coordinate, mirrored, is the
+    same move on the density that is extended to negative values as an even function, so the
+    positive half keeps its law. There the momentum changes sign with the position. Noise that is
+    correlated between coordinates is not of that kind.
 
     Parameters
     ----------

@@ -34,7 +34,8 @@ class SGRLD:
     G it contracts by 1 - h in every direction, and its covariance is :math:`G^{-1} / (1 - h / 2)`.
 
     A dense G is factorised anew at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
-    since the derivatives of G take that much. The diagonal of G needs O(D).
+    since the derivatives of G take that much. The diagonal of G needs O(D), or
+    O(D^2) where it varies.
 
     Mirroring one coordinate is right under a diagonal metric alone: a dense one would have to be
     mirrored along a column of its inverse, and without that the law is far off (E theta^2 of 2.5
