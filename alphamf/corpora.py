@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
+from alphamf.files import reason
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,11 @@ def find(name: str) -> Path:
             f"the data {name} is not at {path}: its home is {corpus.home} ({corpus.terms})"
         )
     if corpus.sha256:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise AlphaMFError(f"{path} cannot be read: {reason(error)}") from error
         if found != corpus.sha256:
             raise AlphaMFError(f"{path} is not the file that {name} stands for: its sha256 differs")
     return path

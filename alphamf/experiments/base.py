@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, shown
+from alphamf.files import atomic, reason, shown
 
 Job = dict[str, Any]
 """What tells a job from the others: JSON values only, among them its sizes and its seed."""
@@ -100,9 +100,13 @@ def run(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(output)} cannot be made: {error.strerror}") from error
+        raise AlphaMFError(f"{shown(output)} cannot be made: {reason(error)}") from error
     lines = output / f"{stem}.jsonl"
-    known = {_key(record.job): record for record in _read(lines)}
+    try:
+        lines.touch()
+        known = {_key(record.job): record for record in _read(lines)}
+    except OSError as error:
+        raise AlphaMFError(f"{shown(lines)} cannot be written: {reason(error)}") from error
     todo = [job for job in jobs if _key(job) not in known]
     if progress is not None:
         progress(len(jobs) - len(todo), len(jobs))
@@ -149,7 +153,7 @@ def _read(path: Path) -> list[Record]:
     """Return the records of this version; what a kill left of a last line is passed over."""
     records = []
     if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 item = json.loads(line)
                 if item["version"] == version("alphamf"):
@@ -182,7 +186,8 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
     headings = list(rows[0])
     lines = [headings, ["---"] + ["---:"] * (len(headings) - 1)]
     lines += [[_cell(row[heading]) for heading in headings] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def _cell(value: Any) -> str:

@@ -98,7 +98,7 @@ class MassEM:
     where :math:`\hat M` is the covariance of the momenta that the E step ended its steps with, or
     :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
     with the present mass are added to either, which keeps it positive definite even where S_count
-    is below D, and in any units.
+    is below D. The first M = I should fit the units of theta.
 
     S_count becomes S_count (1 + 1 / S_I) when an M step makes less of a difference than Monte
     Carlo error does: when it leaves the mean of q = M^-1 p over S subsamples within m +- z

@@ -1,0 +1,88 @@
+r"""What the naive quasi-Newton chain does wrong, where the curvature is not constant.
+
+E |theta|^2 under exp(-|theta|^4 / 4) in the plane, from exact starts: a part of
+``linear-gaussian`` that the paper does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from alphamf.arrays import Array
+from alphamf.chain import run
+from alphamf.experiments.base import Job, Numbers
+from alphamf.samplers import HAMCMC, SGLD, NaiveQN
+
+SIZE = "2, quartic"
+STEP_SIZES = (0.08, 0.04, 0.02)
+
+METHODS: dict[str, tuple[Any, int]] = {
+    # With the number of steps in which every position moves once.
+    "SGLD": (SGLD, 1),
+    "HAMCMC, M = 2": (lambda h: HAMCMC(h, 2, 1.0, 1.0), 2),
+    "HAMCMC, M = 3": (lambda h: HAMCMC(h, 3, 1.0, 1.0), 3),
+    "naive quasi-Newton, M = 2": (lambda h: NaiveQN(h, 2, 1.0, 1.0), 1),
+}
+
+
+class Quartic:
+    """exp(-|theta|^4 / 4) in the plane, where E |theta|^2 = 2 / sqrt(pi)."""
+
+    size = 2
+    positive = False
+    power = 2 / math.sqrt(math.pi)
+
+    def __init__(self) -> None:
+        self.latents: dict[str, Array] = {}
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
+        radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * math.sqrt(2)))
+        angle = 2 * np.pi * rng.random((*chains, 1))
+        return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
+
+    def draw(self, rng: Any, theta: Array) -> Quartic:
+        """Return itself."""
+        return self
+
+    def grad(self, theta: Array) -> Array:
+        """Return |theta|^2 theta."""
+        return (theta * theta).sum(-1, keepdims=True) * theta
+
+
+def jobs(full: bool, seed: int) -> list[Job]:
+    """List one job for every method and step size."""
+    return [
+        {
+            "method": method,
+            "size": SIZE,
+            "step_size": h,
+            "time": 20.0 if full else 5.0,
+            "chains": 2000 if full else 500,
+            "seed": seed,
+        }
+        for method in METHODS
+        for h in STEP_SIZES
+    ]
+
+
+def work(job: Job) -> Numbers:
+    """Return the relative bias of E |theta|^2, and its standard error over the chains."""
+    kind, moves = METHODS[job["method"]]
+    steps = round(job["time"] / job["step_size"]) * moves
+    total = np.zeros(job["chains"])
+    chains = run(
+        Quartic(),
+        kind(job["step_size"]),
+        steps=steps,
+        seed=job["seed"],
+        chains=(job["chains"],),
+    )
+    for state in chains:
+        if state.step > steps // 2:
+            total += (state.theta**2).sum(-1)
+    errors = total / (steps - steps // 2) / Quartic.power - 1
+    return {"bias": float(errors.mean()), "error": float(errors.std() / math.sqrt(len(errors)))}
