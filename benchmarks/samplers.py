@@ -36,6 +36,7 @@ import numpy as np
 from alphamf.arrays import Array, generator
 from alphamf.chain import Trace, run
 from alphamf.diagnostics import ess
+from alphamf.experiments.hamcmc_quartic import bias
 from alphamf.samplers import (
     HAMCMC,
     HMC,
@@ -192,51 +193,6 @@ def _peak(target: Any, sampler: Any) -> float:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak / state.theta.nbytes
-
-
-class Quartic:
-    """exp(-|theta|^4 / 4) in the plane, where E |theta|^2 = 2 / sqrt(pi)."""
-
-    size = 2
-    positive = False
-    power = 2 / np.sqrt(np.pi)
-
-    def __init__(self) -> None:
-        self.latents: dict[str, Array] = {}
-
-    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
-        radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * np.sqrt(2)))
-        angle = 2 * np.pi * rng.random((*chains, 1))
-        return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
-
-    def draw(self, rng: Any, theta: Array) -> Quartic:
-        """Return itself."""
-        return self
-
-    def grad(self, theta: Array) -> Array:
-        """Return |theta|^2 theta."""
-        return (theta * theta).sum(-1, keepdims=True) * theta
-
-
-def bias(
-    sampler: Any, moves: int, *, time_span: float = 20.0, chains: int = 2000
-) -> tuple[float, float]:
-    """Return the relative bias of E |theta|^2 and its standard error, from an exact start.
-
-    Parameters
-    ----------
-    moves
-        Steps in which every position moves once.
-    """
-    target = Quartic()
-    steps = int(time_span / sampler.step_size) * moves
-    total = np.zeros(chains)
-    for state in run(target, sampler, steps=steps, seed=0, chains=(chains,)):
-        if state.step > steps // 2:
-            total += (state.theta**2).sum(-1)
-    errors = total / (steps - steps // 2) / Quartic.power - 1
-    return float(errors.mean()), float(errors.std() / np.sqrt(chains))
 
 
 def memory() -> str:
