@@ -11,7 +11,7 @@ at alpha = 2, Phi is the constant 2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,15 +29,41 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     return alpha
 
 
+class _Bits(NamedTuple):
+    """How a floating-point number is made of the upper bits of a random word."""
+
+    word: type[np.unsignedinteger[Any]]
+    shift: int
+    one: int
+    below_one: float
+
+
+_BITS = {
+    "float32": _Bits(np.uint32, 9, 0x3F800000, 1 - 2.0**-24),
+    "float64": _Bits(np.uint64, 12, 0x3FF0000000000000, 1 - 2.0**-53),
+}
+
+
 def uniform(rng: Any, out: Array) -> Array:
-    """Fill `out` with uniform draws from the open interval (0, 1)."""
-    rng.random(dtype=out.dtype, out=out)
-    # A float32 draw is a multiple of 2^-24, zero included, whose logarithm must stay finite.
-    return namespace(out).maximum(out, 2.0**-25, out=out)
+    """Fill `out` with uniform draws from the open interval (0, 1), which log takes at both ends.
+
+    The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
+    """
+    xp = namespace(out)
+    if xp is not np:
+        rng.random(dtype=out.dtype, out=out)
+        return xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
+    # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
+    bits = _BITS[out.dtype.name]
+    raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
+    words = raw.view(bits.word)[: out.size].reshape(out.shape)
+    np.right_shift(words, bits.word(bits.shift), out=words)
+    np.bitwise_or(words, bits.word(bits.one), out=words)
+    return np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
 
 
 def positive_stable(
-    rng: Any, alpha: float, out: Array, scratch: tuple[Array, Array] | None = None
+    rng: Any, alpha: float, out: Array, scratch: tuple[Array, Array, Array] | None = None
 ) -> Array:
     r"""Fill `out` with positive (alpha/2)-stable draws by Kanter's method.
 
@@ -59,7 +85,7 @@ def positive_stable(
     out
         Buffer that receives the draws, any shape.
     scratch
-        Two buffers like `out`, to spare the allocation.
+        Three buffers like `out`, to spare the allocation.
 
     References
     ----------
@@ -70,7 +96,7 @@ def positive_stable(
     if h == 1.0:
         out.fill(2.0)
         return out
-    u, e = scratch if scratch is not None else (xp.empty_like(out), xp.empty_like(out))
+    u, e, rest = scratch or tuple(xp.empty_like(out) for _ in range(3))
     uniform(rng, u)
     xp.log(uniform(rng, e), out=e)
     u *= np.pi
@@ -82,24 +108,22 @@ def positive_stable(
         out *= e
         xp.divide(-0.5, out, out=out)
         return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
-    xp.negative(e, out=e)
-    xp.log(e, out=out)
-    xp.multiply(u, 1 - h, out=e)
-    xp.sin(e, out=e)
-    xp.log(e, out=e)
-    xp.subtract(e, out, out=out)
-    out *= (1 - h) / h
-    xp.multiply(u, h, out=e)
-    xp.sin(e, out=e)
-    xp.log(e, out=e)
-    out += e
+    # The same as 2 sin(hU) / sin(U) * (sin((1-h)U) / (E sin(U)))^((1-h)/h): one power, not two.
+    xp.sin(u, out=out)
+    e *= out
+    xp.multiply(u, h - 1, out=rest)
+    xp.sin(rest, out=rest)
+    rest /= e
+    xp.log(rest, out=rest)
+    rest *= (1 - h) / h
+    xp.minimum(rest, LOG_LIMIT, out=rest)
+    xp.exp(rest, out=rest)
+    u *= h
     xp.sin(u, out=u)
-    xp.log(u, out=u)
-    u *= 1 / h
-    out -= u
-    out += np.log(2.0)
-    xp.minimum(out, LOG_LIMIT, out=out)
-    return xp.exp(out, out=out)
+    u *= 2.0
+    u /= out
+    xp.multiply(u, rest, out=out)
+    return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
 
 
 def symmetric_stable(

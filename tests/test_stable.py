@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -127,38 +129,41 @@ def test_draws_are_finite_and_positive(alpha, dtype):
 
 
 class Extremes:
-    """A generator whose uniform draws are the least and the greatest that a real one returns."""
+    """A generator whose random words are all zeros or all ones, in turn as given."""
 
-    def __init__(self, first: float, second: float) -> None:
-        self.ends = [first, second]
+    def __init__(self, *ones: bool) -> None:
+        self.ones = list(ones)
+        self.bit_generator = self
 
-    def random(self, dtype, out):
-        out.fill(self.ends.pop(0))
+    def random_raw(self, count):
+        return np.full(count, 2**64 - 1 if self.ones.pop(0) else 0, np.uint64)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2, 1.89, 1.9999])
 def test_extreme_uniforms_stay_finite(alpha, dtype):
-    ends = [0.0, float(1 - np.finfo(dtype).epsneg)]
-    for first in ends:
-        for second in ends:
-            phi = positive_stable(Extremes(first, second), alpha, np.empty(3, dtype))
-            assert np.isfinite(phi).all()
-            assert (phi > 0).all()
+    for first, second in itertools.product([False, True], repeat=2):
+        phi = positive_stable(Extremes(first, second), alpha, np.empty(3, dtype))
+        assert np.isfinite(phi).all()
+        assert (phi > 0).all()
 
 
-def test_uniform_stays_inside_the_open_interval():
-    assert uniform(Extremes(0.0, 0.0), np.empty(3, np.float32)).min() > 0
-    u = uniform(generator(8), np.empty(100_000, np.float32))
-    assert u.dtype == np.float32
-    assert stats.kstest(u, "uniform").pvalue > THRESHOLD
+@pytest.mark.parametrize(("dtype", "step"), [(np.float32, 2.0**-23), (np.float64, 2.0**-52)])
+def test_uniform_draws_lie_inside_the_open_interval(dtype, step):
+    assert uniform(Extremes(False), np.empty(3, dtype)).tolist() == [step / 2] * 3
+    assert uniform(Extremes(True), np.empty(3, dtype)).tolist() == [1 - step / 2] * 3
+    u = uniform(generator(8), np.empty((3, 33_333), dtype))
+    assert u.dtype == dtype
+    assert stats.kstest(u.ravel(), "uniform").pvalue > THRESHOLD
+    # Odd multiples of half a step: none is lost, and none more likely than its neighbours.
+    assert ((u.astype(np.float64) - step / 2) % step == 0).all()
+    assert np.abs(np.corrcoef(u)[np.triu_indices(3, 1)]).max() < 4 / np.sqrt(33_333)
 
 
 def test_scratch_changes_nothing():
     plain = draws(1.2, 1000)
-    scratch = np.empty((2, 1000), np.float32)
-    buffer = np.empty(1000, np.float32)
-    given = positive_stable(generator(1), 1.2, buffer, (scratch[0], scratch[1]))
+    buffer, *scratch = np.empty((4, 1000), np.float32)
+    given = positive_stable(generator(1), 1.2, buffer, tuple(scratch))
     assert given is buffer
     np.testing.assert_array_equal(given, plain)
 

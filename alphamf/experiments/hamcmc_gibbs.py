@@ -148,9 +148,8 @@ class Gibbs:
 
 def _move_phi(rng: Any, alpha: float, phi: Array, part: Array) -> None:
     """Move Phi of one component in place, given |s|^2 / (W H)^(2/alpha)."""
-    scratch = np.empty_like(phi), np.empty_like(phi)
-    proposal = positive_stable(rng, alpha, np.empty_like(phi), scratch)
-    u, ratio = scratch
+    u, ratio, spare = (np.empty_like(phi) for _ in range(3))
+    proposal = positive_stable(rng, alpha, np.empty_like(phi), (u, ratio, spare))
     uniform(rng, u)
     np.divide(proposal, phi, out=ratio)
     u *= ratio

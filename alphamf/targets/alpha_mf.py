@@ -179,7 +179,7 @@ class AlphaMF:
         }
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        count = 2 * len(self.sources) + 5
+        count = 2 * len(self.sources) + 6
         self._buffers = [xp.empty(shape, theta.dtype) for _ in range(count)]
         return theta
 
@@ -295,7 +295,7 @@ class AlphaMFPotential:
         """
         self._evaluate(theta)
         xp = namespace(theta)
-        proposal, ratio, u, rest = self._scratch[:4]
+        proposal, ratio, u, rest, spare = self._scratch[:5]
         for s, source in enumerate(self.target.sources):
             if source.alpha == 2:
                 continue
@@ -305,7 +305,7 @@ class AlphaMFPotential:
             for r, other in enumerate(self._parts):
                 if r != s:
                     rest += other
-            positive_stable(rng, source.alpha, proposal, (ratio, u))
+            positive_stable(rng, source.alpha, proposal, (ratio, u, spare))
             uniform(rng, u)
             xp.divide(part, phi, out=part)
             xp.multiply(part, proposal, out=ratio)
