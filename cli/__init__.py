@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from alphamf.cli import denoise, experiment, info, models, train
+from alphamf.cli import denoise, evaluate, experiment, info, mix, models, train
 
 app = typer.Typer(
     name="alphamf",
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 app.command()(denoise.denoise)
 app.command()(train.train)
+app.command()(mix.mix)
+app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
 app.command()(experiment.experiment)

@@ -11,11 +11,15 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from alphamf.cli.report import Update
 from alphamf.errors import AlphaMFError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Work = Callable[[Any, Update | None], Any]
@@ -28,6 +32,8 @@ _WAKE = 0.3
 
 _queue: Any = None
 _stopped = False
+_stoppable = False
+_at_work = threading.Lock()
 
 
 class Outcome(NamedTuple):
@@ -48,9 +54,14 @@ def cores() -> int:
 
 
 def each(
-    work: Work, items: Sequence[Item], *, workers: int, update: Update | None
+    work: Work,
+    items: Sequence[Item],
+    *,
+    workers: int,
+    update: Update | None,
+    in_order: bool = True,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of `work` for every item, in the order of the items.
+    """Yield the outcome of `work` for every item.
 
     Parameters
     ----------
@@ -60,12 +71,14 @@ def each(
         Number of processes; with one, or for one item, this process does the work.
     update
         Told the progress of each item, or None.
+    in_order
+        Whether outcomes come in the order of the items, or as soon as they are there.
     """
     if workers == 1 or len(items) <= 1:
         for item in items:
             yield _attempt(work, item, update)
         return
-    from concurrent.futures import ProcessPoolExecutor, wait
+    from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("spawn")
@@ -78,16 +91,13 @@ def each(
             listener.start()
         try:
             with _interrupts_held():
-                futures = [executor.submit(_attempt_in_worker, work, item) for item in items]
-            for item, future in zip(items, futures, strict=True):
-                # A signal may reach another thread; this one sees it when it wakes.
-                while not future.done():
-                    wait([future], timeout=_WAKE)
+                futures = {executor.submit(_attempt_in_worker, work, item): item for item in items}
+            for future in _done(list(futures), in_order):
                 try:
                     yield future.result()
                 except BrokenProcessPool:
                     sentence = "its process was killed, perhaps for want of memory"
-                    yield Outcome(item, error=sentence, code=1)
+                    yield Outcome(futures[future], error=sentence, code=1)
         except BaseException:
             executor.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
@@ -97,6 +107,44 @@ def each(
             if queue:
                 queue.put(None)
                 listener.join()
+
+
+def _done(futures: Sequence[Future[Outcome]], in_order: bool) -> Iterator[Future[Outcome]]:
+    from concurrent.futures import wait
+
+    # A signal may reach another thread; this one sees it when it wakes.
+    if in_order:
+        for future in futures:
+            while not future.done():
+                wait([future], timeout=_WAKE)
+            yield future
+        return
+    ready: SimpleQueue[Future[Outcome]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(ready.put)
+    left = len(futures)
+    while left:
+        try:
+            future = ready.get(timeout=_WAKE)
+        except Empty:
+            continue
+        left -= 1
+        yield future
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let a stop end this block of a worker at once, rather than at the next news of progress.
+
+    For computations: not for code that writes files.
+    """
+    global _stoppable
+    _stoppable = True
+    try:
+        _leave_if_stopped()
+        yield
+    finally:
+        _stoppable = False
 
 
 @contextmanager
@@ -131,16 +179,30 @@ def _start(queue: Any) -> None:
     global _queue
     _queue = queue
     signal.signal(signal.SIGTERM, _terminate)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process, once its item has been left, where the first process was killed."""
+    global _stopped
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        _stopped = True
+        with _at_work:
+            os._exit(1)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Remember to leave at the next news of progress.
+    """Remember to leave at the next news of progress, or leave where that does no harm.
 
-    An exception raised here could strike code that may not raise, and be lost, or the lines that
-    remove half-written files.
+    Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
+    lines that remove half-written files.
     """
     global _stopped
     _stopped = True
+    if _stoppable:
+        raise SystemExit
 
 
 def _attempt_in_worker(work: Work, item: Any) -> Outcome:
@@ -154,9 +216,10 @@ def _attempt_in_worker(work: Work, item: Any) -> Outcome:
             last = now
             _queue.put((name, done, total))
 
-    # The executor goes on with an item that it had already sent when it was stopped.
-    _leave_if_stopped()
-    return _attempt(work, item, update)
+    with _at_work:
+        # The executor goes on with an item that it had already sent when it was stopped.
+        _leave_if_stopped()
+        return _attempt(work, item, update)
 
 
 def _leave_if_stopped() -> None:

@@ -1,0 +1,1 @@
+"""How well methods denoise a corpus: pairs, runs, scores, summary and report."""

@@ -1,0 +1,118 @@
+"""The methods that can be evaluated: alphamf's presets, and those of `alphamf.baselines`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from alphamf.baselines import METHODS, Clip, Method
+from alphamf.denoising import PRESETS, Settings, denoise
+from alphamf.dictionary import load, shipped
+from alphamf.errors import AlphaMFError
+from alphamf.stft import Floats
+
+DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
+"""Methods of an evaluation unless others are asked for."""
+
+
+class Entry(NamedTuple):
+    """A method as the user asked for it.
+
+    Attributes
+    ----------
+    spec
+        ``NAME`` or ``NAME@MODEL``.
+    method
+        What runs.
+    model
+        Its dictionary: a name, a file, or ``auto``.
+    identity
+        Hash of what its results depend on beside the clip: settings and dictionary.
+    """
+
+    spec: str
+    method: Method
+    model: str
+    identity: str
+
+
+def known() -> dict[str, Method]:
+    """Return every method by name."""
+    presets = {
+        name: Method(name, f"alphamf, preset {name}", partial(_denoise, settings=settings))
+        for name, settings in PRESETS.items()
+    }
+    return {**METHODS, **presets}
+
+
+def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
+    """Return the methods that the user asked for, each once.
+
+    Parameters
+    ----------
+    specs
+        Names, or names with a dictionary, ``NAME@MODEL``, or several of these with commas between;
+        ``all`` for every method that can run here.
+    model
+        Dictionary of those that name none.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such method or dictionary, or it cannot run here.
+    """
+    methods = known()
+    entries: dict[str, Entry] = {}
+    for spec in (part.strip() for text in specs for part in text.split(",")):
+        if spec == "all":
+            chosen = [name for name, method in methods.items() if method.available() is None]
+        else:
+            chosen = [spec]
+        for each in chosen:
+            entries.setdefault(each, _entry(each, model, methods))
+    return list(entries.values())
+
+
+def method(spec: str) -> Method:
+    """Return what runs for a spec that `resolve` has seen."""
+    return known()[spec.partition("@")[0]]
+
+
+def describe(entry: Entry) -> dict[str, Any]:
+    """Return what there is to say of a method, as JSON values."""
+    settings = PRESETS.get(entry.method.name)
+    about: dict[str, Any] = {"summary": entry.method.summary, "model": entry.model}
+    if settings is not None:
+        about["settings"] = asdict(settings)
+    return about
+
+
+def _entry(spec: str, model: str, methods: dict[str, Method]) -> Entry:
+    name, _, own = spec.partition("@")
+    if name not in methods:
+        raise AlphaMFError(f"there is no method {name!r}: it must be one of {', '.join(methods)}")
+    if spec.endswith("@"):
+        raise AlphaMFError(f"--method {spec} names no dictionary after the @")
+    problem = methods[name].available()
+    if problem is not None:
+        raise AlphaMFError(f"--method {spec} cannot run: {problem}")
+    model = own or model
+    digest = hashlib.sha256(repr(PRESETS.get(name)).encode())
+    for path in _files(model):
+        digest.update(path.read_bytes())
+    return Entry(spec, methods[name], model, digest.hexdigest())
+
+
+def _files(model: str) -> list[Path]:
+    if model == "auto":
+        return list(shipped().values())
+    load(model)
+    return [shipped().get(model, Path(model))]
+
+
+def _denoise(clip: Clip, settings: Settings) -> Floats:
+    return denoise(clip.noisy, clip.rate, settings, model=clip.model, seed=clip.seed).audio

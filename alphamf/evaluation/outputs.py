@@ -1,0 +1,79 @@
+"""The files that an evaluation ends with: table, settings, summary, report."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from alphamf.evaluation.measure import memory_source
+from alphamf.evaluation.methods import Entry, describe
+from alphamf.evaluation.runner import Result
+from alphamf.evaluation.summary import SCORES, markdown
+from alphamf.files import atomic
+
+_PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")
+
+
+def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[str, Any]:
+    """Return what made the results, as JSON values: settings, versions, machine, command, date."""
+    return {
+        "version": version("alphamf"),
+        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpus": os.cpu_count(),
+        "peak_memory": memory_source(),
+        "methods": {entry.spec: describe(entry) for entry in entries},
+        "seed": seed,
+        "command": command,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
+
+
+def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> None:
+    """Write results.csv, settings.json, summary.md and report.html.
+
+    Raises
+    ------
+    AlphaMFError
+        The folder cannot be written to.
+    """
+    from alphamf.evaluation import page
+
+    with atomic(output / "settings.json") as part:
+        part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    with (
+        atomic(output / "results.csv") as part,
+        part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
+    ):
+        rows = [_flat(result) for result in results]
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    with atomic(output / "summary.md") as part:
+        part.write_text(markdown(results) + "\n", encoding="utf-8", errors="backslashreplace")
+    page.write(output, list(results), settings)
+
+
+def _flat(result: Result) -> dict[str, Any]:
+    """Return a result with a column for each score."""
+    item = result.to_json()
+    scores, reasons = item.pop("scores"), item.pop("reasons")
+    flat = {"method": item.pop("method"), **item}
+    error = flat.pop("error")
+    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return {**flat, **{name: scores.get(name) for name in SCORES}, "error": error, "reasons": told}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,184 @@
+"""Tables of the page: what stands in each cell, as text and as a number to sort by."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from alphamf.evaluation.page.looks import Look
+from alphamf.evaluation.page.text import NONE, clip_count, number
+from alphamf.evaluation.runner import Result
+from alphamf.evaluation.summary import (
+    SCORES,
+    Difference,
+    Score,
+    groups,
+    mean_and_error,
+    paired_difference,
+    values,
+)
+
+
+class Heading(NamedTuple):
+    """Head of a column; `descending` is the first order that a click sorts it in."""
+
+    label: str
+    unit: str = ""
+    descending: bool = True
+
+
+class Cell(NamedTuple):
+    """A cell: its text, what stands small beside it, what to sort by, and "best" and the like."""
+
+    text: str
+    beside: str = ""
+    value: float | None = None
+    mark: str = ""
+
+
+class Row(NamedTuple):
+    """A method and its cells."""
+
+    look: Look
+    cells: list[Cell]
+
+
+class Table(NamedTuple):
+    """A table whose first column is the method."""
+
+    caption: str
+    headings: list[Heading]
+    rows: list[Row]
+
+
+def _mean(results: list[Result], name: str) -> Cell:
+    """Return mean and standard error of a score."""
+    mean, error = mean_and_error(values(results, name))
+    return _estimate(mean, error, SCORES[name], signed=name == "si_sdr_gain")
+
+
+def _estimate(mean: float, error: float, score: Score, *, signed: bool) -> Cell:
+    if math.isnan(mean):
+        return Cell(NONE)
+    beside = f"± {number(error, score.decimals)}" if math.isfinite(error) else ""
+    return Cell(number(mean, score.decimals, signed=signed), beside, mean)
+
+
+def _share(results: list[Result]) -> Cell:
+    gains = values(results, "si_sdr_gain")
+    if not gains:
+        return Cell(NONE)
+    share = sum(gain > 0 for gain in gains) / len(gains)
+    return Cell(f"{100 * share:.0f} %", "", share)
+
+
+def _speed(results: list[Result]) -> Cell:
+    factors = [r.real_time_factor for r in results if r.real_time_factor is not None]
+    mean, _ = mean_and_error(factors)
+    if math.isnan(mean):
+        return Cell(NONE)
+    return Cell(number(mean, 2 if mean >= 0.1 else 3), "", mean)
+
+
+def _memory(results: list[Result]) -> Cell:
+    peaks = [r.peak_memory_mb for r in results if r.peak_memory_mb is not None]
+    return Cell(f"{max(peaks):.0f}", "", max(peaks)) if peaks else Cell(NONE)
+
+
+def summary(results: list[Result], looks: dict[str, Look]) -> Table:
+    """Return a row of means for each method; the best of a column is marked."""
+    names = [name for name in SCORES if values(results, name)]
+    total = clip_count(results)
+    headings = [Heading("clips")]
+    headings += [Heading(SCORES[name].label, SCORES[name].unit, _up(name)) for name in names]
+    headings += [Heading("better on"), Heading("real-time factor", "", False)]
+    headings += [Heading("peak memory", "MB", False)]
+    rows = []
+    for method, look in looks.items():
+        mine = [r for r in results if r.method == method]
+        done = sum(r.error is None for r in mine)
+        cells = [Cell(str(done), f"of {total}" if done < total else "", done)]
+        if look.kind == "input":
+            # It gains nothing and takes nothing, by definition.
+            cells += [Cell(NONE) if name == "si_sdr_gain" else _mean(mine, name) for name in names]
+            cells += [Cell(NONE)] * 3
+        else:
+            cells += [_mean(mine, name) for name in names]
+            cells += [_share(mine), _speed(mine), _memory(mine)]
+        rows.append(Row(look, cells))
+    for column in range(1, len(headings)):
+        _mark_best(rows, column, highest=headings[column].descending)
+    caption = "Mean ± standard error over the clips that a method was scored on."
+    return Table(caption, headings, rows)
+
+
+def _up(score: str) -> bool:
+    return SCORES[score].higher_is_better
+
+
+def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
+    """Mark the best cell, among methods that may be called so, unless all are alike."""
+    cells = [row.cells for row in rows if row.look.competes]
+    # What is printed alike is equally good.
+    known = {c[column].text: v for c in cells if (v := c[column].value) is not None}
+    if len(known) < 2:
+        return
+    first = (max if highest else min)(known, key=known.__getitem__)
+    for row in cells:
+        if row[column].text == first:
+            row[column] = row[column]._replace(mark="best")
+
+
+Differences = dict[Look, dict[str, Difference]]
+"""Of each method and score to the one method that all are compared with."""
+
+
+def differences(results: list[Result], looks: dict[str, Look], rival: str) -> Differences:
+    """Compare each other method with `rival`, on the scores that there are."""
+    # The gain's differences are those of SI-SDR: what the input had falls out.
+    names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
+    return {
+        look: {name: paired_difference(results, method, rival, name) for name in names}
+        for method, look in looks.items()
+        if method != rival
+    }
+
+
+def difference(found: Differences, rival: str) -> Table:
+    """Return by how much each method is above `rival`, with intervals of 95 per cent."""
+    names = list(next(iter(found.values())))
+    headings = [Heading("clips")]
+    headings += [Heading(SCORES[name].label, SCORES[name].unit, _up(name)) for name in names]
+    rows = []
+    for look, scores in found.items():
+        clips = max(each.clips for each in scores.values())
+        cells = [Cell(str(clips), "", clips)]
+        for name, each in scores.items():
+            if math.isnan(each.mean):
+                cells.append(Cell(NONE))
+                continue
+            decimals = SCORES[name].decimals
+            ends = [number(end, decimals, signed=True) for end in (each.low, each.high)]
+            beside = f"[{ends[0]}, {ends[1]}]" if math.isfinite(each.low) else ""
+            sign = (each.low > 0) - (each.high < 0)
+            mark = ("", "better", "worse")[sign if _up(name) else -sign]
+            cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
+        rows.append(Row(look, cells))
+    caption = f"Mean difference to {rival} over the clips that both were scored on."
+    return Table(caption, headings, rows)
+
+
+def breakdown(results: list[Result], looks: dict[str, Look], field: str, score: str) -> Table:
+    """Return the means of a score for each value of ``noise`` or ``snr``."""
+    found = {getattr(r, field) for r in results} - {None}
+    ordered = sorted(found)
+    unit = "dB" if field == "snr" else ""
+    headings = [Heading(f"{value:g}" if unit else value, unit, _up(score)) for value in ordered]
+    cells = groups(results, ("method", field))
+    rows = [
+        Row(look, [_mean(cells.get((method, value), []), score) for value in ordered])
+        for method, look in looks.items()
+    ]
+    for column in range(len(headings)):
+        _mark_best(rows, column, highest=_up(score))
+    return Table(SCORES[score].heading, headings, rows)

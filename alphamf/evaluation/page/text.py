@@ -1,0 +1,186 @@
+"""Numbers and sentences of the page."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.evaluation.page.looks import Look
+from alphamf.evaluation.runner import Result
+from alphamf.evaluation.summary import SCORES, groups, mean_and_error, paired_difference, values
+
+DEFINITIONS = {
+    "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the clean signal, at the "
+    "level that fits best, over the energy of everything else (Le Roux et al., 2019)",
+    "SI-SDR gain": "SI-SDR of the output less SI-SDR of the input",
+    "SDR": "signal-to-distortion ratio of BSS Eval 3: as SI-SDR, but any filter of 512 taps is "
+    "forgiven (Vincent et al., 2006)",
+    "SIR": "signal-to-interference ratio of BSS Eval 3: how much of the noise is left",
+    "SAR": "signal-to-artefacts ratio of BSS Eval 3: how much there is that was in neither speech "
+    "nor noise",
+    "STOI": "short-time objective intelligibility, about 0 to 1 (Taal et al., 2011)",
+    "ESTOI": "its extended form, which also follows noise that comes and goes (Jensen and Taal, "
+    "2016)",
+    "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 (wide "
+    "band) at 16 kHz; not comparable with each other",
+    "better on": "share of the clips with a positive SI-SDR gain",
+    "real-time factor": "seconds of a clock that the method took per second of sound; below 1 it "
+    "keeps up with the recording",
+    "peak memory": "largest resident memory of the method's process, over all clips",
+    "±": "standard error of the mean: standard deviation over the clips, divided by the root of "
+    "their number",
+    "interval of 95 %": "bootstrap: the clips are drawn 2000 times with replacement, and the "
+    "interval reaches from the 2.5th to the 97.5th percentile of the mean differences (seed 0)",
+}
+"""What each column means, in one line."""
+
+
+NONE = "\N{EN DASH}"
+"""What stands for a number that there is not."""
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, decimals: int, *, signed: bool = False) -> str:
+    """Return a number with a true minus sign; what is not a number is a dash."""
+    if math.isnan(value):
+        return NONE
+    text = "inf" if math.isinf(value) else f"{abs(value):.{decimals}f}"
+    sign = MINUS if value < 0 and float(text) else "+" if signed else ""
+    return sign + text.replace("inf", "∞")
+
+
+def count(many: int, noun: str) -> str:
+    """Return "1 clip", "2 clips"."""
+    return f"{many} {noun}{'' if many == 1 else 's'}"
+
+
+def clip_count(results: list[Result]) -> int:
+    """Return the number of clips, those apart that differ in the seed only."""
+    return len(groups(results, ("noisy", "clean", "seed")))
+
+
+def mean(results: list[Result], method: str, score: str) -> float:
+    """Return a method's mean, NaN where it has no score."""
+    return mean_and_error(values((r for r in results if r.method == method), score))[0]
+
+
+def best(results: list[Result], methods: list[str]) -> str | None:
+    """Return the method with the highest mean SI-SDR, of those that have one."""
+    means = {method: mean(results, method, "si_sdr") for method in methods}
+    known = [method for method in methods if not math.isnan(means[method])]
+    return max(known, key=means.__getitem__, default=None)
+
+
+class Protagonists(NamedTuple):
+    """The method that the page is about, the one to beat, and the best: None where there is none.
+
+    The first is the best preset of alphamf, or the best method without any. The second is the best
+    of the other methods, or the input without any.
+    """
+
+    main: str | None
+    rival: str | None
+    best: str | None
+
+
+def protagonists(results: list[Result], looks: dict[str, Look]) -> Protagonists:
+    """Choose by mean SI-SDR."""
+    top = best(results, [name for name, look in looks.items() if look.competes])
+    rivals = [name for name, look in looks.items() if look.kind == "baseline"]
+    inputs = [name for name, look in looks.items() if look.kind == "input"]
+    ours = [name for name, look in looks.items() if look.kind == "alphamf"]
+    return Protagonists(
+        best(results, ours) or top, best(results, rivals) or best(results, inputs), top
+    )
+
+
+def verdict(results: list[Result], looks: dict[str, Look]) -> str:
+    """Return the result in one sentence."""
+    main, rival, top = protagonists(results, looks)
+    if not results:
+        return "There are no results."
+    if main is None:
+        scored = best(results, list(looks))
+        if scored is None:
+            return f"None of the {count(len(results), 'run')} gave a score."
+        return (
+            f"No method was run, or none gave a score; {scored} has an SI-SDR of "
+            f"{number(mean(results, scored, 'si_sdr'), 2)} dB on average."
+        )
+    gains = values((r for r in results if r.method == main), "si_sdr_gain")
+    gain = float(np.mean(gains)) if gains else math.nan
+    if math.isnan(gain):
+        said = f"{main} has an SI-SDR of {number(mean(results, main, 'si_sdr'), 2)} dB on average"
+    else:
+        verb = "raises" if gain >= 0 else "lowers"
+        said = f"{main} {verb} SI-SDR by {number(abs(gain), 2)} dB"
+        said += " on one clip" if len(gains) == 1 else f" on average over {len(gains)} clips"
+    if top != main and top is not None:
+        ahead, interval = _ahead(results, top, main)
+        return f"{said}; best method: {top}, {ahead}{interval}."
+    if rival is not None and rival != main and looks[rival].kind == "baseline":
+        ahead, interval = _ahead(results, main, rival)
+        return f"{said}, {ahead} than the best baseline, {rival}{interval}."
+    return f"{said}."
+
+
+def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
+    """Return how far a method is ahead, on the clips of both, and the interval if there is one."""
+    mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
+    ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
+    interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
+    return ahead, interval if math.isfinite(low) else ""
+
+
+class Failure(NamedTuple):
+    """What gave no result on a clip, and why; `runs` of the methods."""
+
+    clip: str
+    sentence: str
+    methods: str
+    runs: int
+
+
+def failures(results: list[Result]) -> list[Failure]:
+    """Return what failed, one for each clip and sentence."""
+    everything = {result.method for result in results}
+    failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
+    return [
+        Failure(
+            clip,
+            sentence,
+            "all"
+            if {r.method for r in group} == everything
+            else ", ".join(r.method for r in group),
+            len(group),
+        )
+        for (clip, sentence), group in failed.items()
+    ]
+
+
+class Reason(NamedTuple):
+    """Why a score could not be had: in one case, and in how many."""
+
+    score: str
+    sentence: str
+    runs: int
+
+
+def reasons(results: list[Result]) -> list[Reason]:
+    """Return the reasons, most frequent first; those that differ in numbers only count as one."""
+    seen: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], str] = {}
+    for result in results:
+        for score, sentence in result.reasons.items():
+            key = score, re.sub(r"\d+(\.\d+)?", "#", sentence)
+            seen[key] += 1
+            example.setdefault(key, sentence)
+    return [
+        Reason(SCORES[key[0]].label if key[0] in SCORES else key[0], example[key], runs)
+        for key, runs in seen.most_common()
+    ]

@@ -1,0 +1,210 @@
+"""Which noisy file belongs to which clean one."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.names import condition, core, speeches
+from alphamf.files import reason, shown
+from alphamf.inputs import find
+
+
+class Pair(NamedTuple):
+    """A noisy file and its clean one.
+
+    Attributes
+    ----------
+    noisy, clean
+        Files; `clean` is empty where none was found.
+    noisy_name, clean_name
+        The same, relative to the folders that the user named, with forward slashes.
+    noise, snr
+        Name and level in dB of the noise, None where nothing tells.
+    problem
+        Why the pair cannot be used, in one sentence.
+    """
+
+    noisy: str
+    clean: str
+    noisy_name: str
+    clean_name: str
+    noise: str | None = None
+    snr: float | None = None
+    problem: str | None = None
+
+
+def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
+    """Find the noisy files, and the clean file of each by its name.
+
+    A clean file has the noisy one's stem, or what that stem begins with, as far as a joint
+    (``sp01`` of ``sp01_car_sn5``), or ends with (``fileid_3`` of ``book_snr5_fileid_3``); the
+    longest such stem counts. The words clean and noisy at the ends of stems do not. Among several
+    files of one stem it is the one whose folders are those of the noisy file.
+
+    Parameters
+    ----------
+    clean
+        A folder, file or pattern.
+    noisy
+        Folders, files or patterns. Where `clean` lies below one of them, what is in it is clean.
+    output
+        A folder whose files are passed over.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no clean, or no noisy file.
+    """
+    clean_root, roots = _root("--clean", clean), [_root("--noisy", name) for name in noisy]
+    clean_files, noisy_files = _outside(find([clean]), output), _outside(find(noisy), output)
+    if any(_below(clean_root, root) and clean_root != root for root in roots):
+        noisy_files = _without(noisy_files, clean_files)
+    else:
+        clean_files = _without(clean_files, noisy_files)
+    if not noisy_files:
+        raise AlphaMFError(f"--noisy {shown(noisy[0])} holds no audio file but clean ones")
+    if not clean_files:
+        raise AlphaMFError(f"--clean {shown(clean)} holds no audio file but noisy ones")
+    names = _names(clean_files, [clean_root])
+    by_core: dict[str, list[tuple[str, str]]] = {}
+    for path, name in zip(clean_files, names, strict=True):
+        by_core.setdefault(core(name), []).append((path, name))
+    names = _names(noisy_files, roots)
+    return _checked([_pair(*item, by_core) for item in zip(noisy_files, names, strict=True)])
+
+
+def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -> list[Pair]:
+    """Read pairs from a CSV with the columns clean and noisy, and perhaps noise and snr.
+
+    Parameters
+    ----------
+    table
+        The CSV.
+    clean, noisy
+        Folders that its paths are relative to; by default its own.
+
+    Raises
+    ------
+    AlphaMFError
+        The table cannot be read, or lacks something; the sentence names the row.
+    """
+    try:
+        with open(table, newline="", encoding="utf-8-sig") as file:
+            lines = list(csv.DictReader(file))
+    except (OSError, ValueError, csv.Error) as error:
+        raise AlphaMFError(f"{shown(table)} cannot be read: {reason(error)}") from error
+    if not lines:
+        raise AlphaMFError(f"{shown(table)} holds no pairs")
+    cleans, clean_names = _column("clean", lines, table, clean)
+    noisies, noisy_names = _column("noisy", lines, table, noisy)
+    pairs = []
+    for number, row in enumerate(lines):
+        noise, snr = condition(noisy_names[number], clean_names[number])
+        try:
+            snr = float(row["snr"]) if row.get("snr") else snr
+        except ValueError:
+            sentence = f"{shown(table)} has an snr that is no number in row {number + 1}"
+            raise AlphaMFError(f"{sentence}: {row['snr']!r}") from None
+        pairs.append(
+            Pair(
+                noisies[number],
+                cleans[number],
+                noisy_names[number],
+                clean_names[number],
+                row.get("noise") or noise,
+                snr,
+            )
+        )
+    return _checked(pairs)
+
+
+def sample(pairs: list[Pair], count: int | None) -> list[Pair]:
+    """Return `count` pairs from all over the corpus, in order, every time the same; None: all."""
+    if count is None or count >= len(pairs):
+        return pairs
+    import numpy as np
+
+    order = np.random.default_rng(0).permutation(len(pairs))[:count]
+    return [pairs[k] for k in sorted(order)]
+
+
+def _column(
+    name: str, rows: list[dict[str, str]], table: str, folder: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the files of a column, and their names."""
+    folder = os.path.dirname(table) if folder is None else folder
+    for number, row in enumerate(rows, 1):
+        if not row.get(name):
+            raise AlphaMFError(f"{shown(table)} names no {name} file in row {number}")
+    paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
+    return paths, _names(paths, [folder])
+
+
+def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pair:
+    found = next((by_core[stem] for stem in speeches(name) if stem in by_core), [])
+    folders = set(name.split("/")[:-1])
+    shared = [len(folders & set(clean.split("/")[:-1])) for _, clean in found]
+    best = [item for item, count in zip(found, shared, strict=True) if count == max(shared)]
+    noise, snr = condition(name, best[0][1] if best else "")
+    if len(best) == 1:
+        return Pair(path, best[0][0], name, best[0][1], noise, snr)
+    sentence = f"no clean file for {shown(name)}"
+    if best:
+        some = " and ".join(shown(clean) for _, clean in best[:2])
+        sentence = f"more than one clean file for {shown(name)}: {some}"
+    return Pair(path, "", name, "", noise, snr, sentence)
+
+
+def _checked(pairs: list[Pair]) -> list[Pair]:
+    """Drop what is listed twice, and mark what would have the same output as another."""
+    taken: dict[str, str] = {}
+    result = []
+    for pair in dict.fromkeys(pairs):
+        stem, name = os.path.splitext(pair.noisy_name)[0], shown(pair.noisy_name)
+        if stem in taken:
+            pair = pair._replace(problem=f"{name} would have the same output as {taken[stem]}")
+        taken.setdefault(stem, name)
+        result.append(pair)
+    return result
+
+
+def _root(option: str, name: str) -> str:
+    """Return the folder that the files of one of the user's names are told by."""
+    if os.path.isdir(name):
+        return os.path.realpath(name)
+    parts = Path(name).parts[:-1]
+    if not os.path.lexists(name):
+        if not glob.has_magic(name):
+            raise AlphaMFError(f"{option} {shown(name)} does not exist")
+        fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+        parts = parts[:fixed]
+    return os.path.realpath(os.path.join(os.curdir, *parts))
+
+
+def _names(paths: Sequence[str], roots: Sequence[str]) -> list[str]:
+    """Return paths relative to the folder that holds all `roots`, or else all the paths."""
+    full = [os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
+    root = os.path.commonpath([os.path.realpath(root) for root in roots])
+    if not all(_below(path, root) for path in full):
+        root = os.path.commonpath([os.path.dirname(path) for path in full])
+    return [Path(path).relative_to(root).as_posix() for path in full]
+
+
+def _below(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _outside(paths: Sequence[str], folder: str | None) -> list[str]:
+    real = None if folder is None else os.path.realpath(folder)
+    return [path for path in paths if real is None or not _below(os.path.realpath(path), real)]
+
+
+def _without(paths: Sequence[str], others: Sequence[str]) -> list[str]:
+    taken = {os.path.realpath(path) for path in others}
+    return [path for path in paths if os.path.realpath(path) not in taken]

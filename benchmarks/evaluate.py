@@ -1,0 +1,55 @@
+r"""Put the summary of an evaluation into BENCHMARKS.md.
+
+For example::
+
+    python -m benchmarks.pairs noizeus --split test --snr 5 -o pairs.csv
+    alphamf evaluate --pairs pairs.csv --clean noizeus --noisy noizeus --output evaluation
+    python -m benchmarks.evaluate evaluation --table noizeus-5dB
+
+The folder's summary.md becomes the section evaluate:NAME, above the command that made it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import write_section
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def caption(settings: dict[str, Any]) -> str:
+    """Return how an evaluation was made: seed, command, date, versions, processors."""
+    versions = ", ".join(f"{name} {number}" for name, number in settings["packages"].items())
+    return (
+        f"Seed {settings['seed']}. `{settings['command']}`, {settings['date']}; {versions}, "
+        f"Python {settings['python']}; "
+        f"{settings['cpus']} CPUs, one thread per process."
+    )
+
+
+def main() -> None:
+    """Replace the section, and print it."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.evaluate",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, help="what --output was")
+    parser.add_argument("--table", required=True, metavar="NAME", help="name of the section")
+    asked = parser.parse_args()
+    try:
+        summary = (asked.folder / "summary.md").read_text(encoding="utf-8").strip()
+        settings = json.loads((asked.folder / "settings.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        parser.error(f"{asked.folder} does not hold an evaluation that has ended: {error}")
+    text = f"{summary}\n\n{caption(settings)}"
+    write_section(REPOSITORY / "BENCHMARKS.md", f"evaluate:{asked.table}", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+r"""Make the table of pairs of a corpus that has a MANIFEST.csv, for ``alphamf evaluate --pairs``.
+
+For example, the test sentences of NOIZEUS at 5 dB::
+
+    python -m benchmarks.pairs noizeus --split test --snr 5 -o pairs.csv
+    alphamf evaluate --pairs pairs.csv --clean noizeus --noisy noizeus
+
+The manifest has the columns path, split, speaker (the sentence), noise and snr_db, which is
+``clean`` for clean files. Paths are relative to the corpus's folder, ``noizeus`` above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+
+from alphamf.corpora import find
+from alphamf.errors import AlphaMFError
+
+
+def pairs(
+    manifest: list[dict[str, str]], *, split: str | None, snrs: list[str]
+) -> list[dict[str, str]]:
+    """Return the pairs of a manifest, of one split and some levels, or of all.
+
+    Parameters
+    ----------
+    manifest
+        Its rows.
+    split
+        Such as ``test``; None for all.
+    snrs
+        Levels in dB as the manifest has them; empty for all.
+    """
+    clean = {row["speaker"]: row["path"] for row in manifest if row["snr_db"] == "clean"}
+    return [
+        {
+            "clean": clean[row["speaker"]],
+            "noisy": row["path"],
+            "noise": row["noise"],
+            "snr": row["snr_db"],
+        }
+        for row in manifest
+        if row["snr_db"] != "clean"
+        and split in (None, row["split"])
+        and (not snrs or row["snr_db"] in snrs)
+    ]
+
+
+def main() -> None:
+    """Write what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.pairs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("corpus", choices=["noizeus"])
+    parser.add_argument("--split", metavar="NAME", help="train or test (default: all)")
+    parser.add_argument("--snr", metavar="DB,DB,...", help="levels (default: all)")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
+    asked = parser.parse_args()
+    try:
+        folder = find(asked.corpus)
+        with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
+            manifest = list(csv.DictReader(file))
+    except (AlphaMFError, OSError) as error:
+        parser.error(str(error))
+    rows = pairs(manifest, split=asked.split, snrs=asked.snr.split(",") if asked.snr else [])
+    if not rows:
+        parser.error(f"{asked.corpus} has no such files")
+    with asked.output.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{asked.output}: {len(rows)} pairs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Which noisy file belongs to which clean one, in the layouts of known corpora."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.names import condition, core, speeches
+from alphamf.evaluation.pairs import find_pairs, read_pairs, sample
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def found(pairs):
+    return {pair.noisy_name: (pair.clean_name, pair.noise, pair.snr) for pair in pairs}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_noizeus_in_folders_with_the_clean_ones_among_them(here):
+    make(here, "c/clean/sp01.flac", "c/clean/sp02.flac")
+    make(here, "c/car_5dB/sp01.flac", "c/train_-5dB/sp01.flac", "c/car_10dB/sp02.flac", "c/x.txt")
+    pairs = find_pairs("c/clean", ["c"])
+    assert found(pairs) == {
+        "car_10dB/sp02.flac": ("sp02.flac", "car", 10.0),
+        "car_5dB/sp01.flac": ("sp01.flac", "car", 5.0),
+        "train_-5dB/sp01.flac": ("sp01.flac", "train", -5.0),
+    }
+    for pair in pairs:
+        assert Path(pair.noisy).is_file() and Path(pair.clean).is_file() and not pair.problem
+
+
+def test_noizeus_as_it_is_distributed(here):
+    make(here, "clean/sp01.wav", "clean/sp10.wav", "5dB/sp01_car_sn5.wav", "5dB/sp10_car_sn5.wav")
+    assert found(find_pairs("clean", ["5dB"])) == {
+        "sp01_car_sn5.wav": ("sp01.wav", "car", 5.0),
+        "sp10_car_sn5.wav": ("sp10.wav", "car", 5.0),
+    }
+
+
+def test_voicebank_demand(here):
+    make(here, *(f"{kind}_testset_wav/p232_00{k}.wav" for kind in ("clean", "noisy") for k in "12"))
+    assert found(find_pairs("clean_testset_wav", ["noisy_testset_wav"])) == {
+        "p232_001.wav": ("p232_001.wav", None, None),
+        "p232_002.wav": ("p232_002.wav", None, None),
+    }
+
+
+def test_deep_folders(here):
+    make(here, "speech/84/121/84-121-0000.flac", "speech/84/121/84-121-0001.flac")
+    make(here, "mixed/babble_0dB/84/121/84-121-0000.flac", "mixed/84/121/84-121-0001_snr2.5.wav")
+    assert found(find_pairs("speech", ["mixed"])) == {
+        "babble_0dB/84/121/84-121-0000.flac": ("84/121/84-121-0000.flac", "babble", 0.0),
+        "84/121/84-121-0001_snr2.5.wav": ("84/121/84-121-0001.flac", None, 2.5),
+    }
+
+
+def test_the_same_stem_in_several_folders(here):
+    make(here, "clean/anna/1.wav", "clean/bert/1.wav", "noisy/car_5dB/bert/1.wav", "noisy/1.wav")
+    pairs = find_pairs("clean", ["noisy"])
+    assert found(pairs)["car_5dB/bert/1.wav"] == ("bert/1.wav", "car", 5.0)
+    (lost,) = (pair for pair in pairs if pair.problem)
+    assert lost.problem == "more than one clean file for 1.wav: anna/1.wav and bert/1.wav"
+    assert (lost.noisy_name, lost.clean, lost.clean_name) == ("1.wav", "", "")
+
+
+def test_the_words_clean_and_noisy(here):
+    make(here, "a-clean.wav", "a-noisy.wav", "clean_fileid_7.wav")
+    make(here, "book_1_snr15_tl-21_fileid_7.wav", "noisy3_SNRdb_-5.0_a.wav")
+    patterns = ["*noisy*.wav", "book*.wav"]
+    assert found(find_pairs("*clean*.wav", patterns)) == {
+        "a-noisy.wav": ("a-clean.wav", None, None),
+        "noisy3_SNRdb_-5.0_a.wav": ("a-clean.wav", None, -5.0),
+        "book_1_snr15_tl-21_fileid_7.wav": ("clean_fileid_7.wav", None, 15.0),
+    }
+
+
+def test_a_number_at_the_end_is_no_partner(here):
+    make(here, "clean/5.wav", "clean/3.wav", "noisy/3_car_5.wav", "noisy/4_car_5.wav")
+    problems = {pair.noisy_name: pair.problem for pair in find_pairs("clean", ["noisy"])}
+    assert problems == {"3_car_5.wav": None, "4_car_5.wav": "no clean file for 4_car_5.wav"}
+
+
+def test_several_noisy_folders_are_told_apart(here):
+    make(here, "clean/a.wav", "n/car_0dB/a.wav", "n/car_5dB/a.wav")
+    assert list(found(find_pairs("clean", ["n/car_0dB", "n/car_5dB"]))) == [
+        "car_0dB/a.wav",
+        "car_5dB/a.wav",
+    ]
+
+
+def test_results_of_an_earlier_run_are_no_input(here):
+    make(here, "c/clean/a.wav", "c/noisy/a.wav", "c/evaluation/audio/fast/noisy/a.flac")
+    pairs = find_pairs("c/clean", ["c"], output="c/evaluation")
+    assert list(found(pairs)) == ["noisy/a.wav"]
+
+
+def test_two_files_with_one_output(here):
+    make(here, "clean/a.wav", "noisy/a.flac", "noisy/a.wav")
+    first, second = find_pairs("clean", ["noisy"])
+    assert first.problem is None
+    assert second.problem == "a.wav would have the same output as a.flac"
+
+
+@pytest.mark.parametrize(
+    ("clean", "noisy", "sentence"),
+    [
+        ("gone", ["noisy"], "--clean gone does not exist"),
+        ("clean", ["gone"], "--noisy gone does not exist"),
+        ("empty", ["noisy"], "empty is a folder without audio files"),
+        ("clean", ["x*.wav"], "x*.wav matches no audio file"),
+        ("clean", ["clean"], "--clean clean holds no audio file but noisy ones"),
+        ("deep/clean", ["deep"], "--noisy deep holds no audio file but clean ones"),
+    ],
+)
+def test_a_corpus_without_files(here, clean, noisy, sentence):
+    make(here, "clean/a.wav", "noisy/a.wav", "deep/clean/a.wav", "empty/a.txt")
+    with pytest.raises(AlphaMFError) as error:
+        find_pairs(clean, noisy)
+    assert str(error.value) == sentence
+
+
+def test_a_table_of_pairs(here):
+    make(here, "c/x.wav", "c/y.wav", "n/1.wav", "n/y_car_5dB.wav")
+    table = here / "pairs.csv"
+    table.write_text("noisy,clean,noise,snr\nn/1.wav,c/x.wav,fan,-2.5\nn/y_car_5dB.wav,c/y.wav,,\n")
+    assert found(read_pairs(str(table))) == {
+        "n/1.wav": ("c/x.wav", "fan", -2.5),
+        "n/y_car_5dB.wav": ("c/y.wav", "car", 5.0),
+    }
+    table.write_text("\ufeffclean,noisy\r\nx.wav,1.wav\r\nx.wav,1.wav\r\ny.wav,1.wav\r\n", "utf-8")
+    pairs = read_pairs("pairs.csv", "c", "n")
+    assert [(p.noisy, p.clean, p.noisy_name) for p in pairs] == [
+        ("n/1.wav", "c/x.wav", "1.wav"),
+        ("n/1.wav", "c/y.wav", "1.wav"),
+    ]
+    assert [p.problem for p in pairs] == [None, "1.wav would have the same output as 1.wav"]
+
+
+def test_a_table_beside_the_corpus(here):
+    make(here, "far/c/x.wav", "far/n/car_5dB/x.wav", "far/n/fan_0dB/x.wav")
+    (here / "tables").mkdir()
+    lines = [f"../far/c/x.wav,../far/n/{kind}/x.wav" for kind in ("car_5dB", "fan_0dB")]
+    (here / "tables/pairs.csv").write_text("\n".join(["clean,noisy", *lines]))
+    assert found(read_pairs("tables/pairs.csv")) == {
+        "car_5dB/x.wav": ("x.wav", "car", 5.0),
+        "fan_0dB/x.wav": ("x.wav", "fan", 0.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (b"clean,noisy\n", "t.csv holds no pairs"),
+        (b"clean,loud\na,b\n", "t.csv names no noisy file in row 1"),
+        (b"clean,noisy\na,b\n,b\n", "t.csv names no clean file in row 2"),
+        (b"clean,noisy,snr\na,b,loud\n", "t.csv has an snr that is no number in row 1: 'loud'"),
+        (b"\xff\xfe\x00", "t.csv cannot be read"),
+    ],
+)
+def test_a_table_that_does_not_do(here, text, sentence):
+    Path("t.csv").write_bytes(text)
+    with pytest.raises(AlphaMFError) as error:
+        read_pairs("t.csv")
+    assert str(error.value).startswith(sentence) and "\n" not in str(error.value)
+    with pytest.raises(AlphaMFError, match=r"gone\.csv cannot be read"):
+        read_pairs("gone.csv")
+
+
+def test_a_sample_is_spread_and_the_same_every_time(here):
+    make(here, "clean/a.wav", *(f"noisy/n{k:03}_5dB/a.wav" for k in range(100)))
+    pairs = find_pairs("clean", ["noisy"])
+    few = sample(pairs, 10)
+    assert few == sample(pairs, 10) == sorted(few) and len(set(few)) == 10
+    assert pairs.index(few[0]) < 30 and pairs.index(few[-1]) >= 70
+    assert sample(pairs, None) == sample(pairs, 1000) == pairs
+
+
+@pytest.mark.parametrize(
+    ("noisy", "clean", "told"),
+    [
+        ("sp01_sn5_car.wav", "sp01.wav", ("car", 5.0)),
+        ("car-5dB/x.wav", "x.wav", ("car", 5.0)),
+        ("-5dB/x.wav", "x.wav", (None, -5.0)),
+        ("fan_-2.5 dB/x.wav", "x.wav", ("fan", -2.5)),
+        ("free-sound-01_5dB/spk/x.wav", "spk/x.wav", ("free-sound-01", 5.0)),
+        ("car_5dB/x_snr0.wav", "x.wav", (None, 0.0)),
+        ("x_exhibition hall_SNR-5dB.wav", "x.wav", ("exhibition hall", -5.0)),
+        ("sp01_car_sn5.wav", "", (None, 5.0)),
+        ("p232_001.wav", "p232_001.wav", (None, None)),
+        ("16kHz/db5/x.wav", "x.wav", (None, None)),
+    ],
+)
+def test_what_names_tell(noisy, clean, told):
+    assert condition(noisy, clean) == told
+
+
+words = st.text("abcdexyz", min_size=1, max_size=6)
+
+
+@given(
+    stem=st.lists(st.one_of(words, st.integers(0, 9999).map(str)), min_size=1, max_size=3),
+    joint=st.sampled_from("_-"),
+    noise=words,
+    level=st.integers(-20, 40),
+    upper=st.booleans(),
+)
+def test_speech_noise_and_level_are_found_again(stem, joint, noise, level, upper):
+    clean = joint.join(stem)
+    noisy = f"{clean.upper() if upper else clean}_{noise}_snr{level}.wav"
+    assert core(f"{clean}.wav") in list(speeches(noisy))
+    assert condition(noisy, f"{clean}.wav") == (noise, float(level))
+    assert condition(f"{noise}_{level}dB/{clean}.wav", f"{clean}.wav") == (noise, float(level))
