@@ -76,7 +76,11 @@ def test_digits_are_told_apart(data):
     x, y, x_test, y_test = mnist.data()
     assert x.shape == (12214, 784) and x_test.shape == (2037, 784)
     assert (y == 0).sum() == 6265 and (y_test == 1).sum() == 1009
-    assert x.min() == 0 and x.max() == 1
+    # Pixels from 0 to 1, less the means of the training ones, of which each is 0 somewhere.
+    np.testing.assert_allclose(x.mean(0, dtype=float), 0, atol=1e-6)
+    for pixels in (x, x_test):
+        unshifted = pixels - x.min(0)
+        assert unshifted.min() > -1e-6 and unshifted.max() == pytest.approx(1)
     records = []
     for job in mnist.jobs(False, 0):
         job |= {"rows": 600, "samples": 64, "chains": 2}
@@ -91,6 +95,14 @@ def test_digits_are_told_apart(data):
     rows = draw(mnist.EXPERIMENT, records)
     assert rows["GD"]["ESS per second"] is None
     assert rows["HMC"]["error"].startswith(f"{np.mean(of['HMC']['errors']):.4g}")
+
+
+@pytest.mark.parametrize(("experiment", "share"), [(mnist, 1 / 2), (bpmf, 1 / 5)])
+@pytest.mark.parametrize("full", [False, True])
+def test_c_rests_before_samples_count(experiment, share, full):
+    # C that learns has another law (tests/test_quasi.py).
+    job = next(job for job in experiment.jobs(full, 0) if job["method"] == "QNHMC")
+    assert experiment.sampler_of(job).freeze == share * job["samples"]
 
 
 def test_averaged_samples_predict_ratings_better_than_one(data):
