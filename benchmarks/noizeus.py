@@ -1,10 +1,8 @@
-r"""How well and how fast alphamf denoises NOIZEUS: telephone speech in eight noises.
+r"""What the samplers and the paper's settings make of NOIZEUS: telephone speech in eight noises.
 
-The tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises::
+Two tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises; those
+that set the presets beside other denoisers are made by ``alphamf evaluate``::
 
-    python -m benchmarks.noizeus --configs noisy 'fast-*' 'balanced-*' 'best-*' --table presets
-    python -m benchmarks.noizeus --configs noisy fast-shipped balanced-shipped --snr 0,5,10,15 \
-        --table levels
     python -m benchmarks.noizeus --configs noisy 'sampler-*' --table samplers
     python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
 

@@ -55,6 +55,7 @@ def experiment(
                 workers=jobs or os.cpu_count() or 1,
                 progress=progress,
             )
-    if not quiet:
+    # Of several MPI ranks only the first has rows.
+    if rows and not quiet:
         stem = f"{name}-full" if full else name
         typer.echo(f"{markdown(rows)}\n\n{output / stem}.csv, .md, .png and .jsonl")

@@ -19,6 +19,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from alphamf import jsonlines
+from alphamf.corpora import find
+from alphamf.distributed.ranks import Ranks, launched
 from alphamf.errors import AlphaMFError
 from alphamf.files import atomic, reason, shown
 
@@ -57,6 +60,12 @@ class Experiment:
         figures where it prints them.
     figure
         ``figure(records)`` returns a matplotlib figure.
+    data
+        Names of the corpora that it reads.
+    over_ranks
+        ``over_ranks(job, ranks, checkpoint)`` does this rank's share of a job where ``mpiexec``
+        started several, resuming from that folder; rank 0 returns the numbers. None: the
+        experiment is for one process.
     """
 
     name: str
@@ -66,6 +75,8 @@ class Experiment:
     work: Callable[[Job], Numbers]
     table: Callable[[list[Record]], list[dict[str, Any]]]
     figure: Callable[[list[Record]], Any]
+    data: tuple[str, ...] = ()
+    over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 
 
 def run(
@@ -81,7 +92,8 @@ def run(
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form, and returns the table's rows. Numbers of another version of
-    alphamf are not used again.
+    alphamf are not used again. Where ``mpiexec`` started several ranks, they share each job, rank 0
+    writes, and the others return no rows.
 
     Parameters
     ----------
@@ -95,7 +107,38 @@ def run(
     AlphaMFError
         The folder cannot be written to, data are missing, or a job could not be done.
     """
-    stem = f"{experiment.name}-full" if full else experiment.name
+    ranks = launched()
+    if ranks is None:
+        return _run(experiment, output, full, seed, workers, progress, None)
+    with ranks.together():
+        if experiment.over_ranks is None:
+            raise AlphaMFError(f"{experiment.name} runs in one process: start it without mpiexec")
+        if ranks.rank == 0:
+            return _run(experiment, output, full, seed, workers, progress, ranks)
+        from alphamf.experiments.over_ranks import follow
+
+        follow(experiment, ranks, _checkpoints(experiment, output, full))
+    return []
+
+
+def _stem(experiment: Experiment, full: bool) -> str:
+    return f"{experiment.name}-full" if full else experiment.name
+
+
+def _checkpoints(experiment: Experiment, output: Path, full: bool) -> Path:
+    return output / f"{_stem(experiment, full)}.checkpoint"
+
+
+def _run(
+    experiment: Experiment,
+    output: Path,
+    full: bool,
+    seed: int,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+    ranks: Ranks | None,
+) -> list[dict[str, Any]]:
+    stem = _stem(experiment, full)
     jobs = experiment.jobs(full, seed)
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -108,9 +151,19 @@ def run(
     except OSError as error:
         raise AlphaMFError(f"{shown(lines)} cannot be written: {reason(error)}") from error
     todo = [job for job in jobs if _key(job) not in known]
+    if todo:
+        # Here, so that a download is not made by every process.
+        for name in experiment.data:
+            find(name)
     if progress is not None:
         progress(len(jobs) - len(todo), len(jobs))
-    for done, record in enumerate(_results(experiment, todo, workers), len(jobs) - len(todo) + 1):
+    if ranks is None:
+        results = _results(experiment, todo, workers)
+    else:
+        from alphamf.experiments.over_ranks import lead
+
+        results = lead(experiment, todo, ranks, _checkpoints(experiment, output, full))
+    for done, record in enumerate(results, len(jobs) - len(todo) + 1):
         known[_key(record.job)] = record
         _append(lines, record)
         if progress is not None:
@@ -150,28 +203,17 @@ def _key(job: Job) -> str:
 
 
 def _read(path: Path) -> list[Record]:
-    """Return the records of this version; what a kill left of a last line is passed over."""
-    records = []
-    if path.exists():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                item = json.loads(line)
-                if item["version"] == version("alphamf"):
-                    records.append(Record(item["job"], item["numbers"]))
-            except (ValueError, KeyError, TypeError):
-                continue
-    return records
+    """Return the records of this version."""
+    return [
+        Record(item["job"], item["numbers"])
+        for item in jsonlines.read(path)
+        if item.get("version") == version("alphamf") and {"job", "numbers"} <= item.keys()
+    ]
 
 
 def _append(path: Path, record: Record) -> None:
     item = {"version": version("alphamf"), "job": record.job, "numbers": record.numbers}
-    with path.open("a+", encoding="utf-8") as file:
-        # After a line that was cut off, on a new one.
-        end = file.tell()
-        broken = end > 0 and path.read_bytes()[-1:] != b"\n"
-        file.write(("\n" if broken else "") + json.dumps(item) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    jsonlines.append(path, item)
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

@@ -23,5 +23,6 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         hamcmc_speech.work,
         hamcmc_speech.table,
         hamcmc_speech.figure,
+        data=("noizeus",),
     ),
 )

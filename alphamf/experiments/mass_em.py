@@ -35,6 +35,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         synthetic.work,
         tables.logistic_table,
         tables.logistic_figure,
+        data=("australian-credit", "heart"),
     ),
     Experiment(
         "topics",
@@ -44,6 +45,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         topics.work,
         topics.table,
         topics.figure,
+        data=("newsgroups",),
     ),
 )
 """Table 1, tables 2 and 3, and table 4."""

@@ -203,4 +203,5 @@ EXPERIMENT = Experiment(
     work=work,
     table=table,
     figure=figure,
+    data=("mnist-7v9",),
 )

@@ -164,4 +164,5 @@ EXPERIMENT = Experiment(
     work=work,
     table=table,
     figure=figure,
+    data=("ml-1m",),
 )
