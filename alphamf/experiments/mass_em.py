@@ -40,7 +40,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "topics",
         "Monte Carlo EM mass, table 4 and figure 1",
-        (1, 10),
+        (1, 9),
         topics.jobs,
         topics.work,
         topics.table,
