@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from alphamf.cli import report
+from alphamf.cli.course import bar, numbers, table
 from alphamf.cli.info import describe
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
@@ -30,43 +31,117 @@ def train(
     rate: Annotated[
         int, typer.Option(metavar="8000|16000", help="Sampling rate of the model in Hz.")
     ] = 8000,
-    rank: Annotated[int, typer.Option(metavar="K", help="Number of spectra to learn.")] = 60,
-    alpha: Annotated[float, typer.Option(metavar="A", help="Tail index, 0.5 to 2.")] = 1.0,
+    rank: Annotated[
+        str,
+        typer.Option(
+            metavar="K[,K...]",
+            help="Number of spectra to learn; of several, the one that foretells unheard speech "
+            "best is kept.",
+        ),
+    ] = "60",
+    alpha: Annotated[
+        str,
+        typer.Option(
+            metavar="A[,A...]",
+            help="Tail index, 0.5 to 2; several as for --rank, though about 1 denoises best, "
+            "whatever the score.",
+        ),
+    ] = "1.0",
+    held_out: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Voices that only the score hears (0.1 where there is something to choose).",
+            show_default=False,
+        ),
+    ] = None,
+    voices: Annotated[
+        str,
+        typer.Option(
+            metavar="file|folder|prefix",
+            help="What tells voices apart: the file, the first folder in which paths differ, or "
+            "the file's name up to - or _.",
+        ),
+    ] = "file",
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="The most that is taken of a voice.")
+    ] = 5.0,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Hear one voice after the other, in constant memory, or hold all speech in "
+            "memory (up to 30 minutes of it).",
+            show_default=False,
+        ),
+    ] = None,
     sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
-    steps: Annotated[int, typer.Option(metavar="N", help="Steps of the chain.")] = 200,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Steps of the chain (200; of a stream, 800 and one for each voice).",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same model.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Learn a speech model from clean recordings."""
-    from alphamf import training as learning
+    """Learn a speech model from clean recordings.
+
+    Unfinished work lies in MODEL.npz.checkpoint, and the same command goes on with it.
+    """
+    from alphamf.learning.course import Course
+    from alphamf.learning.selection import clear, select
 
     started = time.perf_counter()
-    with report.user_errors(), report.progress(quiet, "steps") as update:
+    problems: list[str] = []
+
+    def skipped(sentence: str) -> None:
+        problems.append(sentence)
+        typer.echo(f"Error: {sentence}", err=True)
+
+    with report.user_errors():
         if STREAM in clean:
             raise AlphaMFError("- is no place for clean speech: name files")
         _check_output(output, overwrite=overwrite)
-
-        def progress(step: int) -> None:
-            if update is not None:
-                update(shown(output), step, steps)
-
-        model = learning.train(
-            find(clean),
-            rate=rate,
-            rank=rank,
-            alpha=alpha,
-            sampler=sampler,
-            steps=steps,
-            seed=seed,
-            progress=progress,
-        )
+        ranks = [int(number) for number in numbers("--rank", rank, int)]
+        alphas = numbers("--alpha", alpha, float)
+        several = len(ranks) * len(alphas) > 1
+        folder = f"{output}.checkpoint"
+        with bar(shown(output), quiet, several=several) as progress:
+            selection = select(
+                find(clean),
+                Course(
+                    rate=rate,
+                    sampler=sampler,
+                    steps=steps,
+                    seconds=seconds,
+                    voices=voices,
+                    stream=stream,
+                    seed=seed,
+                ),
+                ranks=ranks,
+                alphas=alphas,
+                share=held_out,
+                folder=folder,
+                progress=progress,
+                skipped=skipped,
+            )
+        model = selection.model
         model.save(output)
+        clear(folder)
     if not quiet:
+        if selection.candidates:
+            typer.echo(table(selection))
+        by_voice = f" in {model.about['voices']} voices" if "voices" in model.about else ""
         typer.echo(
-            f"{shown(output)}: {describe(model)}, from {model.about['files']} files "
+            f"{shown(output)}: {describe(model)}, from {model.about['files']} files{by_voice} "
             f"({model.about['seconds']:.0f} s of speech) in {time.perf_counter() - started:.1f} s"
         )
+    if problems or "unusable" in model.about:
+        raise typer.Exit(2)
 
 
 def _check_output(output: str, *, overwrite: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import soundfile
-from scipy.optimize import linear_sum_assignment
+from planted import coloured, cosines
 
 from alphamf import dictionary
 from alphamf.arrays import generator
@@ -25,16 +25,6 @@ PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([40, 90, 180])) / 25) ** 2) +
 QUICK = {"rank": 3, "context": 1, "steps": 40, "keep": 10}
 
 
-def coloured(spectrum, seconds, rng, rate=RATE):
-    """Gaussian noise with a power spectrum."""
-    samples = round(seconds * rate)
-    filtered = np.fft.rfft(rng.standard_normal(samples))
-    grid = np.linspace(0, 1, len(filtered))
-    filtered *= np.sqrt(np.interp(grid, np.linspace(0, 1, len(spectrum)), spectrum))
-    audio = np.fft.irfft(filtered, samples)
-    return (0.5 * audio / np.abs(audio).max()).astype(np.float32)
-
-
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Two files, in which the planted sounds follow each other in syllables."""
@@ -46,13 +36,6 @@ def files(tmp_path_factory):
         paths.append(folder / f"voice{k}.wav")
         soundfile.write(paths[-1], np.concatenate(parts), RATE, subtype="FLOAT")
     return paths
-
-
-def cosines(learnt, planted):
-    """Cosine of each learnt column with the planted one that it stands for."""
-    learnt, planted = (x / np.linalg.norm(x, axis=0) for x in (learnt, planted))
-    table = learnt.T @ planted
-    return table[linear_sum_assignment(-table)]
 
 
 @pytest.mark.parametrize("alpha", [2.0, 1.2])
@@ -108,7 +91,10 @@ def test_what_is_told(files, tmp_path):
     """The settings are in the file, and progress comes after every step."""
     told = []
     model = train(files, **QUICK, seed=3, progress=told.append)
-    assert told == list(range(1, 41))
+    assert [progress.step for progress in told] == list(range(1, 41))
+    assert {(p.rank, p.alpha, p.steps) for p in told} == {(3, 1.0, 40)}
+    # At alpha = 1 nothing makes it rise at every step, but it does in the long run.
+    assert np.mean([p.objective for p in told[:5]]) < np.mean([p.objective for p in told[-5:]])
     assert model.about["files"] == 2
     assert model.about["seconds"] == pytest.approx(8, abs=0.5)
     assert {model.about[key] for key in ("sampler", "steps", "keep", "seed")} == {"em", 40, 10, 3}
@@ -139,7 +125,7 @@ def test_form_of_the_files_does_not_matter(tmp_path):
     assert cosines(total[0][:, None], total[1][:, None]).min() > 0.95
 
 
-def test_voices_are_balanced(files, tmp_path):
+def test_files_count_alike(files, tmp_path):
     """A file counts no more for being loud, or longer than `seconds`."""
     audio, _ = soundfile.read(files[0], dtype="float32")
     loud, long = tmp_path / "loud.wav", tmp_path / "long.wav"
@@ -149,6 +135,22 @@ def test_voices_are_balanced(files, tmp_path):
     for model in models:
         assert model.about["seconds"] == pytest.approx(4, abs=0.01)
         np.testing.assert_array_equal(model.basis, models[0].basis)
+
+
+def test_voices_are_balanced(tmp_path):
+    """A voice counts no more for having several files."""
+    rng = np.random.default_rng(0)
+    names = ["a-1", "a-2", "a-3", "b-1"]
+    paths = [tmp_path / f"{name}.wav" for name in names]
+    for path in paths:
+        soundfile.write(path, coloured(PLANTED[:, rng.integers(3)], 1.5, rng), RATE)
+    model = train(paths, **QUICK, seconds=2.0, voices="prefix")
+    # Two seconds of the first voice, from two of its files, and what there is of the second.
+    assert model.about["seconds"] == pytest.approx(3.5, abs=0.01)
+    assert (model.about["files"], model.about["voices"]) == (3, 2)
+    np.testing.assert_array_equal(
+        train([*paths[:2], paths[3]], **QUICK, seconds=2.0, voices="prefix").basis, model.basis
+    )
 
 
 def test_a_late_start_counts_in_full(files, tmp_path):
@@ -199,6 +201,19 @@ def test_files_that_do_not_do(files, tmp_path):
         train(files, rate=16000)
 
 
+def test_files_that_do_not_do_are_passed_over_where_somebody_listens(files, tmp_path):
+    (tmp_path / "text.wav").write_text("not audio")
+    bad = [tmp_path / "text.wav", tmp_path / "gone.wav"]
+    told = []
+    model = train([bad[0], *files, bad[1]], **QUICK, skipped=told.append)
+    assert len(told) == 2
+    assert "text.wav is not audio" in told[0] and "gone.wav does not exist" in told[1]
+    assert model.about["unusable"] == 2
+    np.testing.assert_array_equal(model.basis, train(files, **QUICK).basis)
+    with pytest.raises(AlphaMFError, match="none of the files can be used"):
+        train(bad, **QUICK, skipped=told.append)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -216,6 +231,7 @@ def test_files_that_do_not_do(files, tmp_path):
         ("seconds", 0),
         ("seconds", float("inf")),
         ("seconds", float("nan")),
+        ("voices", "speaker"),
     ],
     ids=str,
 )
