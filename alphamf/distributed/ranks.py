@@ -138,10 +138,12 @@ class Ranks:
             yield
         except Exception as error:
             # An error that all ranks have is said by rank 0, which ends the others.
-            time.sleep(self.rank > 0)
+            time.sleep(2.0 * (self.rank > 0))
             known = isinstance(error, AlphaMFError)
             sys.stderr.write(f"Error: {error}\n" if known else traceback.format_exc())
             sys.stderr.flush()
+            # A launcher does not pass on what it has not read when it hears of the end.
+            time.sleep(0.5)
             self._comm.Abort(2 if known else 1)
 
     @contextmanager
