@@ -197,7 +197,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         name="distributed-mf",
         paper="Simsekli et al., ICML 2016, fig. 5",
-        minutes=(0.5, 8),
+        minutes=(0.2, 7),
         jobs=jobs,
         work=work,
         table=table,

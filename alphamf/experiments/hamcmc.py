@@ -9,7 +9,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "linear-gaussian",
         "Simsekli et al., ICML 2016, figs. 1 and 2",
-        (0.5, 3),
+        (0.2, 3),
         hamcmc_linear.jobs,
         hamcmc_linear.work,
         hamcmc_linear_report.table,
@@ -18,7 +18,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "alpha-mf-speech",
         "Simsekli et al., ICML 2016, fig. 3",
-        (0.5, 12),
+        (0.2, 12),
         hamcmc_speech.jobs,
         hamcmc_speech.work,
         hamcmc_speech.table,

@@ -21,7 +21,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "normal-1d",
         "Monte Carlo EM mass, table 1",
-        (0.5, 1.5),
+        (0.1, 1.5),
         synthetic.normal_jobs,
         synthetic.work,
         tables.normal_table,
@@ -30,7 +30,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "logistic-2d",
         "Monte Carlo EM mass, tables 2 and 3",
-        (0.5, 3),
+        (0.2, 3),
         synthetic.logistic_jobs,
         synthetic.work,
         tables.logistic_table,
@@ -40,7 +40,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         "topics",
         "Monte Carlo EM mass, table 4 and figure 1",
-        (1, 9),
+        (0.3, 9),
         topics.jobs,
         topics.work,
         topics.table,

@@ -189,7 +189,7 @@ def figure(records: list[Record]) -> Any:
 EXPERIMENT = Experiment(
     name="gaussian-qn",
     paper="Fu et al., QNHMC (UAI 2016), table 1 and figure 1",
-    minutes=(0.5, 2.5),
+    minutes=(0.1, 2.5),
     jobs=jobs,
     work=work,
     table=table,

@@ -198,7 +198,7 @@ def figure(records: list[Record]) -> Any:
 EXPERIMENT = Experiment(
     name="mnist-7v9",
     paper="Fu et al., QNHMC (UAI 2016), table 2",
-    minutes=(0.2, 3),
+    minutes=(0.1, 3),
     jobs=jobs,
     work=work,
     table=table,

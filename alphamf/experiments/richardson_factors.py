@@ -159,7 +159,7 @@ def figure(records: list[Record]) -> Any:
 EXPERIMENT = Experiment(
     name="richardson-mf",
     paper="Durmus et al., Richardson-Romberg (NIPS 2016), figure 5",
-    minutes=(0.5, 4),
+    minutes=(0.1, 4),
     jobs=jobs,
     work=work,
     table=table,

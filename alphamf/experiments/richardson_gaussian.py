@@ -250,7 +250,7 @@ def figure(records: list[Record]) -> Any:
 EXPERIMENT = Experiment(
     name="richardson",
     paper="Durmus et al., Richardson-Romberg (NIPS 2016), figures 1-4",
-    minutes=(1, 2.5),
+    minutes=(0.1, 2.5),
     jobs=jobs,
     work=work,
     table=table,
