@@ -19,7 +19,7 @@ from alphamf.distributed.samplers import Layout, layout
 from alphamf.samplers.hamcmc import HAMCMC
 from alphamf.samplers.langevin import PSGLD, SGLD
 from alphamf.samplers.richardson import SGRRLD
-from benchmarks.report import table
+from alphamf.tables import markdown
 
 USERS, FILMS, RATINGS = 480_189, 17_770, 100_480_507
 """Of the Netflix prize."""
@@ -107,7 +107,7 @@ def main() -> None:
     ]
     rows = [row for row in found if row is not None]
     if rows:
-        print(table(list(rows[0]), [list(row.values()) for row in rows]))
+        print(markdown(list(rows[0]), [list(row.values()) for row in rows]))
 
 
 if __name__ == "__main__":

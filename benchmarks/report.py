@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from alphamf import tables
+
 SCORES = {
     "si_sdr": ("SI-SDR dB", 2),
     "sdr": ("SDR dB", 2),
@@ -45,12 +47,6 @@ class Row:
     error: str = ""
 
 
-def table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; all columns but the first are numbers."""
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def markdown(rows: list[Row]) -> str:
     """Return a table of means with standard errors over the clips, a line per group of rows."""
     groups: dict[tuple[str, int], list[Row]] = {}
@@ -64,7 +60,7 @@ def markdown(rows: list[Row]) -> str:
         for (config, snr), group in groups.items()
         if (failed := [row for row in group if row.error])
     ]
-    return "\n\n".join([table(headings, lines), *notes])
+    return "\n\n".join([tables.markdown(headings, lines), *notes])
 
 
 def _cells(group: list[Row]) -> list[str]:
@@ -73,9 +69,8 @@ def _cells(group: list[Row]) -> list[str]:
         return ["0", *["-"] * (len(SCORES) + 3)]
     cells = [str(len(done))]
     for field, (_, decimals) in SCORES.items():
-        values = np.array([getattr(row, field) for row in done])
-        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else nan
-        cells.append(f"{values.mean():.{decimals}f} ± {error:.{decimals}f}")
+        mean, error = tables.mean_and_error(getattr(row, field) for row in done)
+        cells.append(f"{mean:.{decimals}f} ± {error:.{decimals}f}")
     cells.append(f"{np.mean([row.si_sdr > row.si_sdr_before for row in done]):.0%}")
     cells.append(f"{np.mean([row.cpu for row in done]):.2f}")
     cells.append(f"{np.mean([row.cpu / row.seconds for row in done]):.2f}")

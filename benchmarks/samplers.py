@@ -56,8 +56,9 @@ from alphamf.samplers import (
     NaiveQN,
     UnitMass,
 )
+from alphamf.tables import markdown
 from alphamf.targets.gaussian import LinearGaussian
-from benchmarks.report import caption, table, write_section
+from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 FIGURES = REPOSITORY / "docs" / "figures"
@@ -131,7 +132,7 @@ def cost() -> str:
         for name, seconds in times.items():
             ratio = seconds / times["SGLD"]
             rows.append([name, data, f"{seconds * 1e6:.0f}", f"{ratio:.1f}"])
-    return table(["sampler", "data", "µs per step", "ratio to SGLD"], rows)
+    return markdown(["sampler", "data", "µs per step", "ratio to SGLD"], rows)
 
 
 class Wide:
@@ -172,14 +173,14 @@ def size() -> str:
             rows.append(
                 [name, f"{d:,}", f"{seconds / d * 1e9:.0f}", f"{_peak(target, sampler):.1f}"]
             )
-    many = table(["sampler", "D", "ns per step and dimension", "peak, vectors of D"], rows)
+    many = markdown(["sampler", "D", "ns per step and dimension", "peak, vectors of D"], rows)
     rows = []
     target = regression(10, 1000, None)
     one = step_time(target, SGLD(1e-4))
     for chains in (1, 100, 10_000):
         seconds = step_time(target, SGLD(1e-4), chains=(chains,))
         rows.append([f"{chains:,}", f"{seconds * 1e6:.0f}", f"{seconds / one:.0f}"])
-    together = table(["chains of SGLD, D = 10", "µs per step", "ratio to one chain"], rows)
+    together = markdown(["chains of SGLD, D = 10", "µs per step", "ratio to one chain"], rows)
     return f"{many}\n\n{together}"
 
 
@@ -226,7 +227,7 @@ def memory() -> str:
     figure.supylabel("bias of E |θ|² in %, with two standard errors", fontsize="medium")
     figure.legend(loc="outside upper center", ncols=3, fontsize="small")
     _save(figure, "hamcmc-memory.png")
-    return table(["bias of E \\|θ\\|² in %", *(f"h = {h}" for h in steps)], rows)
+    return markdown(["bias of E |θ|² in %", *(f"h = {h}" for h in steps)], rows)
 
 
 class Independent:
@@ -321,7 +322,7 @@ def mass() -> str:
     _save(figure, "mass.png")
     headings = ["sampler", "mass from", "exponent of the variance in M⁻¹ (ideal: 1)"]
     headings += ["ESS per 1000 steps, least", "most", "variance / posterior's, narrowest"]
-    return table(headings, rows)
+    return markdown(headings, rows)
 
 
 def _save(figure: Any, name: str) -> None:

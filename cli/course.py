@@ -71,7 +71,7 @@ def bar(name: str, quiet: bool, *, several: bool) -> Iterator[Callable[[Progress
 
 def table(selection: Selection) -> str:
     """Return the scores of what was tried, the best marked; differences are of the same voices."""
-    from alphamf.learning.selection import mean_and_error
+    from alphamf.tables import mean_and_error
 
     best = selection.best
     lines = ["  rank  alpha   log density of a hidden cell   less than the best"]

@@ -192,7 +192,8 @@ def _tell(result: Result, told: set[tuple[str, str]], *, as_json: bool) -> None:
 
 
 def _show(results: Sequence[Result], output: Path) -> None:
-    from alphamf.evaluation.summary import overview, table
+    from alphamf.evaluation.summary import overview
+    from alphamf.tables import markdown
 
     headings, rows = overview(results)
     if sys.stdout.isatty():
@@ -210,6 +211,6 @@ def _show(results: Sequence[Result], output: Path) -> None:
             grid.add_row(*(Text(row[k].partition(" ±")[0]) for k in chosen))
         Console().print(grid)
     else:
-        typer.echo(table(headings, rows))
+        typer.echo(markdown(headings, rows))
     folder = shown(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

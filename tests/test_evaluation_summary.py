@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from alphamf.evaluation import summary
 from alphamf.evaluation.runner import Result, audio_name
-from alphamf.evaluation.summary import SCORES, groups, mean_and_error, paired_difference, values
+from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
+from alphamf.tables import mean_and_error
 
 
 def result(method="fast", clip=0, noise=None, snr=None, error=None, reasons=None, **scores):

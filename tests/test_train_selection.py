@@ -15,10 +15,11 @@ from alphamf.errors import AlphaMFError
 from alphamf.learning import selection
 from alphamf.learning.course import Course
 from alphamf.learning.held_out import score
-from alphamf.learning.selection import clear, mean_and_error, select
+from alphamf.learning.selection import clear, select
 from alphamf.learning.voices import group
 from alphamf.likelihood import log_density
 from alphamf.stft import Frame, forward
+from alphamf.tables import mean_and_error
 
 COURSE = Course(rate=RATE, context=1, seconds=1.0, steps=40)
 GRID = {"ranks": [1, 3], "alphas": [1.0, 2.0]}

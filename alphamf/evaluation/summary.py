@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphamf import tables
 from alphamf.evaluation.runner import Result
 from alphamf.files import shown
+from alphamf.tables import mean_and_error
 
 
 class Score(NamedTuple):
@@ -78,14 +80,6 @@ def values(results: Iterable[Result], score: str) -> list[float]:
     return [value for value in found if value is not None]
 
 
-def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
-    """Return the mean and its standard error; NaN for what too few values cannot tell."""
-    array = np.fromiter(values, np.float64)
-    mean = float(array.mean()) if len(array) else math.nan
-    error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else math.nan
-    return mean, error
-
-
 def paired_difference(
     results: Iterable[Result],
     method: str,
@@ -126,7 +120,7 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 def markdown(results: Sequence[Result]) -> str:
     """Return the tables of methods, of noises and of levels, and what could not be had."""
-    parts = [table(*overview(results))]
+    parts = [tables.markdown(*overview(results))]
     for field, text in (("noise", shown), ("snr", "{:g} dB".format)):
         # What is not known comes last.
         conditions = sorted(
@@ -160,7 +154,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
     methods = list(dict.fromkeys(result.method for result in results))
     cells = groups(results, (field, "method"))
     label = {"noise": "noise", "snr": "SNR"}[field]
-    return table(
+    return tables.markdown(
         [f"{SCORES[score].heading} by {label}", *methods],
         [
             [text, *(_cell(values(cells.get((each, m), []), score), score) for m in methods)]
@@ -201,10 +195,3 @@ def _missing(results: Sequence[Result]) -> Iterator[str]:
         methods = ", ".join(dict.fromkeys(method for method, _ in told))
         count = f"{len(told)} result{'s' * (len(told) > 1)}"
         yield f"- No {labels} in {count} of {methods}: {told[0][1]}."
-
-
-def table(headings: list[str], rows: list[list[str]]) -> str:
-    """Return a Markdown table; all columns but the first are numbers."""
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
-    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

@@ -16,10 +16,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf import jsonlines
+from alphamf import jsonlines, tables
 from alphamf.corpora import find
 from alphamf.distributed.ranks import Ranks, launched
 from alphamf.errors import AlphaMFError
@@ -226,10 +227,7 @@ def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """Return rows as a Markdown table; all columns but the first are aligned as numbers."""
     headings = list(rows[0])
-    lines = [headings, ["---"] + ["---:"] * (len(headings) - 1)]
-    lines += [[_cell(row[heading]) for heading in headings] for row in rows]
-    cells = [[cell.replace("|", r"\|") for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    return tables.markdown(headings, [[_cell(row[each]) for each in headings] for row in rows])
 
 
 def _cell(value: Any) -> str:
@@ -240,10 +238,6 @@ def _cell(value: Any) -> str:
 
 def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
     """Return mean and standard error of independent values, as text."""
-    import numpy as np
-
-    array = np.asarray(values, float)
-    mean = f"{array.mean():.{digits}g}"
-    if len(array) < 2:
-        return mean
-    return f"{mean} ± {array.std(ddof=1) / np.sqrt(len(array)):.2g}"
+    mean, error = tables.mean_and_error(values)
+    text = f"{mean:.{digits}g}"
+    return text if isnan(error) else f"{text} ± {error:.2g}"

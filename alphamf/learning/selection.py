@@ -30,6 +30,7 @@ from alphamf.learning.held_out import score
 from alphamf.learning.lessons import Skip, Tell, learn, streams
 from alphamf.learning.voices import Voice, group, hold_out
 from alphamf.stft import Floats
+from alphamf.tables import mean_and_error
 
 SHARE = 0.1
 """Share of the voices that is held out where a choice asks for it."""
@@ -63,13 +64,6 @@ class Selection(NamedTuple):
     def best(self) -> Candidate:
         """The candidate that the model is."""
         return max(self.candidates, key=lambda candidate: candidate.mean)
-
-
-def mean_and_error(values: Floats) -> tuple[float, float]:
-    """Return the mean over voices and its standard error; NaN for the error of a single voice."""
-    count = len(values)
-    error = values.std(ddof=1) / np.sqrt(count) if count > 1 else np.nan
-    return float(values.mean()), float(error)
 
 
 def select(

@@ -13,10 +13,10 @@ from alphamf.evaluation.summary import (
     Difference,
     Score,
     groups,
-    mean_and_error,
     paired_difference,
     values,
 )
+from alphamf.tables import mean_and_error
 
 
 class Heading(NamedTuple):

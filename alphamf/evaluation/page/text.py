@@ -11,7 +11,8 @@ import numpy as np
 
 from alphamf.evaluation.page.looks import Look
 from alphamf.evaluation.runner import Result
-from alphamf.evaluation.summary import SCORES, groups, mean_and_error, paired_difference, values
+from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
+from alphamf.tables import mean_and_error
 
 DEFINITIONS = {
     "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the clean signal, at the "
