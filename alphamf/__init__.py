@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alphamf.denoising import Denoised, Segment, denoise, denoise_stream
+    from alphamf.denoising import Denoised, denoise, denoise_stream
     from alphamf.dictionary import Dictionary, load
     from alphamf.errors import AlphaMFError
     from alphamf.presets import PRESETS, Settings
     from alphamf.samplers import SAMPLERS
+    from alphamf.streaming import Segment, Stream
     from alphamf.training import train
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Dictionary",
     "Segment",
     "Settings",
+    "Stream",
     "denoise",
     "denoise_stream",
     "load",
@@ -36,8 +38,9 @@ _HOME = {
     "AlphaMFError": "errors",
     "Denoised": "denoising",
     "Dictionary": "dictionary",
-    "Segment": "denoising",
+    "Segment": "streaming",
     "Settings": "presets",
+    "Stream": "streaming",
     "denoise": "denoising",
     "denoise_stream": "denoising",
     "load": "dictionary",

@@ -31,7 +31,8 @@ import numpy as np
 
 from alphamf.stable import check_alpha
 from alphamf.stft import Floats
-from alphamf.targets.alpha_mf import FLOOR, TINY
+from alphamf.targets.alpha_mf import FLOOR
+from alphamf.targets.cells import TINY
 
 LOWEST, HIGHEST = -16.0, 44.0
 """The log r^2 that are tabulated. Below, the density is flat; above, it is a power of r."""

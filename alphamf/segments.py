@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -26,33 +26,44 @@ class Piece(NamedTuple):
     step: int
 
 
-def cut(blocks: Iterable[Floats], step: int, overlap: int) -> Iterator[Piece]:
-    """Cut a stream into pieces of ``step + overlap`` samples.
+class Cutter:
+    """Cuts a stream into pieces of ``step + overlap`` samples.
 
     The last piece holds what is left, from ``step / 2 + overlap`` to ``3 step / 2 + overlap``
     samples, so that none is too short to learn a noise from; a shorter stream is one piece.
 
     Parameters
     ----------
-    blocks
-        Arrays of shape (samples, channels), of any number of samples.
     step, overlap
         In samples.
+
+    Attributes
+    ----------
+    limit
+        The most samples that are held back.
     """
-    held: list[Floats] = []
-    count = 0
-    limit = step + overlap + step // 2
-    for block in blocks:
-        held.append(block)
-        count += len(block)
-        while count > limit:
-            audio = held[0] if len(held) == 1 else np.concatenate(held)
-            yield Piece(audio[: step + overlap], step)
-            held = [audio[step:]]
-            count -= step
-    if count:
-        audio = np.concatenate(held)
-        yield Piece(audio, len(audio))
+
+    def __init__(self, step: int, overlap: int) -> None:
+        self.step, self.overlap = step, overlap
+        self.limit = step + overlap + step // 2
+        self._held: list[Floats] = []
+        self._count = 0
+
+    def push(self, block: Floats) -> Iterator[Piece]:
+        """Take in a block, shape (samples, channels), and yield the pieces that are now whole."""
+        self._held.append(block)
+        self._count += len(block)
+        while self._count > self.limit:
+            audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+            self._held = [audio[self.step :]]
+            self._count -= self.step
+            yield Piece(audio[: self.step + self.overlap], self.step)
+
+    def finish(self) -> Iterator[Piece]:
+        """Yield the last piece, if the stream held a sample."""
+        if self._count:
+            audio = np.concatenate(self._held)
+            yield Piece(audio, len(audio))
 
 
 def fade_in(audio: Floats, before: Floats) -> None:

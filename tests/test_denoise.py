@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.signal import correlate
 
 from alphamf.audio import resample
-from alphamf.denoising import PRESETS, SEGMENT_SECONDS, Settings, denoise, denoise_stream
+from alphamf.denoising import PRESETS, Settings, denoise, denoise_stream
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
 from alphamf.estimate import BAND_TOP
@@ -21,6 +21,7 @@ from alphamf.presets import KERNELS
 from alphamf.samplers import SGLD
 from alphamf.score import si_sdr
 from alphamf.stft import Frame, frame_count
+from alphamf.streaming import SEGMENT_SECONDS
 
 DATA = Path(__file__).parents[1] / "data"
 RATE = 8000
@@ -270,7 +271,7 @@ def test_joins_cannot_be_heard(monkeypatch):
 
     at_joins, elsewhere = bends()
     assert at_joins < 2 * elsewhere
-    monkeypatch.setattr("alphamf.denoising.fade_in", lambda audio, before: None)
+    monkeypatch.setattr("alphamf.streaming.fade_in", lambda audio, before: None)
     assert bends()[0] > 5 * elsewhere
 
 

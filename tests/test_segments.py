@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.segments import cut, fade_in
+from alphamf.segments import Cutter, fade_in
 
 SIZES = st.lists(st.integers(0, 400), max_size=12)
 
@@ -18,6 +18,13 @@ def stream(sizes, channels=2):
     """Blocks of the given sizes, whose samples count up, and the whole of them."""
     whole = np.arange(sum(sizes) * channels, dtype=np.float32).reshape(-1, channels)
     return np.split(whole, np.cumsum(sizes)[:-1]) if sizes else [], whole
+
+
+def cut(blocks, step, overlap):
+    cutter = Cutter(step, overlap)
+    for block in blocks:
+        yield from cutter.push(block)
+    yield from cutter.finish()
 
 
 @settings(deadline=None, derandomize=True, max_examples=120)

@@ -35,7 +35,8 @@ import numpy as np
 
 from alphamf.arrays import Array, noise
 from alphamf.stable import positive_stable, uniform
-from alphamf.targets.alpha_mf import FLOOR, TINY, AlphaMF, Source
+from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.targets.cells import TINY
 from alphamf.targets.priors import GeneralizedGamma, Prior
 
 

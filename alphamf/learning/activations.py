@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.stft import Floats
-from alphamf.targets.alpha_mf import FLOOR, TINY, AlphaMF, Source
+from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.targets.cells import TINY
 
 RELAXATION = 1.5
 """That of the sampler `em`: below two the update does not oscillate, and above one it is faster."""

@@ -49,7 +49,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.protocols import FactorPotential, Schedule, Target
 from alphamf.samplers.factors import parts_of
 from alphamf.schedule import Polynomial, at
-from alphamf.targets.alpha_mf import TINY
+from alphamf.targets.cells import TINY
 
 SMALLEST = 1e-150
 """Keeps ratios finite where a part is zero."""

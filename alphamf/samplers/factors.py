@@ -163,7 +163,7 @@ class EM:
         theta, step = state
         xp = namespace(theta)
         plus, minus, shape, exponent = parts_of(target.draw(rng, theta), theta)
-        tiny = xp.finfo(theta.dtype).tiny
+        tiny = float(xp.finfo(theta.dtype).tiny)
         inverse = 1 / xp.maximum(theta, 1e-12)
         plus += xp.maximum(1 - shape, 0) * inverse
         minus += xp.maximum(shape - 1, 0) * inverse
@@ -171,4 +171,5 @@ class EM:
         ratio = (minus + tiny) / (plus + tiny)
         ratio **= self.relaxation * exponent
         ratio *= theta
-        return EMState(ratio, step + 1)
+        # Factors that die out would become subnormal, and products of those take 50 times as long.
+        return EMState(xp.maximum(ratio, sqrt(tiny), out=ratio), step + 1)

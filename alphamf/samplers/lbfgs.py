@@ -55,8 +55,8 @@ class InverseHessian(NamedTuple):
         Pairs, shape (*chains, m, D).
     gamma
         H where there are no pairs.
-    p
-        P, 0 for skipped pairs, shape (*chains, m, D).
+    inverse
+        R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed.
     sy
         D, 0 for skipped pairs, shape (*chains, m).
     yy
@@ -70,23 +70,19 @@ class InverseHessian(NamedTuple):
     s: Array
     y: Array
     gamma: float
-    p: Array
+    inverse: Array
     sy: Array
     yy: Array
 
     def apply(self, g: Array) -> Array:
         """Return H g, in O(m D)."""
-        xp = namespace(g)
         column = g[..., None]
-        u = self.p @ column
-        v = self.yy @ u
-        v -= self.y @ column
-        v *= self.gamma
-        v += self.sy[..., None] * u
-        h = xp.swapaxes(v, -1, -2) @ self.p
+        u = self.inverse @ (self.s @ column)
+        v = self.sy[..., None] * u
+        v += self.gamma * (self.yy @ u - self.y @ column)
+        h = _combine(self.s, _transposed(self.inverse) @ v)
         u *= -self.gamma
-        h += xp.swapaxes(u, -1, -2) @ self.y
-        h = h[..., 0, :]
+        h += _combine(self.y, u)
         h += self.gamma * g
         return h
 
@@ -98,11 +94,10 @@ class InverseHessian(NamedTuple):
         where a square root of H takes O(m^2 D) (``tests/test_lbfgs.py`` has that of the HAMCMC
         paper's eq. 11, corrected).
         """
-        xp = namespace(z)
         v = self.y @ z[..., None]
         v *= -sqrt(self.gamma)
-        v += (xp.sqrt(self.sy) * w)[..., None]
-        x = (xp.swapaxes(v, -1, -2) @ self.p)[..., 0, :]
+        v += (namespace(z).sqrt(self.sy) * w)[..., None]
+        x = _combine(self.s, _transposed(self.inverse) @ v)
         x += sqrt(self.gamma) * z
         return x
 
@@ -136,13 +131,23 @@ class InverseHessian(NamedTuple):
         return x
 
 
+def _transposed(matrix: Array) -> Array:
+    return namespace(matrix).swapaxes(matrix, -1, -2)
+
+
+def _combine(vectors: Array, weights: Array) -> Array:
+    """Return the sum of vectors (*chains, m, D) under weights (*chains, m, 1)."""
+    return (_transposed(weights) @ vectors)[..., 0, :]
+
+
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
     """Return H from pairs of shape (m, *chains, D), in O(m^2 D)."""
     xp = namespace(s)
     axes = (*range(1, s.ndim - 1), 0, s.ndim - 1)
     s, y = s.transpose(axes), y.transpose(axes)
-    across = xp.swapaxes(y, -1, -2)
-    cross, yy = s @ across, y @ across
+    across = _transposed(y)
+    # A copy, because of Y'Y NumPy makes a symmetric product, which is slow for few long vectors.
+    cross, yy = s @ across, y.copy() @ across
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
     ss = dot(s, s)[..., 0]
     safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1))
@@ -150,4 +155,4 @@ def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
     order = xp.arange(s.shape[-2])
     rows = order[:, None]
     upper = xp.where(kept & (rows <= order), cross, rows == order)
-    return InverseHessian(s, y, gamma, (xp.linalg.inv(upper) * kept) @ s, sy * safe, yy)
+    return InverseHessian(s, y, gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)

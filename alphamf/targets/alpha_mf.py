@@ -31,14 +31,12 @@ from typing import Any
 from alphamf.arrays import Array, namespace
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Parts
-from alphamf.stable import check_alpha, positive_stable, uniform
+from alphamf.stable import check_alpha, positive_stable
+from alphamf.targets.cells import TINY, loops
 from alphamf.targets.priors import Flat, Prior
 
 FLOOR = 1e-9
 """epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
-
-TINY = 1e-12
-"""Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +114,7 @@ class AlphaMF:
         self.power = power
         self.sources = tuple(sources)
         self.blocks = blocks
+        self.loops = loops(power)
         self.latents: dict[str, Array] = {}
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
@@ -220,19 +219,6 @@ class AlphaMF:
         return [a / p if p else 1.0 for a, p in zip(self.accepted, self.proposed, strict=True)]
 
 
-def _power(v: Array, alpha: float, out: Array) -> Array:
-    """v^(2/alpha) into `out`, by exp and log, which are faster than power in float32."""
-    xp = namespace(v)
-    if alpha == 1.0:
-        return xp.multiply(v, v, out=out)
-    if alpha == 2.0:
-        out[...] = v
-        return out
-    xp.log(v, out=out)
-    out *= 2 / alpha
-    return xp.exp(out, out=out)
-
-
 class AlphaMFPotential:
     """U of one block of rows at fixed Phi, scaled up to the whole matrix.
 
@@ -249,17 +235,20 @@ class AlphaMFPotential:
     def __init__(self, target: AlphaMF, rows: slice, buffers: list[Array]) -> None:
         self.target = target
         self.rows = rows
-        self.power = target.power[rows]
+        xp = namespace(target.power)
+        self.power = xp.ascontiguousarray(target.power[rows])
         self.phi = [
-            target.latents[f"phi{s}"][..., rows, :] if source.alpha < 2 else 2.0
+            xp.ascontiguousarray(target.latents[f"phi{s}"][..., rows, :])
+            if source.alpha < 2
+            else 2.0
             for s, source in enumerate(target.sources)
         ]
-        # Blocks may differ by a row, and a buffer that the generator fills must be contiguous.
+        # Blocks may differ by a row, and the loops want contiguous buffers.
         shape = (*buffers[0].shape[:-2], *self.power.shape)
         views = [buffer.reshape(-1)[: math.prod(shape)].reshape(shape) for buffer in buffers]
         n = len(target.sources)
-        self._v, self._parts, self._scratch = views[:n], views[n : 2 * n], views[2 * n :]
-        self._sigma2 = views[-1]
+        self._v, self._parts, self._scratch = views[:n], views[n : 2 * n], views[2 * n : -2]
+        self._rest, self._sigma2 = views[-2:]
         self._theta: Array | None = None
 
     def _factors(self, theta: Array) -> list[tuple[Array, Array]]:
@@ -274,123 +263,91 @@ class AlphaMFPotential:
             return
         xp = namespace(theta)
         for s, (w, h) in enumerate(self._factors(theta)):
-            v, part = self._v[s], self._parts[s]
-            xp.matmul(w, h, out=v)
-            xp.maximum(v, TINY, out=v)
-            _power(v, self.target.sources[s].alpha, part)
-        self._apply_phi()
+            xp.matmul(w, h, out=self._v[s])
+            alpha = self.target.sources[s].alpha
+            self.target.loops.weigh(self._v[s], alpha, self.phi[s], self._parts[s])
+        self._add_parts(self._sigma2)
         self._theta = theta
 
-    def _apply_phi(self) -> None:
-        self._sigma2.fill(FLOOR)
-        for phi, part in zip(self.phi, self._parts, strict=True):
-            part *= phi
-            self._sigma2 += part
+    def _add_parts(self, total: Array, but: int | None = None) -> None:
+        """Put epsilon and what the sources, but for one, contribute to sigma^2 into `total`."""
+        total.fill(FLOOR)
+        for s, part in enumerate(self._parts):
+            if s != but:
+                total += part
 
     def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, int, int]]:
-        """Move Phi of each source in turn; yield source, accepted and proposed cells of each.
-
-        With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
-        log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).
-        """
+        """Move Phi of each source in turn; yield source, accepted and proposed cells of each."""
         self._evaluate(theta)
-        xp = namespace(theta)
-        proposal, ratio, u, rest, spare = self._scratch[:5]
         for s, source in enumerate(self.target.sources):
             if source.alpha == 2:
                 continue
-            phi, part, sigma2 = self.phi[s], self._parts[s], self._sigma2
-            # v^(2/alpha) under the new Phi, against what the other sources contribute.
-            rest.fill(FLOOR)
-            for r, other in enumerate(self._parts):
-                if r != s:
-                    rest += other
-            positive_stable(rng, source.alpha, proposal, (ratio, u, spare))
-            uniform(rng, u)
-            xp.divide(part, phi, out=part)
-            xp.multiply(part, proposal, out=ratio)
-            ratio += rest
-            ratio /= sigma2
-            u *= ratio
-            xp.log(u, out=u)
-            xp.divide(-1.0, ratio, out=ratio)
-            ratio += 1.0
-            ratio *= self.power
-            ratio /= sigma2
-            accept = xp.less(u, ratio)
-            accepted = int(xp.count_nonzero(accept))
-            proposal *= accept
-            phi *= ~accept
-            phi += proposal
-            part *= phi
-            xp.add(rest, part, out=sigma2)
-            yield s, accepted, accept.size
+            phi, part = self.phi[s], self._parts[s]
+            self._add_parts(self._rest, but=s)
+            accepted = self.target.loops.move(
+                rng, source.alpha, self.power, phi, part, self._rest, self._sigma2, self._scratch
+            )
+            if self.target.blocks > 1:
+                self.target.latents[f"phi{s}"][..., self.rows, :] = phi
+            yield s, accepted, part.size
 
-    def _likelihood_factors(self, theta: Array) -> tuple[Array, Array]:
-        """Return scale / sigma^2 and |X|^2 / sigma^2 at theta, in scratch buffers."""
-        self._evaluate(theta)
-        xp = namespace(theta)
-        inverse, share = self._scratch[:2]
-        xp.divide(float(self.target.blocks), self._sigma2, out=inverse)
-        xp.divide(self.power, self._sigma2, out=share)
-        return inverse, share
+    def _slopes(self, function: Any, s: int) -> Any:
+        """Return what a function of `loops` makes of the likelihood's slope by v of a source."""
+        return function(
+            self.target.sources[s].alpha,
+            float(self.target.blocks),
+            self.power,
+            self._v[s],
+            self._parts[s],
+            self._sigma2,
+            self._scratch[:2],
+        )
 
-    def _slope(self, s: int, out: Array) -> Array:
-        """d(Phi v^(2/alpha)) / dv of source s, into `out`."""
-        xp = namespace(out)
-        xp.divide(self._parts[s], self._v[s], out=out)
-        out *= 2 / self.target.sources[s].alpha
-        return out
-
-    def _chain_rule(self, s: int, dv: Array, factors: Any, out: Array) -> None:
-        """Add dU/dv_s, pushed through v = W H, to a flat gradient `out`."""
+    def _chain_rule(self, s: int, dv: Array, factors: tuple[Array, Array], out: Array) -> None:
+        """Put dU/dv of a source, pushed through v = W H, into its blocks of a flat gradient."""
         xp = namespace(out)
         w, h = factors
         basis, gains = self.target.layout[s]
         chains = out.shape[:-1]
         view = out[..., gains].reshape(*chains, *h.shape[-2:])
-        view += xp.matmul(xp.swapaxes(w, -1, -2), dv)
+        view[...] = xp.matmul(xp.swapaxes(w, -1, -2), dv)
         if basis is not None:
             view = out[..., basis].reshape(*chains, -1, w.shape[-1])
-            view[..., self.rows, :] += xp.matmul(dv, xp.swapaxes(h, -1, -2))
+            if self.target.blocks > 1:
+                view[...] = 0
+            view[..., self.rows, :] = xp.matmul(dv, xp.swapaxes(h, -1, -2))
 
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, D)."""
-        xp = namespace(theta)
-        plus, minus = self._prior_parts(theta)
-        gradient = plus
-        gradient -= minus
-        gradient += (1 - self.target.shape) / xp.maximum(theta, TINY)
-        inverse, share = self._likelihood_factors(theta)
-        xp.subtract(1.0, share, out=share)
-        inverse *= share
+        self._evaluate(theta)
+        gradient = namespace(theta).empty_like(theta)
         for s, factors in enumerate(self._factors(theta)):
-            slope = self._slope(s, share)
-            slope *= inverse
-            self._chain_rule(s, slope, factors, gradient)
+            self._chain_rule(s, self._slopes(self.target.loops.slope, s), factors, gradient)
+        for _, prior, block in self.target.priors():
+            prior.add_gradient(theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
         """Gradient of U in two positive parts, each of shape (*chains, D)."""
-        plus, minus = self._prior_parts(theta)
-        inverse, share = self._likelihood_factors(theta)
-        slope = self._scratch[2]
+        self._evaluate(theta)
+        xp = namespace(theta)
+        plus, minus = xp.empty_like(theta), xp.empty_like(theta)
         for s, factors in enumerate(self._factors(theta)):
-            self._slope(s, slope)
-            slope *= inverse
-            self._chain_rule(s, slope, factors, plus)
-            slope *= share
-            self._chain_rule(s, slope, factors, minus)
+            for slope, total in zip(
+                self._slopes(self.target.loops.slopes, s), (plus, minus), strict=True
+            ):
+                self._chain_rule(s, slope, factors, total)
+        for _, prior, block in self.target.priors():
+            prior.add_parts(theta[..., block], plus[..., block], minus[..., block])
         return Parts(plus, minus, self.target.shape, self.target.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """See `AlphaMF.row_parts`; of this block's rows."""
-        inverse, share = self._likelihood_factors(theta)
-        inverse *= self._parts[source]
-        plus = inverse.sum(-1)
-        inverse *= share
-        scale = 2 / self.target.sources[source].alpha
-        return scale * plus, scale * inverse.sum(-1)
+        self._evaluate(theta)
+        plus, minus = self._slopes(self.target.loops.slopes, source)
+        plus *= self._v[source]
+        minus *= self._v[source]
+        return plus.sum(-1), minus.sum(-1)
 
     def gain(self, theta: Array, source: int) -> Array:
         """See `AlphaMF.gain`; of this block's rows."""
@@ -406,12 +363,3 @@ class AlphaMFPotential:
         for _, prior, block in self.target.priors():
             total = total + prior.potential(xp.maximum(theta[..., block], TINY)).sum(-1)
         return total
-
-    def _prior_parts(self, theta: Array) -> tuple[Array, Array]:
-        xp = namespace(theta)
-        plus, minus = xp.zeros_like(theta), xp.zeros_like(theta)
-        for _, prior, block in self.target.priors():
-            prior.add_parts(
-                xp.maximum(theta[..., block], TINY), plus[..., block], minus[..., block]
-            )
-        return plus, minus

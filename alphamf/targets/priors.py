@@ -11,6 +11,7 @@ from typing import Protocol
 
 from alphamf.arrays import Array, namespace
 from alphamf.stable import LOG_LIMIT
+from alphamf.targets.cells import TINY
 
 
 class Prior(Protocol):
@@ -29,6 +30,10 @@ class Prior(Protocol):
         """Add the rest of the gradient, beyond (1 - shape) / x, to its two positive parts."""
         ...
 
+    def add_gradient(self, x: Array, out: Array) -> None:
+        """Add the whole gradient of the potential to `out`."""
+        ...
+
 
 @dataclass(frozen=True)
 class Flat:
@@ -42,6 +47,9 @@ class Flat:
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add nothing: a constant has no gradient."""
+
+    def add_gradient(self, x: Array, out: Array) -> None:
+        """Add nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,11 @@ class Gamma:
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add the rate to the positive part."""
         plus += self.rate
+
+    def add_gradient(self, x: Array, out: Array) -> None:
+        """Add (1 - a) / x + b."""
+        out += self.rate
+        _add_inverse(1 - self.shape, x, out)
 
 
 @dataclass(frozen=True)
@@ -85,11 +98,28 @@ class GeneralizedGamma:
         return (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add c (x/b)^c / x, capped short of float32's limit, to the part that has its sign."""
-        xp = namespace(x)
-        log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
-        slope = xp.exp(xp.minimum(log_slope, LOG_LIMIT))
+        """Add c (x/b)^c / x to the part that has its sign."""
         if self.c > 0:
-            plus += slope
+            plus += self._slope(x)
         else:
-            minus += slope
+            minus += self._slope(x)
+
+    def add_gradient(self, x: Array, out: Array) -> None:
+        """Add (1 - ac) / x + c (x/b)^c / x."""
+        if self.c > 0:
+            out += self._slope(x)
+        else:
+            out -= self._slope(x)
+        _add_inverse(1 - self.shape, x, out)
+
+    def _slope(self, x: Array) -> Array:
+        """|c| (x/b)^c / x, capped short of float32's limit."""
+        xp = namespace(x)
+        x = xp.maximum(x, TINY)
+        log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
+        return xp.exp(xp.minimum(log_slope, LOG_LIMIT))
+
+
+def _add_inverse(factor: float, x: Array, out: Array) -> None:
+    if factor:
+        out += factor / namespace(x).maximum(x, TINY)
