@@ -36,7 +36,7 @@ LANES = 32
 _f = np.float32
 
 
-def _compiled(function: F) -> F:
+def fast(function: F) -> F:
     """Compile at the first call, and keep the machine code on disk if there is a place for it."""
     options: dict[str, Any] = {"fastmath": {"nsz", "arcp", "contract", "afn"}, "nogil": True}
     try:
@@ -89,8 +89,8 @@ _SIN = tuple(
 )
 
 
-@_compiled
-def _log(x):
+@fast
+def log(x):
     """Logarithm of a positive normal number."""
     bits = np.float32(x).view(np.int32)
     exponent = np.int32(np.int32(bits - _ROOT_HALF_BITS) >> _MANTISSA)
@@ -109,8 +109,8 @@ def _log(x):
     return m + (p * m * z + e * _LN2_LOW - _HALF * z) + e * _LN2_HIGH
 
 
-@_compiled
-def _exp(x):
+@fast
+def exp(x):
     """Exponential, kept within the normal numbers."""
     x = min(max(x, _LOWEST), _HIGHEST)
     n = np.float32(np.floor(x * _LOG2_E + _HALF))
@@ -125,8 +125,8 @@ def _exp(x):
     return (p * r * r + r + _ONE) * power
 
 
-@_compiled
-def _sin_half(w):
+@fast
+def sin_half(w):
     """sin(pi w) of w from 0 to 1/2."""
     q = w * w
     p = _SIN[0]
@@ -138,20 +138,20 @@ def _sin_half(w):
     return w * p
 
 
-@_compiled
-def _sin(u):
+@fast
+def sin(u):
     """sin(pi u) of u from 0 to 1."""
-    return _sin_half(min(u, _ONE - u))
+    return sin_half(min(u, _ONE - u))
 
 
-@_compiled
+@fast
 def _uniform(word):
     """Return an odd multiple of 2^-24, as `alphamf.stable.uniform` does."""
     return np.uint32(np.uint32(word >> _NINE) | _ONE_BITS).view(np.float32) - _BELOW_ONE
 
 
-@_compiled
-def _fill_words(state, out):
+@fast
+def fill_words(state, out):
     """Fill `out` with random words, up to a multiple of `LANES`.
 
     xoshiro128++ in each lane (Blackman & Vigna, ACM TOMS 47, 2021); state has shape (4, LANES).
@@ -172,34 +172,34 @@ def _fill_words(state, out):
             d[i] = _turn(s3, _ELEVEN)
 
 
-@_compiled
+@fast
 def _turn(word, count):
     return np.uint32(np.uint32(word << count) | np.uint32(word >> np.uint32(_WORD - count)))
 
 
-@_compiled
+@fast
 def _up(count):
     return (count + LANES - 1) // LANES * LANES
 
 
-@_compiled
+@fast
 def _fill_levy(first, second, out):
     for i in range(out.size):
-        s = _sin_half(_HALF * _uniform(first[i]))
-        out[i] = min(_HALF / (-_log(_uniform(second[i])) * s * s), _LARGEST)
+        s = sin_half(_HALF * _uniform(first[i]))
+        out[i] = min(_HALF / (-log(_uniform(second[i])) * s * s), _LARGEST)
 
 
-@_compiled
+@fast
 def _fill_stable(first, second, h, out):
     power = (_ONE - h) / h
     for i in range(out.size):
         u = _uniform(first[i])
-        s = _sin(u)
-        ratio = _sin((_ONE - h) * u) / (-_log(_uniform(second[i])) * s)
-        out[i] = _TWO * _sin(h * u) / s * _exp(min(_log(ratio) * power, _LIMIT))
+        s = sin(u)
+        ratio = sin((_ONE - h) * u) / (-log(_uniform(second[i])) * s)
+        out[i] = _TWO * sin(h * u) / s * exp(min(log(ratio) * power, _LIMIT))
 
 
-@_compiled
+@fast
 def _choose(word, power, phi, part, rest, sigma2, proposal):
     """Put the old Phi back into `proposal` where the proposal is refused.
 
@@ -209,11 +209,11 @@ def _choose(word, power, phi, part, rest, sigma2, proposal):
         new = rest[i] + part[i] / phi[i] * proposal[i]
         inverse = _ONE / sigma2[i]
         likelihood = power[i] * (inverse - _ONE / new)
-        accept = _log(_uniform(word[i]) * new * inverse) < likelihood
+        accept = log(_uniform(word[i]) * new * inverse) < likelihood
         proposal[i] = proposal[i] if accept else phi[i]
 
 
-@_compiled
+@fast
 def _accept(phi, part, rest, sigma2, proposal):
     accepted = np.int32(0)
     for i in range(phi.size):
@@ -225,7 +225,7 @@ def _accept(phi, part, rest, sigma2, proposal):
     return accepted
 
 
-@_compiled
+@fast
 def _move(state, h, power, phi, part, rest, sigma2):
     words = np.empty((3, CHUNK), np.uint32)
     scratch = np.empty(CHUNK, np.float32)
@@ -235,7 +235,7 @@ def _move(state, h, power, phi, part, rest, sigma2):
             stop = min(start + CHUNK, power.size)
             a, b = chain * power.size + start, chain * power.size + stop
             for k in range(3):
-                _fill_words(state, words[k][: _up(b - a)])
+                fill_words(state, words[k][: _up(b - a)])
             proposal = scratch[: b - a]
             if h == _HALF:
                 _fill_levy(words[0], words[1], proposal)
@@ -247,7 +247,7 @@ def _move(state, h, power, phi, part, rest, sigma2):
     return accepted
 
 
-@_compiled
+@fast
 def _weigh(exponent, v, phi, part):
     if exponent == _TWO:
         for i in range(v.size):
@@ -257,11 +257,11 @@ def _weigh(exponent, v, phi, part):
     else:
         for i in range(v.size):
             x = max(v[i], _TINY)
-            part[i] = phi[i] * _exp(exponent * _log(x))
+            part[i] = phi[i] * exp(exponent * log(x))
             v[i] = x
 
 
-@_compiled
+@fast
 def _slope(scale, power, v, part, sigma2, out):
     for start in range(0, v.size, power.size):
         stop = start + power.size
@@ -271,7 +271,7 @@ def _slope(scale, power, v, part, sigma2, out):
             o[i] = scale * q[i] / w[i] * inverse * (_ONE - power[i] * inverse)
 
 
-@_compiled
+@fast
 def _slopes(scale, power, v, part, sigma2, plus, minus):
     for start in range(0, v.size, power.size):
         stop = start + power.size
@@ -283,7 +283,7 @@ def _slopes(scale, power, v, part, sigma2, plus, minus):
             m[i] = p[i] * power[i] / s[i]
 
 
-@_compiled
+@fast
 def _normal(state, out):
     words = np.empty((2, CHUNK), np.uint32)
     half = (out.size + 1) // 2
@@ -291,7 +291,7 @@ def _normal(state, out):
     for start in range(0, half, CHUNK):
         stop = min(start + CHUNK, half)
         for k in range(2):
-            _fill_words(state, words[k][: _up(stop - start)])
+            fill_words(state, words[k][: _up(stop - start)])
         s = sines[: stop - start]
         _fill_normal(words[0], words[1], out[start:stop], s)
         # Of an odd last pair, one.
@@ -299,32 +299,32 @@ def _normal(state, out):
         out[half + start : half + start + count] = s[:count]
 
 
-@_compiled
+@fast
 def _fill_normal(first, second, cosines, sines):
     """Box and Muller's pairs."""
     for i in range(cosines.size):
         word, u = second[i], _uniform(second[i])
         radius = _radius(first[i])
-        cosines[i] = radius * _sin_half(_HALF - u)
+        cosines[i] = radius * sin_half(_HALF - u)
         # An angle below pi, and a sign from a bit that the uniform number leaves out.
-        sine = np.float32(radius * _sin(u)).view(np.uint32)
+        sine = np.float32(radius * sin(u)).view(np.uint32)
         sines[i] = np.uint32(sine ^ np.uint32(word << _SIGN)).view(np.float32)
 
 
-@_compiled
+@fast
 def _radius(word):
     # All 32 bits, so that the law is cut off at 6.7 and not at 5.8 standard deviations.
-    return np.sqrt(-_TWO * _log(np.float32(word) * _STEP + _HALF * _STEP))
+    return np.sqrt(-_TWO * log(np.float32(word) * _STEP + _HALF * _STEP))
 
 
-def _state(rng: Any) -> Array:
-    """Return a state for `_fill_words` made of a NumPy generator's words."""
+def word_state(rng: Any) -> Array:
+    """Return a state for `fill_words` made of a NumPy generator's words."""
     return rng.bit_generator.random_raw(2 * LANES).view(np.uint32).reshape(4, LANES)
 
 
 def normal(rng: Any, out: Array) -> Array:
     """Fill `out` with standard normal noise, in a tenth of the time of ``rng.standard_normal``."""
-    _normal(_state(rng), out.reshape(-1))
+    _normal(word_state(rng), out.reshape(-1))
     return out
 
 
@@ -348,7 +348,7 @@ def move(
     scratch: list[Array],
 ) -> int:
     """See `alphamf.targets.cells.move`."""
-    return int(_move(_state(rng), _f(alpha / 2), *_flat(power, phi, part, rest, sigma2)))
+    return int(_move(word_state(rng), _f(alpha / 2), *_flat(power, phi, part, rest, sigma2)))
 
 
 def slope(

@@ -94,7 +94,10 @@ class Target(Protocol[P]):
 
 
 class State(Protocol):
-    """What a sampler carries: a NamedTuple of arrays and numbers, theta and step first."""
+    """What a sampler carries: a NamedTuple of arrays and numbers, theta and step first.
+
+    The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
+    """
 
     @property
     def theta(self) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -91,13 +92,13 @@ def test_draws_once_from_the_sample_m_steps_back_and_takes_both_gradients_there(
         np.testing.assert_array_equal(after, state.theta)
         target.taken.clear()
         chain.append(state.theta)
-        np.testing.assert_array_equal(state.past[-1], state.theta)
+        np.testing.assert_array_equal(state.past[(state.step - 1) % memory], state.theta)
 
 
 def frozen_step(target, sampler, pairs, theta, seed=9):
     """One step from theta, all chains with the same memory."""
     s, y = (np.repeat(p[:, None], len(theta), 1).astype(theta.dtype) for p in pairs)
-    state = sampler.init(generator(seed), theta)._replace(s=s, y=y)
+    state = sampler.init(generator(seed), theta)._replace(s=s, y=y, products=lbfgs.products(s, y))
     return sampler.step(generator(seed), state, target).theta
 
 
@@ -202,10 +203,10 @@ def test_positive_float32_factors_stay_so_and_the_memory_sees_the_mirror(chains)
     sampler = HAMCMC(0.1, memory=3, gamma=1e-3, trust=1e3)
     state = sampler.init(rng, target.start(rng, chains))
     for _ in range(20):
-        origin = state.past[0]
+        origin = state.past[state.step % 3].copy()
         state = sampler.step(rng, state, target)
         assert (state.theta >= 0).all()
-        np.testing.assert_array_equal(state.s[-1], state.theta - origin)
+        np.testing.assert_array_equal(state.s[(state.step - 1) % 2], state.theta - origin)
     assert state.theta.shape == (*chains, target.size)
     for field in (state.theta, state.past, state.s, state.y):
         assert field.dtype == np.float32
@@ -213,18 +214,30 @@ def test_positive_float32_factors_stay_so_and_the_memory_sees_the_mirror(chains)
 
 
 @pytest.mark.parametrize("sampler", [HAMCMC(0.1, memory=3), NaiveQN(0.1, memory=3)])
-def test_step_is_pure(sampler):
+def test_a_step_depends_on_its_state_alone_and_leaves_the_sample(sampler):
     target = space()
     state = sampler.init(generator(0), target.start(generator(0), (3,)))
-    for _ in range(4):
+    for _ in range(5):
         state = sampler.step(generator(1), state, target)
-    before = [np.array(field) for field in state]
+    copy = deepcopy(state)
     once = sampler.step(generator(2), state, target)
-    twice = sampler.step(generator(2), state, target)
-    for field, kept in zip(state, before, strict=True):
-        np.testing.assert_array_equal(field, kept)
-    for one, two in zip(once, twice, strict=True):
+    np.testing.assert_array_equal(state.theta, copy.theta)
+    twice = sampler.step(generator(2), copy, target)
+    for one, two in zip([*once[:-1], *once.products], [*twice[:-1], *twice.products], strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("chains", [(), (2,)])
+def test_inner_products_are_those_of_the_pairs(chains):
+    """After every step, in every place of the ring."""
+    target = space(batch=6)
+    sampler = HAMCMC(0.02, memory=4, gamma=0.1)
+    rng = generator(3)
+    state = sampler.init(rng, target.start(rng, chains))
+    for _ in range(9):
+        state = sampler.step(rng, state, target)
+        for kept, made in zip(state.products, lbfgs.products(state.s, state.y), strict=True):
+            np.testing.assert_allclose(kept, made, rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", [HAMCMC, NaiveQN])
@@ -244,6 +257,7 @@ def test_naive_chain_moves_from_the_newest_sample():
         newest = state.theta
         state = sampler.step(generator(1), state, target)
         np.testing.assert_array_equal(target.drawn[-1], newest)
-    # The memory holds the last two moves.
+    # The memory holds the last two moves, in two places, of which the older one comes first here.
+    assert state.step % 2 == 0
     inverse = matrix_of("apply", state.s, state.y)
     np.testing.assert_allclose(inverse @ state.y[-1], state.s[-1], rtol=1e-9)

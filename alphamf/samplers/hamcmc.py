@@ -15,7 +15,10 @@ from alphamf.schedule import at
 
 
 class HAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the memory, oldest first.
+    """Newest sample, number of steps, and the memory, in rings.
+
+    A step takes over the memory of the state that it is given and writes into it: of a state that
+    has been moved on from, only theta and step still hold.
 
     Attributes
     ----------
@@ -24,9 +27,12 @@ class HAMCMCState(NamedTuple):
     step
         Number of steps made.
     past
-        The samples still to be moved from, shape (M, *chains, D); the last one is theta.
+        The samples still to be moved from, shape (M, *chains, D); the oldest at step modulo M.
     s, y
-        Displacements and gradient differences, shape (M - 1, *chains, D); zero while empty.
+        Displacements and gradient differences, shape (M - 1, *chains, D), zero while empty; the
+        oldest at step modulo M - 1.
+    products
+        Inner products of the pairs.
     """
 
     theta: Array
@@ -34,6 +40,7 @@ class HAMCMCState(NamedTuple):
     past: Array
     s: Array
     y: Array
+    products: lbfgs.Products
 
 
 @dataclass(frozen=True)
@@ -148,14 +155,8 @@ def _check(memory: int, gamma: float, trust: float) -> None:
 
 def _init(theta: Array, lag: int, pairs: int) -> HAMCMCState:
     xp = namespace(theta)
-    past = xp.stack([theta] * lag)
-    return HAMCMCState(
-        theta,
-        0,
-        past,
-        xp.zeros((pairs, *theta.shape), theta.dtype),
-        xp.zeros((pairs, *theta.shape), theta.dtype),
-    )
+    s, y = (xp.zeros((pairs, *theta.shape), theta.dtype) for _ in range(2))
+    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, lbfgs.products(s, y))
 
 
 def _step(
@@ -166,29 +167,25 @@ def _step(
     gamma: float,
     trust: float,
 ) -> HAMCMCState:
-    """Move from the oldest sample of ``state.past``, and push the new sample and its pair."""
-    _, step, past, s, y = state
-    xp = namespace(past)
-    origin = past[0]
+    """Move from the oldest sample, and put the new one and its pair in the places of the oldest."""
+    _, step, past, s, y, products = state
+    place = step % len(s)
+    origin = past[step % len(past)]
     potential = target.draw(rng, origin)
     before = potential.grad(origin)
-    inverse = lbfgs.inverse_hessian(s, y, gamma)
+    inverse = lbfgs.from_products(s, y, gamma, products, oldest=place)
     new = inverse.apply(before)
     new *= -h
     new += origin
-    kick = inverse.draw(noise(rng, origin), noise(rng, inverse.sy))
+    xp = namespace(past)
+    # One number for each pair, by age, so that the ring makes no difference.
+    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.sy), place, -1))
     kick *= sqrt(2 * h)
     new += kick
     reflect(new, target)
-    displacement = new - origin
-    change = potential.grad(new)
-    change = change - before
+    xp.subtract(new, origin, out=s[place])
+    xp.subtract(potential.grad(new), before, out=y[place])
     if trust:
-        change += trust * displacement
-    return HAMCMCState(
-        new,
-        step + 1,
-        xp.concatenate([past[1:], new[None]]),
-        xp.concatenate([s[1:], displacement[None]]),
-        xp.concatenate([y[1:], change[None]]),
-    )
+        y[place] += trust * s[place]
+    past[step % len(past)] = new
+    return HAMCMCState(new, step + 1, past, s, y, lbfgs.renewed(products, s, y, place))

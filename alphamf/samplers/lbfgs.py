@@ -104,6 +104,8 @@ class InverseHessian(NamedTuple):
     def inverse_root(self, z: Array) -> Array:
         r"""Return a draw from N(0, B), B = H^-1, where z is standard normal, in O(m^2 D).
 
+        The pairs must stand oldest first.
+
         It is R z with R R' = B, pair by pair
 
         .. math:: R \leftarrow (I + u t^\top) R, \qquad t = \frac{s}{\sqrt{s^\top B s}}, \qquad
@@ -140,19 +142,72 @@ def _combine(vectors: Array, weights: Array) -> Array:
     return (_transposed(weights) @ vectors)[..., 0, :]
 
 
-def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
-    """Return H from pairs of shape (m, *chains, D), in O(m^2 D)."""
-    xp = namespace(s)
-    axes = (*range(1, s.ndim - 1), 0, s.ndim - 1)
-    s, y = s.transpose(axes), y.transpose(axes)
+class Products(NamedTuple):
+    """Inner products of pairs, of which a step changes one row and column each.
+
+    Attributes
+    ----------
+    sy, yy
+        S'Y and Y'Y, shape (*chains, m, m).
+    ss
+        The diagonal of S'S, shape (*chains, m).
+    """
+
+    sy: Array
+    yy: Array
+    ss: Array
+
+
+def products(s: Array, y: Array) -> Products:
+    """Return the inner products of pairs of shape (m, *chains, D), in O(m^2 D)."""
+    s, y = _chains_first(s), _chains_first(y)
     across = _transposed(y)
     # A copy, because of Y'Y NumPy makes a symmetric product, which is slow for few long vectors.
-    cross, yy = s @ across, y.copy() @ across
+    return Products(s @ across, y.copy() @ across, dot(s, s)[..., 0])
+
+
+def renewed(known: Products, s: Array, y: Array, place: int) -> Products:
+    """Return the products where only the pair at `place` is another one, in O(m D)."""
+    new_s, new_y = s[place], y[place]
+    s, y = _chains_first(s), _chains_first(y)
+    sy, yy, ss = (each.copy() for each in known)
+    sy[..., place, :] = (y @ new_s[..., None])[..., 0]
+    sy[..., :, place] = (s @ new_y[..., None])[..., 0]
+    yy[..., place, :] = yy[..., :, place] = (y @ new_y[..., None])[..., 0]
+    ss[..., place] = dot(new_s, new_s)[..., 0]
+    return Products(sy, yy, ss)
+
+
+def _chains_first(vectors: Array) -> Array:
+    """Return a view of (m, *chains, D) as (*chains, m, D)."""
+    return vectors.transpose((*range(1, vectors.ndim - 1), 0, vectors.ndim - 1))
+
+
+def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
+    """Return H from pairs of shape (m, *chains, D), oldest first, in O(m^2 D)."""
+    return from_products(s, y, gamma, products(s, y))
+
+
+def from_products(
+    s: Array, y: Array, gamma: float, known: Products, oldest: int = 0
+) -> InverseHessian:
+    """Return H from pairs whose inner products are known.
+
+    Parameters
+    ----------
+    s, y
+        Pairs, shape (m, *chains, D), in a ring.
+    oldest
+        Place of the oldest pair, which the others follow by age, the first after the last.
+    """
+    xp = namespace(s)
+    cross, yy, ss = known
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
-    ss = dot(s, s)[..., 0]
     safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1))
     kept = safe[..., :, None] & safe[..., None, :]
-    order = xp.arange(s.shape[-2])
-    rows = order[:, None]
-    upper = xp.where(kept & (rows <= order), cross, rows == order)
-    return InverseHessian(s, y, gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
+    age = (xp.arange(len(s)) - oldest) % len(s)
+    rows = age[:, None]
+    # Triangular by age. What follows does not mind in which order the pairs are.
+    upper = xp.where(kept & (rows <= age), cross, rows == age)
+    inverse = xp.linalg.inv(upper) * kept
+    return InverseHessian(_chains_first(s), _chains_first(y), gamma, inverse, sy * safe, yy)
