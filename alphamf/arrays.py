@@ -70,16 +70,12 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
     return xp.random.Generator(xp.random.XORWOW(int(sequence.generate_state(1, np.uint64)[0])))
 
 
-COMPILED = 1000
-"""Least number of draws for which the compiled loop is asked: importing it takes a while."""
-
-
 def noise(rng: Any, like: Array) -> Array:
     """Draw standard normal noise with the shape and dtype of `like`."""
-    if isinstance(like, np.ndarray) and like.dtype == np.float32 and like.size >= COMPILED:
-        from alphamf.compiled import normal
+    from alphamf import compiled
 
-        return normal(rng, np.empty(like.shape, like.dtype))
+    if compiled.suits(like):
+        return compiled.normal(rng, np.empty(like.shape, like.dtype))
     return rng.standard_normal(like.shape, dtype=like.dtype)
 
 

@@ -17,6 +17,9 @@ from alphamf.protocols import Record, Sampler, State, Target
 
 S = TypeVar("S", bound=State)
 
+LOOK = 50
+"""Steps between looks at theta on a device, which has to finish all its work for each of them."""
+
 Statistic = Callable[[Array, Any], Array]
 """A function of theta and the target, whose value has theta's leading chain axes."""
 
@@ -102,7 +105,8 @@ def run(
             if state.step % segment == 0:
                 stream = generator(seed, chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
-            _check_finite(state, sampler)
+            if xp is np or state.step % LOOK == 0 or state.step == steps:
+                _check_finite(state, sampler)
             if record is not None:
                 record.add(state, target)
             if path is not None and state.step % segment == 0:

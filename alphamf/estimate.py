@@ -14,7 +14,7 @@ from alphamf.chain import Mean, run
 from alphamf.channel import Channel
 from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
-from alphamf.presets import KERNELS, Settings
+from alphamf.presets import Settings, kernel
 from alphamf.stft import Floats, Frame
 from alphamf.targets.alpha_mf import AlphaMF, Source
 
@@ -149,7 +149,7 @@ def sample_gain(
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
-            KERNELS[settings.sampler],
+            kernel(settings.sampler, settings.blocks),
             steps=settings.steps,
             seed=seed,
             chain=number,
@@ -165,7 +165,7 @@ def sample_gain(
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
     """Return where EM takes a chain from `start`: near the mode that a sampler may then leave."""
     for state in run(
-        target, KERNELS["em"], steps=steps, seed=seed, chain=WARM_UP + number, start=start
+        target, kernel("em"), steps=steps, seed=seed, chain=WARM_UP + number, start=start
     ):
         start = state.theta
     return start

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from alphamf.cli import denoise, evaluate, experiment, info, mix, models, train
+from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
 
 app = typer.Typer(
     name="alphamf",
@@ -26,6 +26,7 @@ app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
 app.command()(experiment.experiment)
+app.command()(benchmark.benchmark)
 
 
 def _version(wanted: bool) -> None:

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from alphamf.arrays import Array, namespace
+from alphamf.compiled import loops
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Parts
 from alphamf.stable import check_alpha, positive_stable
-from alphamf.targets.cells import TINY, loops
+from alphamf.targets.cells import TINY
 from alphamf.targets.priors import Flat, Prior
 
 FLOOR = 1e-9
@@ -116,7 +117,7 @@ class AlphaMF:
         self.blocks = blocks
         self.loops = loops(power)
         self.latents: dict[str, Array] = {}
-        self.accepted = [0] * len(self.sources)
+        self.accepted: list[Any] = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
         self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0
@@ -216,7 +217,8 @@ class AlphaMF:
     @property
     def acceptance(self) -> list[float]:
         """Share of accepted Phi proposals of each source (1 where alpha is 2: Phi is constant)."""
-        return [a / p if p else 1.0 for a, p in zip(self.accepted, self.proposed, strict=True)]
+        counts = zip(self.accepted, self.proposed, strict=True)
+        return [float(accepted) / proposed if proposed else 1.0 for accepted, proposed in counts]
 
 
 class AlphaMFPotential:
@@ -276,7 +278,7 @@ class AlphaMFPotential:
             if s != but:
                 total += part
 
-    def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, int, int]]:
+    def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, Any, int]]:
         """Move Phi of each source in turn; yield source, accepted and proposed cells of each."""
         self._evaluate(theta)
         for s, source in enumerate(self.target.sources):

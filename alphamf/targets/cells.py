@@ -6,28 +6,13 @@ the shape (*chains, rows, columns) and are contiguous; `power` is (rows, columns
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any
-
-import numpy as np
 
 from alphamf.arrays import Array, namespace
 from alphamf.stable import positive_stable, uniform
 
 TINY = 1e-12
 """Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
-
-
-def loops(power: Array) -> ModuleType:
-    """Return the module whose functions suit arrays like `power`: this one, or `compiled`."""
-    if isinstance(power, np.ndarray) and power.dtype == np.float32:
-        # Numba takes a quarter of a second to import.
-        from alphamf import compiled
-
-        return compiled
-    import alphamf.targets.cells as generic
-
-    return generic
 
 
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
@@ -52,7 +37,7 @@ def move(
     rest: Array,
     sigma2: Array,
     scratch: list[Array],
-) -> int:
+) -> Any:
     """Move Phi of one source by Metropolis, with its prior as the proposal.
 
     With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
@@ -70,7 +55,7 @@ def move(
     Returns
     -------
     int
-        Number of accepted proposals.
+        Number of accepted proposals; on a device an array of it, which nothing waits for.
     """
     xp = namespace(phi)
     proposal, ratio, u, spare = scratch
@@ -92,7 +77,7 @@ def move(
     phi += proposal
     part *= phi
     xp.add(rest, part, out=sigma2)
-    return int(xp.count_nonzero(accept))
+    return xp.count_nonzero(accept)
 
 
 def slope(

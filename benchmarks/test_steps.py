@@ -1,0 +1,20 @@
+"""Time of a step, to compare commits with: ``pytest benchmarks --benchmark-autosave``.
+
+``--benchmark-compare`` then sets the next run beside the last one.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from alphamf.presets import KERNELS, kernel
+from alphamf.speed import paper
+from alphamf.speed.measure import stepper
+
+
+@pytest.mark.parametrize("blocks", [1, paper.BLOCKS])
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_step(benchmark, name, blocks):
+    """Time ten steps."""
+    step = stepper(paper.target(*paper.made_up(), blocks), kernel(name, blocks))
+    benchmark.pedantic(step, args=(10,), rounds=50)
