@@ -140,6 +140,8 @@ class Mean:
         Number of steps that are dropped first.
     thin
         Distance between kept steps.
+    apart
+        Number of theta's last leading axes that are not averaged over: clips, and not chains.
 
     Attributes
     ----------
@@ -151,10 +153,12 @@ class Mean:
     Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
     """
 
-    def __init__(self, statistic: Statistic, *, burn_in: int, thin: int = 1) -> None:
+    def __init__(
+        self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
+    ) -> None:
         _check_kept(burn_in, thin)
         self.statistic = statistic
-        self.burn_in, self.thin = burn_in, thin
+        self.burn_in, self.thin, self.apart = burn_in, thin, apart
         self.count = 0
         self._mean: Array = None
         self._square: Array = None  # sum of squared deviations from the mean
@@ -167,7 +171,7 @@ class Mean:
         if not _kept(state.step, self.burn_in, self.thin):
             return
         value = self.statistic(state.theta, target)
-        axes = tuple(range(state.theta.ndim - 1))
+        axes = tuple(range(state.theta.ndim - 1 - self.apart))
         batch = int(np.prod(value.shape[: len(axes)]))
         mean = value.mean(axes) if axes else value
         if self.count == 0:
@@ -184,7 +188,7 @@ class Mean:
 
     @property
     def mean(self) -> Array:
-        """Mean of the kept values, of the statistic's shape without the chain axes."""
+        """Mean of the kept values, of the statistic's shape without the axes averaged over."""
         self._require()
         return self._mean.copy()
 

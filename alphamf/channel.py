@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from alphamf.arrays import Array, namespace
 from alphamf.targets.alpha_mf import AlphaMF
 
@@ -59,13 +61,25 @@ class Channel:
         plus, minus = (self._fold(rows) for rows in self.target.row_parts(state.theta, self.source))
         tiny = xp.finfo(plus.dtype).tiny
         log_ratio = 0.5 * xp.log((minus + tiny) / (plus + tiny))
-        log_ratio -= log_ratio.mean()
+        log_ratio -= log_ratio.mean(-1, keepdims=True)
         basis = self.target.sources[self.source].basis
-        basis *= xp.tile(xp.exp(log_ratio), self.context)[:, None]
+        basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]
 
     def _fold(self, rows: Array) -> Array:
-        """Sum over chains and over the frames of the context, and smooth over frequency."""
+        """Sum over chains and over the frames of the context, and smooth over frequency.
+
+        Returns
+        -------
+        ndarray
+            Shape (*clips, bins).
+        """
         xp = namespace(rows)
-        bins = rows.reshape(-1, self.context, rows.shape[-1] // self.context).sum((0, 1))
+        chains = rows.ndim - 1 - (self.target.power.ndim - 2)
+        rows = rows.sum(tuple(range(chains)))
+        bins = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
         reach = len(self._kernel) // 2
-        return xp.convolve(xp.pad(bins, reach, mode="edge"), self._kernel, mode="valid")
+        smooth = xp.empty_like(bins)
+        for clip in np.ndindex(bins.shape[:-1]):
+            padded = xp.pad(bins[clip], reach, mode="edge")
+            smooth[clip] = xp.convolve(padded, self._kernel, mode="valid")
+        return smooth

@@ -17,22 +17,23 @@ def stack(power: Array, context: int) -> Array:
     Parameters
     ----------
     power
-        Shape (bins, frames).
+        Shape (..., bins, frames).
     context
         Frames in a column; 1 leaves `power` as it is.
 
     Returns
     -------
     ndarray
-        Shape (context * bins, frames + context - 1); block c of column m is frame
+        Shape (..., context * bins, frames + context - 1); block c of column m is frame
         ``m + c - (context - 1)``.
     """
     if context == 1:
         return power
     xp = namespace(power)
-    columns = power.shape[1] + context - 1
-    padded = xp.pad(power, ((0, 0), (context - 1, context - 1)), mode="edge")
-    return xp.concatenate([padded[:, c : c + columns] for c in range(context)])
+    columns = power.shape[-1] + context - 1
+    padding = [(0, 0)] * (power.ndim - 1) + [(context - 1, context - 1)]
+    padded = xp.pad(power, padding, mode="edge")
+    return xp.concatenate([padded[..., c : c + columns] for c in range(context)], axis=-2)
 
 
 def unstack(gain: Array, context: int) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,52 +50,69 @@ def native_frame(dictionary: Dictionary, rate: int) -> Frame:
 
 
 def estimate(
-    sound: Floats,
+    sounds: Sequence[Floats],
     rate: int,
     dictionary: Dictionary,
     settings: Settings,
     stream: tuple[int, int],
     xp: Any,
     tick: Callable[[int], None],
-) -> Estimate:
-    """Estimate the speech in a stretch of sound.
+) -> list[Estimate]:
+    """Estimate the speech in stretches of sound of one length, by chains that move together.
 
     The model works at the dictionary's rate. Its gain is interpolated to the STFT at the sound's
     own rate; what lies above the dictionary's band follows the gain of the band's top.
 
     Parameters
     ----------
-    sound
-        Finite samples, float32, shape (samples,).
+    sounds
+        Finite samples, float32, each of shape (samples,).
     rate
         Sampling rate in Hz.
     stream
-        Seed and stream number.
+        Seed and stream number, of all of them.
     xp
         Array module that samples.
     tick
         Called with the number of steps made.
     """
     frame = native_frame(dictionary, rate)
-    # A power of two, so that scaling is exact, and squares neither overflow nor vanish.
-    scale = np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1])
-    sound = sound * scale
-    spectrum = stft.forward(sound, frame)
-    heard = sound if rate == dictionary.rate else resample(sound, rate, dictionary.rate)
-    power = np.abs(stft.forward(heard, dictionary.frame)) ** 2
-    if not power.any():  # digital silence, which no model is needed for
-        gain, gain_std = np.ones(spectrum.shape, np.float32), np.zeros(spectrum.shape, np.float32)
-        acceptance = [1.0, 1.0]
-    else:
-        record, acceptance = sample_gain(xp.asarray(power), dictionary, settings, stream, tick)
-        gain, gain_std = to_host(record.mean), to_host(record.std)
+    # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
+    scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
+    powers = []
+    for sound, scale in zip(sounds, scales, strict=True):
+        heard = sound * scale
         if rate != dictionary.rate:
-            axes = _positions(dictionary, rate, frame, spectrum.shape)
-            gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
-    if settings.max_attenuation is not None:
-        gain = np.maximum(gain, np.float32(10 ** (-settings.max_attenuation / 20)))
-    speech = stft.inverse(spectrum * gain, frame, len(sound)) / scale
-    return Estimate(speech, gain, gain_std, acceptance)
+            heard = resample(heard, rate, dictionary.rate)
+        powers.append(np.abs(stft.forward(heard, dictionary.frame)) ** 2)
+    heard_at = [k for k, power in enumerate(powers) if power.any()]  # silence needs no model
+    acceptance = [1.0, 1.0]
+    if heard_at:
+        alone = len(heard_at) == 1
+        chosen = powers[heard_at[0]] if alone else np.stack([powers[k] for k in heard_at])
+        record, acceptance = sample_gain(xp.asarray(chosen), dictionary, settings, stream, tick)
+        shape = (len(heard_at), *powers[0].shape)
+        gains, stds = (to_host(x).reshape(shape) for x in (record.mean, record.std))
+    estimates = []
+    for k, (sound, scale) in enumerate(zip(sounds, scales, strict=True)):
+        spectrum = stft.forward(sound * scale, frame)
+        if k in heard_at:
+            gain, gain_std = (x[heard_at.index(k)] for x in (gains, stds))
+            if rate != dictionary.rate:
+                axes = _positions(dictionary, rate, frame, spectrum.shape)
+                gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
+        else:
+            gain, gain_std = (
+                np.ones(spectrum.shape, np.float32),
+                np.zeros_like(spectrum, np.float32),
+            )
+        if settings.max_attenuation is not None:
+            gain = np.maximum(gain, np.float32(10 ** (-settings.max_attenuation / 20)))
+        speech = stft.inverse(spectrum * gain, frame, len(sound)) / scale
+        estimates.append(
+            Estimate(speech, gain, gain_std, acceptance if k in heard_at else [1.0, 1.0])
+        )
+    return estimates
 
 
 def sample_gain(
@@ -110,12 +127,12 @@ def sample_gain(
     Parameters
     ----------
     power
-        |X|^2, shape (bins, frames), not zero throughout.
+        |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
 
     Returns
     -------
     Mean
-        Mean and standard deviation of the speech's gain, shape (bins, frames).
+        Mean and standard deviation of the speech's gain, of the shape of `power`.
     list of float
         Acceptance of the Phi moves of speech and noise.
 
@@ -128,8 +145,8 @@ def sample_gain(
     xp = namespace(power)
     # In units of each bin's mean power, factors of speech and noise, loud bins and faint ones are
     # all of order one, without which no kernel of a single step size can move them together.
-    level = power.mean(axis=1, keepdims=True)
-    level = xp.maximum(level, QUIETEST * level.mean())
+    level = power.mean(axis=-1, keepdims=True)
+    level = xp.maximum(level, QUIETEST * level.mean(axis=-2, keepdims=True))
     target = AlphaMF(
         stack(power / level, context), sources(dictionary, settings, level), blocks=settings.blocks
     )
@@ -140,6 +157,7 @@ def sample_gain(
         lambda theta, target: unstack(target.gain(theta), context),
         burn_in=burn_in,
         thin=min(settings.thin, settings.keep),
+        apart=power.ndim - 2,
     )
     spacing = dictionary.rate / dictionary.frame.n_fft
     channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
@@ -172,15 +190,15 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
 
 
 def sources(dictionary: Dictionary, settings: Settings, level: Floats) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`, shape (bins, 1).
+    """Return the speech and the noise source for power in units of `level`, shape (..., bins, 1).
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha
     basis = xp.asarray(dictionary.basis) ** np.float32(alpha / dictionary.alpha)
-    basis /= xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
-    basis /= basis.mean(axis=0)
+    basis = basis / xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
+    basis /= basis.mean(axis=-2, keepdims=True)
     return [
         Source(
             alpha, dictionary.rank, basis, prior_gains=settings.speech_prior, level=SPEECH_LEVEL

@@ -8,7 +8,7 @@ from scipy import stats
 
 from alphamf.arrays import generator
 from alphamf.errors import AlphaMFError
-from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.targets.alpha_mf import FLOOR, AlphaMF, AlphaMFPotential, Source
 from alphamf.targets.priors import Flat, Gamma, GeneralizedGamma
 
 ROWS, COLUMNS = 6, 5
@@ -253,3 +253,53 @@ def test_alpha_two_is_itakura_saito():
 def test_what_does_not_fit_is_refused(message, power, sources, blocks):
     with pytest.raises(AlphaMFError, match=message):
         AlphaMF(np.ones(power), sources, blocks=blocks)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("chains", "blocks"), [((), 1), ((), 3), ((2,), 1), ((2,), 3)])
+def test_clips_together_are_clips_apart(dtype, chains, blocks):
+    """Gradient, parts, gain and value of each clip, one with a basis of its own."""
+    rng = np.random.default_rng(0)
+    clips, rank = 3, 2
+    power = rng.standard_exponential((clips, ROWS, COLUMNS)).astype(dtype)
+    bases = rng.uniform(0.2, 1.0, (clips, ROWS, rank)).astype(dtype)
+    prior = Gamma(0.5, 2.0)
+
+    def model(power, basis):
+        sources = [Source(1.2, rank, basis, prior_gains=prior), Source(1.89, 2)]
+        return AlphaMF(power, sources, blocks=blocks)
+
+    together = model(power, bases)
+    theta = together.start(generator(0), chains)
+    assert theta.shape == (*chains, clips, together.size)
+    potential = AlphaMFPotential(together, slice(int(blocks > 1), None, blocks), together._buffers)
+    every = [potential.grad(theta), *potential.parts(theta)[:2], potential.gain(theta, 0)]
+    every = [x.copy() for x in (*every, potential.value(theta))]
+    for clip in range(clips):
+        alone = model(power[clip], bases[clip])
+        alone.start(generator(1), chains)
+        for name, latent in together.latents.items():
+            alone.latents[name][...] = latent[..., clip, :, :]
+        mine = np.ascontiguousarray(theta[..., clip, :])
+        single = AlphaMFPotential(alone, slice(int(blocks > 1), None, blocks), alone._buffers)
+        ones = [single.grad(mine), *single.parts(mine)[:2], single.gain(mine, 0)]
+        ones.append(single.value(mine))
+        tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10}
+        for k, (one, all_of_them) in enumerate(zip(ones, every, strict=True)):
+            part = all_of_them[(..., clip, *[slice(None)] * (0 if k == 4 else 2 if k == 3 else 1))]
+            np.testing.assert_allclose(part, one, **tolerance)
+
+
+def test_clips_move_by_themselves():
+    """The Metropolis moves of a clip know nothing of another's loudness."""
+    rng = np.random.default_rng(0)
+    power = rng.standard_exponential((2, 40, 50)).astype(np.float32)
+    shares = []
+    for first in (power[:1], power):
+        target = AlphaMF(first, [Source(1.2, 2), Source(1.89, 2)])
+        theta = target.start(generator(0))
+        theta[...] = 0.5
+        for k in range(20):
+            target.draw(generator(k), theta)
+        shares.append(np.array(target.acceptance))
+    assert np.abs(shares[0] - shares[1]).max() < 0.02

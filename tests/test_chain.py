@@ -10,7 +10,7 @@ from alphamf.arrays import generator
 from alphamf.chain import Mean, Trace, run
 from alphamf.errors import AlphaMFError
 from alphamf.samplers.hamcmc import HAMCMC
-from alphamf.samplers.langevin import PSGLD, SGLD
+from alphamf.samplers.langevin import PSGLD, SGLD, SGLDState
 from alphamf.schedule import Polynomial
 from alphamf.targets.alpha_mf import AlphaMF, Source
 from alphamf.targets.gaussian import LinearGaussian
@@ -274,3 +274,14 @@ def test_records_refuse_what_cannot_be_kept(kind):
     list(run(regression(), SGLD(1e-3), steps=3, seed=0, record=record))
     with pytest.raises(AlphaMFError, match="no state was kept yet: burn_in is 10"):
         getattr(record, "mean" if kind is Mean else "values")
+
+
+def test_clips_are_not_averaged_over():
+    """Of chains and clips, only the chains."""
+    record = Mean(lambda theta, target: theta, burn_in=0, apart=1)
+    values = np.random.default_rng(0).standard_normal((4, 2, 3, 5))
+    for k, theta in enumerate(values):
+        record.add(SGLDState(theta, k + 1), None)
+    assert record.count == 8
+    np.testing.assert_allclose(record.mean, values.mean((0, 1)))
+    np.testing.assert_allclose(record.std, values.std((0, 1)))

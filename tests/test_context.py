@@ -51,3 +51,12 @@ def test_unstack_is_the_mean_of_what_columns_say(chains):
         for j in range(frames):
             said = [gain[..., c * bins + i, j + context - 1 - c] for c in range(context)]
             np.testing.assert_allclose(mean[..., i, j], np.mean(said, axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_leading_axes_are_clips(context):
+    x = np.stack([power(4, 7, seed) for seed in range(3)])
+    stacked = stack(x, context)
+    for clip, one in zip(x, stacked, strict=True):
+        np.testing.assert_array_equal(one, stack(clip, context))
+    np.testing.assert_allclose(unstack(stacked, context), x, rtol=1e-6)

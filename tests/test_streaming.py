@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
-from alphamf import AlphaMFError, Settings, Stream, denoise
+from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
+from alphamf.audio import resample
 from alphamf.dictionary import Dictionary
+from alphamf.score import si_sdr
 from alphamf.stft import Frame
+
+DATA = Path(__file__).parents[1] / "data"
 
 RATE = 8000
 TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32))
@@ -131,3 +137,51 @@ def test_closing_ends_the_threads_soon():
     start = time.monotonic()
     stream.close()
     assert time.monotonic() - start < 5
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """Segments in batches, as on a device, on the CPU."""
+    begin = Stream.__init__
+
+    def init(self, *arguments, **options):
+        begin(self, *arguments, **options)
+        self._together, self._threads = True, None
+
+    monkeypatch.setattr(Stream, "__init__", init)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_segments_that_move_together(together, jobs):
+    """The sound adds up, silence and equal channels included, whatever the size of the chunks."""
+    audio = sound(57, 3)
+    audio[:, 2] = audio[:, 0]
+    audio[10 * RATE : 22 * RATE, 1] = 0
+    told = []
+    whole = denoise(audio, RATE, QUICK, model=TINY, jobs=jobs, progress=told.append)
+    assert whole.audio.shape == audio.shape
+    np.testing.assert_allclose(whole.audio + whole.noise, audio, atol=1e-5)
+    np.testing.assert_array_equal(whole.audio[:, 2], whole.audio[:, 0])
+    np.testing.assert_array_equal(whole.audio[12 * RATE : 19 * RATE, 1], 0)
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(57)
+    np.testing.assert_array_equal(fed(audio, [4000] * 120, jobs=jobs)[0], whole.audio)
+
+
+def test_a_clip_is_denoised_the_same_among_others(together):
+    """Every clip has its own noise, level and channel: only the random numbers differ."""
+    noisy, clean = (
+        resample(soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")[0], 16000, RATE)
+        for name in ("noisy", "clean")
+    )
+    noisy, clean = (np.tile(x, 4)[: 30 * RATE] for x in (noisy, clean))
+    levels = np.repeat(np.float32([1.0, 30.0, 0.01]), 10 * RATE)
+    noisy *= levels
+    # Without the seconds in which a segment fades into the next.
+    thirds = [slice((10 * k + 1) * RATE + 500, (10 * k + 9) * RATE) for k in range(3)]
+    found = []
+    for jobs in (1, 3):
+        speech = denoise(noisy, RATE, replace(PRESETS["fast"], steps=40), jobs=jobs).audio
+        found.append([si_sdr(clean[third], speech[third]) for third in thirds])
+    assert np.min(found) > 0.4 + si_sdr(clean[thirds[0]], noisy[thirds[0]])
+    np.testing.assert_allclose(*found, atol=0.4)

@@ -51,7 +51,7 @@ class Source:
     rank
         Number of columns K of W.
     basis
-        W held fixed, shape (I, K); None to sample W.
+        W held fixed, shape (I, K), or (*clips, I, K) with one for each clip; None to sample W.
     prior_basis, prior_gains
         Priors of the entries of W and of H.
     level
@@ -73,7 +73,8 @@ class AlphaMF:
     Parameters
     ----------
     power
-        |X|^2, shape (I, J), of mean about one.
+        |X|^2, shape (I, J), of mean about one; or (*clips, I, J) of several clips, each with
+        factors of its own, which move together.
     sources
         Two or more for a separation, one for training.
     blocks
@@ -82,7 +83,7 @@ class AlphaMF:
     Attributes
     ----------
     latents
-        ``phi<s>`` of shape (*chains, I, J) for each source with alpha below 2.
+        ``phi<s>`` of shape (*chains, *clips, I, J) for each source with alpha below 2.
     shape, exponent
         What `Parts` says of the priors' shapes and of multiplicative updates, shape (D,).
     layout
@@ -99,19 +100,18 @@ class AlphaMF:
     positive = True
 
     def __init__(self, power: Array, sources: Sequence[Source], *, blocks: int = 1) -> None:
-        if power.ndim != 2 or not power.size:
+        if power.ndim < 2 or not power.size:
             raise AlphaMFError(f"power must be a non-empty matrix, not of shape {power.shape}")
-        if not 1 <= blocks <= power.shape[0]:
-            raise AlphaMFError(f"blocks must be from 1 to {power.shape[0]}, not {blocks}")
-        rows, columns = power.shape
+        *clips, rows, columns = power.shape
+        if not 1 <= blocks <= rows:
+            raise AlphaMFError(f"blocks must be from 1 to {rows}, not {blocks}")
         for s, source in enumerate(sources):
             check_alpha(source.alpha, f"alpha of source {s}")
             if source.rank < 1:
                 raise AlphaMFError(f"rank of source {s} must be at least 1, not {source.rank}")
-            if source.basis is not None and source.basis.shape != (rows, source.rank):
-                raise AlphaMFError(
-                    f"basis of source {s} has shape {source.basis.shape}, not {(rows, source.rank)}"
-                )
+            one = (rows, source.rank)
+            if source.basis is not None and source.basis.shape not in (one, (*clips, *one)):
+                raise AlphaMFError(f"basis of source {s} has shape {source.basis.shape}, not {one}")
         self.power = power
         self.sources = tuple(sources)
         self.blocks = blocks
@@ -149,9 +149,9 @@ class AlphaMF:
     def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
         """Return (W, H) of each source as views of theta, a fixed W as it is.
 
-        W has shape (*chains, I, K) where it is free, (I, K) where it is fixed; H (*chains, K, J).
+        W has shape (*chains, *clips, I, K) where it is free; H (*chains, *clips, K, J).
         """
-        rows, columns = self.power.shape
+        rows, columns = self.power.shape[-2:]
         chains = theta.shape[:-1]
         factors = []
         for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
@@ -162,9 +162,9 @@ class AlphaMF:
         return factors
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw starting factors, shape (*chains, D), and Phi from its prior."""
+        """Draw starting factors, shape (*chains, *clips, D), and Phi from its prior."""
         xp = namespace(self.power)
-        theta = xp.empty((*chains, self.size), self.power.dtype)
+        theta = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
         rng.random(dtype=theta.dtype, out=theta)
         theta += 0.1
         for source, (w, h) in zip(self.sources, self.unpack(theta), strict=True):
@@ -198,8 +198,8 @@ class AlphaMF:
         Returns
         -------
         ndarray
-            Shape (*chains, I, J), from 0 to 1. Its posterior mean times X is the posterior mean
-            of the source.
+            Shape (*chains, *clips, I, J), from 0 to 1. Its posterior mean times X is that of the
+            source.
         """
         return AlphaMFPotential(self, slice(None), self._buffers).gain(theta, source)
 
@@ -210,7 +210,7 @@ class AlphaMF:
         -------
         tuple of ndarray
             Sums over the columns of v dU/dv, its part from log sigma^2 and its part from
-            |X|^2 / sigma^2, each of shape (*chains, I).
+            |X|^2 / sigma^2, each of shape (*chains, *clips, I).
         """
         return AlphaMFPotential(self, slice(None), self._buffers).row_parts(theta, source)
 
@@ -238,7 +238,7 @@ class AlphaMFPotential:
         self.target = target
         self.rows = rows
         xp = namespace(target.power)
-        self.power = xp.ascontiguousarray(target.power[rows])
+        self.power = xp.ascontiguousarray(target.power[..., rows, :])
         self.phi = [
             xp.ascontiguousarray(target.latents[f"phi{s}"][..., rows, :])
             if source.alpha < 2
@@ -246,7 +246,7 @@ class AlphaMFPotential:
             for s, source in enumerate(target.sources)
         ]
         # Blocks may differ by a row, and the loops want contiguous buffers.
-        shape = (*buffers[0].shape[:-2], *self.power.shape)
+        shape = (*buffers[0].shape[:-2], *self.power.shape[-2:])
         views = [buffer.reshape(-1)[: math.prod(shape)].reshape(shape) for buffer in buffers]
         n = len(target.sources)
         self._v, self._parts, self._scratch = views[:n], views[n : 2 * n], views[2 * n : -2]
@@ -320,7 +320,7 @@ class AlphaMFPotential:
             view[..., self.rows, :] = xp.matmul(dv, xp.swapaxes(h, -1, -2))
 
     def grad(self, theta: Array) -> Array:
-        """Gradient of U, shape (*chains, D)."""
+        """Gradient of U, shape (*chains, *clips, D)."""
         self._evaluate(theta)
         gradient = namespace(theta).empty_like(theta)
         for s, factors in enumerate(self._factors(theta)):
@@ -330,7 +330,7 @@ class AlphaMFPotential:
         return gradient
 
     def parts(self, theta: Array) -> Parts:
-        """Gradient of U in two positive parts, each of shape (*chains, D)."""
+        """Gradient of U in two positive parts, each of shape (*chains, *clips, D)."""
         self._evaluate(theta)
         xp = namespace(theta)
         plus, minus = xp.empty_like(theta), xp.empty_like(theta)
@@ -357,7 +357,7 @@ class AlphaMFPotential:
         return self._parts[source] / self._sigma2
 
     def value(self, theta: Array) -> Array:
-        """U up to a constant, shape (*chains,)."""
+        """U up to a constant, shape (*chains, *clips)."""
         xp = namespace(theta)
         self._evaluate(theta)
         cells = xp.log(self._sigma2) + self.power / self._sigma2

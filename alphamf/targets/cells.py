@@ -1,7 +1,7 @@
 r"""The steps of alpha-MF that go cell by cell, on arrays of any module and precision.
 
 `alphamf.compiled` has the same functions for float32 on a CPU, several times as fast. Arrays have
-the shape (*chains, rows, columns) and are contiguous; `power` is (rows, columns).
+the shape (*chains, *clips, rows, columns) and are contiguous; `power` is (*clips, rows, columns).
 """
 
 from __future__ import annotations
