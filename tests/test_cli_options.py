@@ -10,8 +10,9 @@ import pytest
 import soundfile
 from typer.testing import CliRunner
 
-from alphamf.cli import app, batch
+from alphamf.cli import app, batch, pool
 from alphamf.cli.denoise import Preset
+from alphamf.inputs import Job
 from alphamf.presets import PRESETS
 
 
@@ -86,9 +87,40 @@ def test_presets_are_those_of_the_library():
 
 
 def test_one_worker_where_a_stream_or_a_gpu_is_used():
-    from alphamf.inputs import Job
-
     files = [Job("a", "b", True), Job("c", "d", True)]
     assert batch._workers(files, "cpu", 5) == 5
     assert batch._workers(files, "cuda", None) == 1
     assert batch._workers([*files, Job("-", "x", False)], "cpu", 5) == 1
+
+
+def test_cores_that_no_file_needs_go_to_segments(monkeypatch):
+    monkeypatch.setattr(pool, "cores", lambda: 8)
+    one, three = ([Job(f"{k}.wav", f"out{k}.wav", True) for k in range(count)] for count in (1, 3))
+    assert [batch._segments(jobs, "cpu", None) for jobs in (one, three, three * 4)] == [8, 2, 1]
+    assert batch._segments(one, "cpu", 3) == 3
+    assert batch._segments(three, "cuda", None) == batch.SEGMENTS
+    assert batch._workers(three, "cuda", 5) == 1
+
+
+def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
+    path = tmp_path / "long.wav"
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(8000 * 40), 8000)
+    outputs = []
+    for jobs in ("1", "2"):
+        output = tmp_path / f"{jobs}.wav"
+        settings = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs]
+        result = CliRunner().invoke(app, ["denoise", str(path), "-o", str(output), *settings])
+        assert result.exit_code == 0
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
+    options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
+    result = CliRunner().invoke(app, ["denoise", str(path), *options])
+    assert result.exit_code == 0
+    assert ("no CUDA device answers" in result.stderr) is not quiet
+    assert json.loads(result.stdout)["device"] == "cpu"

@@ -1,0 +1,88 @@
+"""On a CUDA device: the same steps, and the same speech but for the random numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import PRESETS, AlphaMFError, denoise
+from alphamf.arrays import generator, module, to_host
+from alphamf.presets import KERNELS, kernel
+from alphamf.score import si_sdr
+from alphamf.speed import paper, steps
+from alphamf.targets import cells
+
+DATA = Path(__file__).parents[1] / "data"
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    try:
+        return module("cuda")
+    except AlphaMFError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
+def test_steps_that_draw_nothing(cupy, alpha):
+    rng = np.random.default_rng(0)
+    power, v, phi, part, sigma2 = (rng.gamma(1.0, 1.0, (4, 30, 50)) + 0.01 for _ in range(5))
+    found = []
+    for xp in (np, cupy):
+        x, w, f, q, s = (xp.array(array) for array in (power, v, phi, part, sigma2))
+        cells.weigh(w, alpha, f, q)
+        out = [xp.empty_like(w) for _ in range(2)]
+        found.append(
+            [to_host(array) for array in (w, q, *cells.slopes(alpha, 2.0, x, w, q, s, out))]
+        )
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+def test_moves_accept_as_often(cupy):
+    shares = []
+    for xp in (np, cupy):
+        power, basis = (xp.asarray(array) for array in paper.made_up())
+        target = paper.target(power, basis, 1)
+        rng = generator(0, 0, xp=xp)
+        theta = target.start(rng)
+        theta[...] = 0.5
+        for _ in range(20):
+            target.draw(rng, theta)
+        shares.append(target.acceptance)
+    np.testing.assert_allclose(*shares, atol=0.01)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("blocks", [1, 10])
+def test_every_sampler_runs(cupy, name, blocks):
+    from alphamf.chain import run
+
+    power, basis = (cupy.asarray(array) for array in paper.made_up())
+    target = paper.target(power, basis, blocks)
+    start = target.start(generator(0, 0, xp=cupy))
+    *_, state = run(target, kernel(name, blocks), steps=60, seed=0, start=start)
+    assert type(state.theta) is cupy.ndarray
+    assert bool(cupy.isfinite(state.theta).all())
+
+
+@pytest.mark.parametrize("preset", ["fast", "balanced"])
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_the_same_speech(cupy, preset, jobs):
+    noisy, rate = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")
+    clean = np.tile(soundfile.read(DATA / "sample-clean.wav", dtype="float32")[0], 4)
+    noisy = np.tile(noisy, 4)
+    scores = [
+        si_sdr(clean, denoise(noisy, rate, PRESETS[preset], device=device, jobs=jobs).audio)
+        for device in ("cpu", "cuda")
+    ]
+    np.testing.assert_allclose(*scores, atol=0.3)
+
+
+def test_the_benchmark_runs(cupy):
+    assert next(steps(1, "cuda")).alphamf > 0
