@@ -1,7 +1,8 @@
 """The steps of `alphamf.targets.cells`, and normal noise, by compiled loops: for float32 on a CPU.
 
 The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and NumPy does the same, two to four times as slowly and with other draws.
+`AVAILABLE` is False and NumPy does the same: `balanced` then takes 2.4 times as long, with other
+draws.
 """
 
 from __future__ import annotations

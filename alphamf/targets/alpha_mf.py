@@ -273,10 +273,13 @@ class AlphaMFPotential:
 
     def _add_parts(self, total: Array, but: int | None = None) -> None:
         """Put epsilon and what the sources, but for one, contribute to sigma^2 into `total`."""
-        total.fill(FLOOR)
-        for s, part in enumerate(self._parts):
-            if s != but:
-                total += part
+        parts = [part for s, part in enumerate(self._parts) if s != but]
+        if not parts:
+            total.fill(FLOOR)
+            return
+        namespace(total).add(parts[0], FLOOR, out=total)
+        for part in parts[1:]:
+            total += part
 
     def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, Any, int]]:
         """Move Phi of each source in turn; yield source, accepted and proposed cells of each."""
