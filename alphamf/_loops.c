@@ -32,8 +32,9 @@
 #define CHUNK 1024
 #define LANES 32
 
-/* As alphamf.stable.LOG_LIMIT and alphamf.targets.cells.TINY. */
-static const float LOG_LIMIT = 60.0f, LARGEST = 1.1420074e26f, TINY = 1e-12f;
+/* As alphamf.stable.LOG_LIMIT and alphamf.targets.cells.TINY and LARGEST. */
+static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
+static const float TINY = 1e-12f, LARGEST = 1e30f;
 
 INLINE float as_float(uint32_t bits) {
     float x;
@@ -46,6 +47,8 @@ INLINE uint32_t as_bits(float x) {
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
+
+INLINE float smaller(float x, float y) { return x < y ? x : y; }
 
 /* Of a positive normal number; Cephes' logf. */
 INLINE float log_(float x) {
@@ -67,7 +70,7 @@ INLINE float log_(float x) {
 /* Kept within the normal numbers; Cephes' expf. */
 INLINE float exp_(float x) {
     x = x < -87.0f ? -87.0f : x;
-    x = x > 88.0f ? 88.0f : x;
+    x = smaller(x, 88.0f);
     float n = x * 1.44269504f + 12582912.0f; /* rounds to the nearest whole number */
     n -= 12582912.0f;
     float r = x - n * 0.693359375f + n * 2.12194440e-4f;
@@ -93,8 +96,7 @@ INLINE float sin_half(float w) {
 
 /* sin(pi u) of u from 0 to 1. */
 INLINE float sin_(float u) {
-    float v = 1.0f - u;
-    return sin_half(u < v ? u : v);
+    return sin_half(smaller(u, 1.0f - u));
 }
 
 /* An odd multiple of 2^-24, as alphamf.stable.uniform makes. */
@@ -136,7 +138,7 @@ LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict s
         for (Py_ssize_t i = 0; i < count; i++) {
             float s = sin_half(0.5f * uniform(first[i]));
             float x = -0.5f / (log_(uniform(second[i])) * s * s);
-            out[i] = x > LARGEST ? LARGEST : x;
+            out[i] = smaller(x, LARGEST_PHI);
         }
         return;
     }
@@ -145,7 +147,7 @@ LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict s
         float u = uniform(first[i]), e = -log_(uniform(second[i]));
         float inverse = 1.0f / (e * sin_(u));
         float x = log_(sin_((1.0f - h) * u) * inverse) * power;
-        x = x > LOG_LIMIT ? LOG_LIMIT : x;
+        x = smaller(x, LOG_LIMIT);
         out[i] = 2.0f * sin_(h * u) * e * inverse * exp_(x);
     }
 }
@@ -156,7 +158,7 @@ LOOP Py_ssize_t accept(const uint32_t *restrict words, const float *restrict pro
                        const float *restrict rest, float *restrict sigma2, Py_ssize_t count) {
     int32_t accepted = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
-        float moved = part[i] / phi[i] * proposals[i], changed = rest[i] + moved;
+        float moved = smaller(part[i] / phi[i] * proposals[i], LARGEST), changed = rest[i] + moved;
         float inverse = 1.0f / sigma2[i];
         float likelihood = power[i] * (inverse - 1.0f / changed);
         int32_t yes = log_(uniform(words[i]) * changed * inverse) < likelihood;
@@ -193,14 +195,14 @@ LOOP void weigh(float exponent, float *restrict v, const float *restrict phi,
     if (exponent == 2.0f) {
         for (Py_ssize_t i = 0; i < count; i++) {
             float x = v[i] < TINY ? TINY : v[i];
-            part[i] = phi[i] * x * x;
+            part[i] = smaller(phi[i] * x * x, LARGEST);
             v[i] = x;
         }
         return;
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         float x = v[i] < TINY ? TINY : v[i];
-        part[i] = phi[i] * exp_(exponent * log_(x));
+        part[i] = smaller(phi[i] * exp_(exponent * log_(x)), LARGEST);
         v[i] = x;
     }
 }
@@ -210,7 +212,7 @@ LOOP void slope(float scale, const float *restrict power, const float *restrict 
                 Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
-        out[i] = scale * part[i] / v[i] * inverse * (1.0f - power[i] * inverse);
+        out[i] = scale * (part[i] * inverse) / v[i] * (1.0f - power[i] * inverse);
     }
 }
 
@@ -219,7 +221,7 @@ LOOP void slopes(float scale, const float *restrict power, const float *restrict
                  float *restrict minus, Py_ssize_t count) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
-        plus[i] = scale * part[i] / v[i] * inverse;
+        plus[i] = scale * (part[i] * inverse) / v[i];
         minus[i] = plus[i] * power[i] * inverse;
     }
 }

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from alphamf import npz
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic
+from alphamf.files import atomic, shown
 from alphamf.stable import check_alpha
 from alphamf.stft import Floats, Frame
 
 FORMAT = 1
-MAX_BYTES = 256 * 2**20
-"""A model file that would unpack to more than this is refused before it is read."""
+MAX_BYTES = {"basis": 64 * 2**20, "header": 4 * 2**20}
+"""Most bytes of the arrays of a model file, which are checked before anything is read: W in half
+precision of some 7000 columns at 48 kHz, and a million characters."""
+
+MAX_CELLS = 1_000_000
+"""Most cells of the stacked spectrogram of a second of sound, ten times those of 16 kHz: memory
+grows with it, up to 1 GB."""
 
 MAX_RATE = 384_000
 
@@ -44,6 +50,8 @@ class Dictionary:
         How it was made: attribution, settings, command. For reading only.
     name
         What it was loaded by.
+    sha256
+        Of the file that it was loaded from.
 
     Raises
     ------
@@ -58,6 +66,7 @@ class Dictionary:
     context: int = 1
     about: dict[str, Any] = field(default_factory=dict)
     name: str = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -67,9 +76,19 @@ class Dictionary:
                 "context must be at least 1, n_fft at least 2 and hop_length from 1 to n_fft / 2, "
                 f"not {self.context}, {n_fft} and {hop_length}"
             )
+        if n_fft % 2 or n_fft % hop_length:
+            raise AlphaMFError(
+                f"n_fft must be even and a multiple of hop_length, not {n_fft} with {hop_length}"
+            )
         if not 1 <= self.rate <= MAX_RATE:
             raise AlphaMFError(f"rate must be from 1 to {MAX_RATE} Hz, not {self.rate}")
         rows = self.context * self.bins
+        if n_fft > self.rate or rows * self.rate > MAX_CELLS * hop_length:
+            raise AlphaMFError(
+                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, {self.context} "
+                f"in a column, are too large: a window lasts a second at most, and a second has "
+                f"{MAX_CELLS} cells at most"
+            )
         if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
             raise AlphaMFError(
                 f"a basis of {self.context} frames of {self.bins} bins needs {rows} rows and at "
@@ -130,33 +149,32 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
         names = ", ".join(shipped())
         raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(item.file_size for item in archive.infolist())
-        if size > MAX_BYTES:
-            raise AlphaMFError(f"{path} is not a model: it would unpack to {size} bytes")
-        with np.load(path, allow_pickle=False) as arrays:
-            header = json.loads(str(arrays["header"]))
-            if header["format"] != FORMAT:
-                raise AlphaMFError(f"{path} is of the unknown model format {header['format']}")
-            basis = arrays["basis"]
-            if basis.dtype.kind != "f":
-                raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
-            with np.errstate(all="ignore"):  # what is not finite is refused below
-                basis = basis.astype(np.float32)
-                basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
-            return Dictionary(
-                basis=basis,
-                alpha=float(header["alpha"]),
-                rate=int(header["rate"]),
-                frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
-                context=int(header["context"]),
-                about=dict(header["about"]),
-                name=path.stem if path in shipped().values() else str(path),
-            )
+        arrays = npz.read(path, MAX_BYTES)
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise AlphaMFError(f"it is of the unknown model format {header['format']}")
+        basis = arrays["basis"]
+        if basis.dtype.kind != "f":
+            raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            basis = basis.astype(np.float32)
+            basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Dictionary(
+            basis=basis,
+            alpha=float(header["alpha"]),
+            rate=int(header["rate"]),
+            frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
+            context=int(header["context"]),
+            about=dict(header["about"]),
+            name=path.stem if path in shipped().values() else str(path),
+            sha256=digest,
+        )
     except AlphaMFError as error:
-        raise AlphaMFError(f"{path} is not a usable model: {error}") from error
+        raise AlphaMFError(f"{shown(path)} is not a usable model: {error}") from error
     except Exception as error:  # zipfile, zlib, numpy and json each have their own
-        raise AlphaMFError(f"{path} is not a model that alphamf wrote") from error
+        raise AlphaMFError(f"{shown(path)} is not a model that alphamf wrote") from error
 
 
 def shipped() -> dict[str, Path]:

@@ -19,11 +19,23 @@ _MARK = ".denoised"
 
 
 class Job(NamedTuple):
-    """One file to denoise; `derived` says that its output's name comes from the input's."""
+    """One file to denoise.
+
+    Attributes
+    ----------
+    source, output
+        Files, or `STREAM`.
+    derived
+        Whether the output's name comes from the input's.
+    searched
+        Whether the file was found in a folder or by a pattern. Then an output that exists is work
+        that an earlier run has done.
+    """
 
     source: str
     output: str
     derived: bool
+    searched: bool = False
 
 
 class Problem(NamedTuple):
@@ -43,6 +55,7 @@ class Plan(NamedTuple):
 class _Found(NamedTuple):
     path: str
     relative: str
+    searched: bool = True
 
 
 def plan(
@@ -67,7 +80,8 @@ def plan(
         A folder for the outputs, which keep their names and their place in a folder given as
         input. Without it, ``talk.wav`` becomes ``talk.denoised.wav`` beside it.
     overwrite
-        Whether an output that exists is replaced; otherwise it is a problem.
+        Whether an output that exists is replaced; otherwise it is a problem, unless the input was
+        found in a folder or by a pattern: such an output stays as it is.
 
     Raises
     ------
@@ -89,7 +103,7 @@ def plan(
     taken: dict[str, str] = {}
     for item in found:
         derived = output is None and item.path != STREAM
-        job = Job(item.path, output or _output(item, output_dir), derived)
+        job = Job(item.path, output or _output(item, output_dir), derived, item.searched)
         sentence = _conflict(job, taken, overwrite)
         if sentence is None:
             jobs.append(job)
@@ -143,7 +157,7 @@ def _check_single(output: str, count: int) -> None:
 def _expand(name: str, output_dir: str | None) -> Iterator[_Found]:
     """Yield the files that one of the user's names stands for."""
     if name == STREAM:
-        yield _Found(STREAM, STREAM)
+        yield _Found(STREAM, STREAM, searched=False)
     elif os.path.isdir(name):
         yield from _nonempty(
             _walk(name, output_dir), f"{shown(name)} is a folder without audio files"
@@ -151,7 +165,7 @@ def _expand(name: str, output_dir: str | None) -> Iterator[_Found]:
     elif not os.path.lexists(name) and glob.has_magic(name):
         yield from _nonempty(_match(name, output_dir), f"{shown(name)} matches no audio file")
     else:
-        yield _Found(name, os.path.basename(name))
+        yield _Found(name, os.path.basename(name), searched=False)
 
 
 def _nonempty(files: Iterable[_Found], sentence: str) -> Iterator[_Found]:
@@ -222,6 +236,6 @@ def _conflict(job: Job, taken: dict[str, str], overwrite: bool) -> str | None:
     other = taken.get(_identity(job.output))
     if other is not None:
         return f"{shown(job.source)} has the same output as {shown(other)}: {output}"
-    if exists(job.output) and not overwrite:
+    if exists(job.output) and not (overwrite or (job.searched and job.derived)):
         return f"{output} exists already: use --overwrite to replace it"
     return None

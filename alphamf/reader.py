@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 
 from alphamf import container
 from alphamf.errors import AlphaMFError
-from alphamf.files import reason, shown
+from alphamf.files import reason, shown, system_name
 
 Floats = NDArray[np.float32]
 
 BLOCK = 1 << 16
 """Frames read at a time."""
+
+RATES = (1000, 768_000)
+"""Lowest and highest sampling rate that is read, in Hz: what others cost is out of all proportion
+to the file, and no speech is recorded at them."""
 
 _UNKNOWN = 2**62
 """libsndfile gives a length beyond this for a FLAC file written to a pipe."""
@@ -87,22 +91,26 @@ def open_reader(source: str | os.PathLike[str] | BinaryIO) -> Iterator[Reader]:
     ------
     AlphaMFError
         There is no such file, it is a folder, it is not audio, it holds no samples, it ends
-        before what its header promises, or it holds samples that are not finite.
+        before what its header promises, its sampling rate is not one of sound, or it holds samples
+        that are not finite.
     """
-    with tempfile.TemporaryDirectory(prefix="alphamf-") as folder:
-        copy = Path(folder, "audio")
+    with ExitStack() as stack:
+        copy = None
         if isinstance(source, (str, os.PathLike)):
-            name = shown(source)
-            path = _local(Path(source), copy, name)
+            name, path = shown(source), Path(source)
+            stream = _checked(path, name)
         else:
-            name = "standard input"
-            path = _copy(source, copy)
+            name, stream = "standard input", source
+        if stream is not None:
+            with stream if stream is not source else nullcontext():
+                path = copy = _copy(stream, name, stack)
         if not path.stat().st_size:
             raise AlphaMFError(f"{name} is empty (0 bytes)")
         unset = container.check(path, name)
         if unset is not None:
-            if path != copy:
-                path = Path(shutil.copyfile(path, copy))
+            if copy is None:
+                with path.open("rb") as file:
+                    path = _copy(file, name, stack)
             with path.open("r+b") as file:
                 file.seek(unset)
                 file.write(b"\xff\xff\xff\xff")
@@ -121,13 +129,16 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
         return np.concatenate(list(reader.blocks())), reader.rate
 
 
-def _local(path: Path, copy: Path, name: str) -> Path:
-    """Return the path of a file that can be read and that can seek."""
+def _checked(path: Path, name: str) -> BinaryIO | None:
+    """Return what has to be copied before it can seek; None for a regular file."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
-            with path.open("rb") as file:
-                return path if stat.S_ISREG(mode) else _copy(file, copy)
+            file = path.open("rb")
+            if not stat.S_ISREG(mode):
+                return file
+            file.close()
+            return None
     except FileNotFoundError:
         raise AlphaMFError(f"{name} does not exist") from None
     except (OSError, ValueError) as error:
@@ -135,9 +146,16 @@ def _local(path: Path, copy: Path, name: str) -> Path:
     raise AlphaMFError(f"{name} is a folder, not an audio file")
 
 
-def _copy(stream: BinaryIO, copy: Path) -> Path:
-    with copy.open("wb") as file:
-        shutil.copyfileobj(stream, file, 1 << 20)
+def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
+    """Copy a stream to a temporary file, which goes when the stack is left."""
+    try:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
+        copy = Path(folder, "audio")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+    except OSError as error:
+        place = shown(tempfile.gettempdir())
+        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
     return copy
 
 
@@ -145,7 +163,7 @@ def _open(path: Path, name: str) -> Any:
     import soundfile
 
     try:
-        file = soundfile.SoundFile(path)
+        file = soundfile.SoundFile(system_name(path))
     except soundfile.LibsndfileError as error:
         if error.code == 1:
             raise AlphaMFError(f"{name} is not audio of a known format") from None
@@ -170,6 +188,11 @@ def _survey(path: Path, name: str) -> Reader:
     with _open(path, name) as file:
         rate, channels, promised = file.samplerate, file.channels, file.frames
         form, subtype = file.format, file.subtype
+        if not RATES[0] <= rate <= RATES[1]:
+            raise AlphaMFError(
+                f"{name} has a sampling rate of {rate} Hz, and rates are read from {RATES[0]} to "
+                f"{RATES[1]} Hz"
+            )
         try:
             for block in _blocks(file, BLOCK):
                 square = float(np.vdot(block, block))

@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from alphamf import container
+from alphamf import container, stamps
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, shown
+from alphamf.files import atomic, shown, system_name
 from alphamf.reader import Floats, Reader, open_reader
 
 _BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32, "ALAC_16": 16}
@@ -115,7 +115,8 @@ class Writer:
         try:
             self._file.write(data)
         except soundfile.LibsndfileError as error:
-            what = error.error_string.rstrip(".") or "the disk is full or fails"
+            what = error.error_string.rstrip(".")
+            what = "the disk is full or fails" if what in ("", "System error") else what
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
         self.frames += len(block)
 
@@ -150,7 +151,8 @@ def open_writer(
     name = shown(target) if isinstance(target, (str, os.PathLike)) else "standard output"
     with atomic(target) as part:
         try:
-            file = soundfile.SoundFile(part, "w", rate, channels, subtype, format=format)
+            name_of_part = system_name(part)
+            file = soundfile.SoundFile(name_of_part, "w", rate, channels, subtype, format=format)
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
                 f"{name} cannot be written as {format} {subtype} with {channels} channels at "
@@ -161,6 +163,7 @@ def open_writer(
             yield writer
         if format == "MP3":
             _verify(part, name, writer.frames)
+        stamps.clear(part, format)
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

@@ -60,7 +60,7 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
     """Return the seconds and the most bytes of memory that a run of alphamf takes."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from alphamf.cli import main; main()", *arguments]
+        [sys.executable, "-c", "from alphamf.start import main; main()", *arguments]
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -41,11 +41,22 @@ class Archive:
         self._stack.close()
 
     def append(self, name: str, part: NDArray[np.float32]) -> None:
-        """Append `part`, shape (..., n), to the array `name` along the last axis."""
-        if name not in self._files:
-            self._files[name] = self._stack.enter_context(tempfile.TemporaryFile())
-            self._shapes[name] = (*part.shape[:-1], 0)
-        self._files[name].write(part.astype("<f4").tobytes("F"))
+        """Append `part`, shape (..., n), to the array `name` along the last axis.
+
+        Raises
+        ------
+        AlphaMFError
+            The folder for temporary files is full.
+        """
+        try:
+            if name not in self._files:
+                self._files[name] = self._stack.enter_context(tempfile.TemporaryFile())
+                self._shapes[name] = (*part.shape[:-1], 0)
+            self._files[name].write(part.astype("<f4").tobytes("F"))
+            self._files[name].flush()
+        except OSError as error:
+            place = shown(tempfile.gettempdir())
+            raise AlphaMFError(f"no room in {place} for {name}: {reason(error)}") from error
         *rest, last = self._shapes[name]
         self._shapes[name] = (*rest, last + part.shape[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,20 +14,36 @@ from alphamf.cli.work import Request, process
 from alphamf.files import shown
 from alphamf.inputs import STREAM, Job, Plan
 
+SEGMENTS = 16
+"""Segments that move together on a device: a gigabyte of its memory, for mono."""
 
-def run(files: Plan, request: Request, *, workers: int | None, as_json: bool, quiet: bool) -> int:
+
+def run(
+    files: Plan,
+    request: Request,
+    *,
+    workers: int | None,
+    cluster: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
     """Do all jobs, report them and the problems, and return the exit code."""
+    each = pool.chosen(cluster, quiet=quiet)
     codes = {0}
+    skipped = 0
     for problem in files.problems:
-        _report_error(problem.source, problem.sentence, as_json=as_json)
+        report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
     # Standard output holds either audio, or JSON, or sentences.
     to_stderr = any(job.output == STREAM for job in files.jobs)
+    side_by_side = _workers(files.jobs, request.device, workers)
+    if cluster is None:  # cores that no file needs go to the segments of the files
+        request = replace(request, jobs=_segments(files.jobs, request.device, workers))
     with report.progress(quiet) as update:
-        for outcome in pool.each(
+        for outcome in each(
             partial(process, request=request),
             files.jobs,
-            workers=_workers(files.jobs, request.device, workers),
+            workers=side_by_side,
             update=update,
         ):
             source = outcome.item.source
@@ -34,30 +51,33 @@ def run(files: Plan, request: Request, *, workers: int | None, as_json: bool, qu
             if update:
                 update(shown(source), 1.0, 1.0)
             if outcome.error is not None:
-                _report_error(source, outcome.error, as_json=as_json)
+                report.error(source, outcome.error, as_json=as_json)
                 if outcome.details:
                     typer.echo(outcome.details, err=True, nl=False)
-            elif as_json:
+                continue
+            skipped += "skipped" in outcome.result
+            if as_json:
                 report.json_line(outcome.result)
-            elif not quiet:
+            elif not (quiet or "skipped" in outcome.result):
                 typer.echo(_sentences(outcome.result), err=to_stderr)
+    if skipped and not quiet:
+        sentence = f"outputs that exist already, left as they are: {skipped}"
+        typer.echo(f"Note: {sentence} (--overwrite makes them anew)", err=True)
     return 1 if 1 in codes else max(codes)
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
     """Return how many processes to use: only this one has standard input, or a GPU to itself."""
-    if any(STREAM in (job.source, job.output) for job in jobs):
+    if device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs):
         return 1
-    return wanted or (pool.cores() if device == "cpu" else 1)
+    return wanted or pool.cores()
 
 
-def _report_error(source: str, sentence: str, *, as_json: bool) -> None:
-    name = shown(source)
-    if name not in sentence and source != STREAM:
-        sentence = f"{name}: {sentence}"
-    if as_json:
-        report.json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {sentence}", err=True)
+def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
+    """Return how many segments of a file to do side by side; on a device they move together."""
+    if device != "cpu":
+        return wanted or SEGMENTS
+    return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
 def _sentences(result: Mapping[str, Any]) -> str:

@@ -10,11 +10,13 @@ import typer
 from alphamf.cli import report
 from alphamf.cli.batch import run
 from alphamf.cli.options import (
+    Cluster,
     build_settings,
     check_extra,
     check_least,
-    check_model_and_device,
+    check_model,
     check_streams,
+    choose_device,
 )
 from alphamf.cli.work import Request
 from alphamf.inputs import plan
@@ -158,11 +160,12 @@ def denoise(
         int | None,
         typer.Option(
             metavar="N",
-            help="Files done side by side.",
+            help="Files, or segments of one, done side by side.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
     ] = None,
+    cluster: Cluster = None,
     device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
     seed: Annotated[
         int, typer.Option(metavar="N", help="The same seed, the same result.", rich_help_panel=RUN)
@@ -176,7 +179,8 @@ def denoise(
 ) -> None:
     """Take the noise out of speech recordings.
 
-    An output keeps its input's sampling rate, channels, length and sample format.
+    An output keeps its input's sampling rate, channels, length and sample format. Of folders and
+    patterns, files whose output exists are passed over: the same command finishes a stopped run.
     """
     overrides = {
         "sampler": sampler,
@@ -193,20 +197,24 @@ def denoise(
         files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
-        check_streams(files.jobs, as_json=as_json)
+        check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, overrides)
-        check_model_and_device(model, device.value)
+        check_model(model)
+        place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
     request = Request(
         settings=settings,
+        preset=preset.value,
         model=model,
         seed=seed,
-        device=device.value,
+        device=place,
         overwrite=overwrite,
         noise_output=noise_output,
         plot=plot,
         uncertainty=uncertainty,
         reference=reference,
     )
-    raise typer.Exit(run(files, request, workers=jobs, as_json=as_json, quiet=quiet))
+    with report.user_errors(as_json=as_json):
+        code = run(files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet)
+    raise typer.Exit(code)

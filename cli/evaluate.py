@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alphamf.cli import pool, report
-from alphamf.cli.options import check_least
+from alphamf.cli.options import Cluster, check_least
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
 
 if TYPE_CHECKING:
+    from alphamf.evaluation.methods import Entry
     from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.runner import Job, Result
 
@@ -104,6 +105,7 @@ def evaluate(
             rich_help_panel=RUN,
         ),
     ] = None,
+    cluster: Cluster = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a result.", rich_help_panel=RUN)
     ] = False,
@@ -126,7 +128,12 @@ def evaluate(
         entries = resolve(method or DEFAULTS, model)
         clips = sample(_pairs(clean, noisy or [], pairs, output), limit)
         crashes: list[str] = []
-        each = partial(_each, workers=jobs or pool.cores(), crashes=crashes)
+        each = partial(
+            _each,
+            side_by_side=pool.chosen(cluster, quiet=quiet),
+            workers=jobs or pool.cores(),
+            crashes=crashes,
+        )
         with runner.locked(output):
             todo = runner.plan(clips, entries, str(output), seed=seed)
             done: dict[str, Result] = {}
@@ -143,6 +150,8 @@ def evaluate(
             )
             settings |= {"clean": clean, "noisy": noisy, "pairs": pairs}
             outputs.write(output, results, settings)
+        if not quiet:
+            _tell_of_misfits(entries, results)
         if not (quiet or as_json):
             _show(results, output)
         failed = sum(result.error is not None for result in results)
@@ -166,12 +175,18 @@ def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path)
     return read_pairs(table, clean, next(iter(noisy), None))
 
 
-def _each(jobs: Sequence[Job], *, workers: int, crashes: list[str]) -> Iterator[Result]:
+def _each(
+    jobs: Sequence[Job],
+    *,
+    side_by_side: Callable[..., Iterator[pool.Outcome]],
+    workers: int,
+    crashes: list[str],
+) -> Iterator[Result]:
     """Do jobs side by side, and note what went wrong that nobody foresaw."""
     from alphamf.evaluation.measure import measure
 
     work = partial(measure, stoppable=pool.stoppable)
-    for outcome in pool.each(work, jobs, workers=workers, update=None, in_order=False):
+    for outcome in side_by_side(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
                 typer.echo(outcome.details or "", err=True, nl=False)
@@ -186,9 +201,24 @@ def _tell(result: Result, told: set[tuple[str, str]], *, as_json: bool) -> None:
     if result.error is None or (result.noisy, result.error) in told:
         return
     told.add((result.noisy, result.error))
-    name = shown(result.noisy)
-    where = "" if name in result.error else f"{name}: "
-    typer.echo(f"Error: {where}{result.error}", err=True)
+    report.error(result.noisy, result.error)
+
+
+def _tell_of_misfits(entries: Sequence[Entry], results: Sequence[Result]) -> None:
+    """Say which dictionaries are for wider sound than that of some clips."""
+    from alphamf.dictionary import load
+
+    for entry in entries:
+        if entry.method.uses_model and entry.model != "auto":
+            rate = load(entry.model).rate
+            rates = [result.rate for result in results if result.method == entry.spec]
+            narrow = sum(found is not None and found < rate for found in rates)
+            if narrow:
+                typer.echo(
+                    f"Note: {entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
+                    f"denoises sound below badly ({narrow} of {len(rates)} clips)",
+                    err=True,
+                )
 
 
 def _show(results: Sequence[Result], output: Path) -> None:

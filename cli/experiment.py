@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alphamf.cli import report
+from alphamf.cli import pool, report
 from alphamf.errors import AlphaMFError
+
+if TYPE_CHECKING:
+    from alphamf.experiments.base import Experiment, Record
 
 
 def experiment(
@@ -52,10 +56,33 @@ def experiment(
                 output,
                 full=full,
                 seed=seed,
-                workers=jobs or os.cpu_count() or 1,
+                each=partial(_each, workers=jobs or pool.cores()),
                 progress=progress,
             )
     # Of several MPI ranks only the first has rows.
     if rows and not quiet:
         stem = f"{name}-full" if full else name
         typer.echo(f"{markdown(rows)}\n\n{output / stem}.csv, .md, .png and .jsonl")
+
+
+def _each(
+    experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int
+) -> Iterator[Record]:
+    """Do jobs side by side, each in a process with one thread."""
+    from alphamf.experiments.base import Record
+
+    work = partial(_work, name=experiment.name)
+    for outcome in pool.each(work, jobs, workers=workers, update=None, in_order=False):
+        if outcome.error is not None:
+            if outcome.code == 2:
+                raise AlphaMFError(outcome.error)
+            raise RuntimeError(outcome.details or outcome.error)
+        yield Record(outcome.item, outcome.result)
+
+
+def _work(job: dict[str, Any], update: object, name: str) -> dict[str, Any]:
+    from alphamf.experiments import EXPERIMENTS
+
+    # A job writes no files, and can be left at any time.
+    with pool.stoppable():
+        return EXPERIMENTS[name].work(job)

@@ -197,7 +197,5 @@ def _sort(item: Any, good: list[Any], problems: list[Problem]) -> None:
     if not isinstance(item, Problem):
         good.append(item)
         return
-    source = shown(item.source)
-    sentence = item.sentence if source in item.sentence else f"{source}: {item.sentence}"
-    typer.echo(f"Error: {sentence}", err=True)
+    report.error(item.source, item.sentence)
     problems.append(item)

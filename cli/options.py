@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
@@ -15,6 +17,18 @@ from alphamf.inputs import STREAM, Job, Plan, exists
 if TYPE_CHECKING:
     from alphamf.denoising import Settings
 
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|local",
+        help="Scheduler of a Dask cluster that does the work, or local for a cluster of --jobs "
+        "workers here. All its machines must have this version of alphamf and see the same files "
+        "under the same absolute paths.",
+        show_default="processes of this machine, without Dask",
+        rich_help_panel="Run",
+    ),
+]
+"""The option ``--cluster``."""
 
 _ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
 
@@ -57,8 +71,10 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         taken.add(os.path.realpath(path))
 
 
-def check_streams(jobs: list[Job], *, as_json: bool) -> None:
-    """Refuse a terminal as a source or sink of audio, and audio among JSON."""
+def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> None:
+    """Refuse a terminal as a source or sink of audio, audio among JSON, and both on a cluster."""
+    if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
+        raise AlphaMFError("--cluster takes files, not - for standard input or output")
     if any(job.source == STREAM for job in jobs) and sys.stdin.isatty():
         raise AlphaMFError("- reads audio from standard input, which is a terminal here")
     if any(job.output == STREAM for job in jobs):
@@ -93,17 +109,31 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
         raise AlphaMFError(sentence) from error
 
 
-def check_model_and_device(model: str, device: str) -> None:
-    """Refuse a model or a device once, rather than for every file.
+def check_model(model: str) -> None:
+    """Refuse a model once, rather than for every file.
 
     Raises
     ------
     AlphaMFError
-        There is no such model or device.
+        There is no such model.
     """
-    from alphamf.arrays import module
     from alphamf.dictionary import load
 
     if model != "auto":
         load(model)
-    module(device)
+
+
+def choose_device(wanted: str, *, quiet: bool) -> str:
+    """Return ``cpu`` or ``cuda``, and say where automatic choice falls back to the CPU.
+
+    Raises
+    ------
+    AlphaMFError
+        CUDA is asked for and cannot be had.
+    """
+    from alphamf.arrays import module
+
+    found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
+    if wanted == "auto" and found == "cpu" and not quiet:
+        typer.echo("Note: no CUDA device answers, so the CPU does the work", err=True)
+    return found

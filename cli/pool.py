@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -53,6 +54,15 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def chosen(cluster: str | None, *, quiet: bool) -> Callable[..., Iterator[Outcome]]:
+    """Return `each`, or what takes its place for the address of a Dask cluster."""
+    if cluster is None:
+        return each
+    from alphamf.cli import cluster as elsewhere
+
+    return partial(elsewhere.each, address=cluster, quiet=quiet)
+
+
 def each(
     work: Work,
     items: Sequence[Item],
@@ -76,7 +86,7 @@ def each(
     """
     if workers == 1 or len(items) <= 1:
         for item in items:
-            yield _attempt(work, item, update)
+            yield attempt(work, item, update)
         return
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
@@ -90,7 +100,7 @@ def each(
         if queue:
             listener.start()
         try:
-            with _interrupts_held():
+            with held(signal.SIGINT):
                 futures = {executor.submit(_attempt_in_worker, work, item): item for item in items}
             for future in _done(list(futures), in_order):
                 try:
@@ -148,22 +158,23 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold back Ctrl-C, and for good in processes and threads that are started meanwhile.
+def held(*signals: signal.Signals) -> Iterator[None]:
+    """Hold back signals, and for good in processes and threads that are started meanwhile.
 
-    The terminal sends it to all processes, and it is for the first one to end the others.
+    The terminal sends Ctrl-C to all processes, and it is for the first one to end the others.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
-def _attempt(work: Work, item: Any, update: Update | None) -> Outcome:
+def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
+    """Return what becomes of an item, whatever goes wrong; only a reader that left is raised."""
     try:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:
@@ -219,7 +230,7 @@ def _attempt_in_worker(work: Work, item: Any) -> Outcome:
     with _at_work:
         # The executor goes on with an item that it had already sent when it was stopped.
         _leave_if_stopped()
-        return _attempt(work, item, update)
+        return attempt(work, item, update)
 
 
 def _leave_if_stopped() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 import typer
 
 from alphamf.errors import AlphaMFError
+from alphamf.files import shown
+from alphamf.inputs import STREAM
 
 Update = Callable[[str, float, float], None]
 """What a progress display takes: a name, how much of it is done, and how much there is."""
@@ -27,6 +29,16 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
             json_line({"error": str(error)})
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from error
+
+
+def error(source: str, sentence: str, *, as_json: bool = False) -> None:
+    """Say on standard error what is wrong with a file, in a sentence that names it."""
+    name = shown(source)
+    if name not in sentence and source != STREAM:
+        sentence = f"{name}: {sentence}"
+    if as_json:
+        json_line({"file": source, "error": sentence})
+    typer.echo(f"Error: {sentence}", err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:

@@ -6,16 +6,18 @@ import sys
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphamf.cli.report import Update
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
+from alphamf.files import reason, shown
 from alphamf.inputs import STREAM, Job, exists
 
 if TYPE_CHECKING:
     from alphamf.denoising import Settings
+    from alphamf.dictionary import Dictionary
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,11 @@ class Request:
     """What is asked of every file of a batch; the options of ``alphamf denoise``."""
 
     settings: Settings
+    preset: str = "balanced"
     model: str = "auto"
     seed: int = 0
     device: str = "cpu"
+    jobs: int = 1
     overwrite: bool = False
     noise_output: str | None = None
     plot: str | None = None
@@ -36,7 +40,8 @@ class Request:
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
     """Denoise one file, write what is asked for, and return what there is to report.
 
-    The denoised file appears last, when everything else has worked.
+    The denoised file appears last, when everything else has worked. Where an earlier run has made
+    it of a file that was searched for, it stays, and there is only that to report.
 
     Raises
     ------
@@ -52,17 +57,21 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     from alphamf.estimate import native_frame
 
     started = time.perf_counter()
+    if _done(job, job.output, request):
+        return _skipped(job, job.output)
     with ExitStack() as stack:
         reader = stack.enter_context(
             open_reader(sys.stdin.buffer if job.source == STREAM else job.source)
         )
         target = destination(job.output, reader, derived=job.derived)
-        if target.path != job.output and exists(target.path) and not request.overwrite:
-            raise AlphaMFError(
-                f"{shown(target.path)} exists already: use --overwrite to replace it"
-            )
+        if _done(job, target.path, request):
+            return _skipped(job, target.path)
         if job.derived:
-            Path(target.path).parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(target.path).parent
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
         dictionary = choose(request.model, reader.rate)
         extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
         writer = stack.enter_context(
@@ -74,6 +83,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 subtype=target.subtype,
             )
         )
+        # No other run writes it from here on, but one may have done so since the files were listed.
+        if exists(target.path) and not request.overwrite:
+            raise AlphaMFError(
+                f"{shown(target.path)} exists already: use --overwrite to replace it"
+            )
 
         def progress(seconds: float) -> None:
             if update is not None:
@@ -87,6 +101,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             model=dictionary,
             seed=request.seed,
             device=request.device,
+            jobs=request.jobs,
             progress=progress,
         ):
             writer.write(segment.audio)
@@ -100,7 +115,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "output": target.path,
         "format": target.format,
         "subtype": target.subtype,
-        "note": target.note,
+        "note": "; ".join(filter(None, (target.note, _band(dictionary, reader.rate)))) or None,
         "rate": reader.rate,
         "channels": reader.channels,
         "samples": reader.frames,
@@ -110,8 +125,29 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "clipped": writer.clipped,
         "acceptance": np.average(acceptance, axis=0, weights=weights).tolist(),
         "scores": scores,
+        "version": version("alphamf"),
         "model": dictionary.name,
+        "model_sha256": dictionary.sha256,
+        "preset": request.preset,
         "seed": request.seed,
         "device": request.device,
         "settings": asdict(request.settings),
     }
+
+
+def _done(job: Job, output: str, request: Request) -> bool:
+    return job.searched and job.derived and exists(output) and not request.overwrite
+
+
+def _skipped(job: Job, output: str) -> dict[str, Any]:
+    return {"file": job.source, "output": output, "skipped": "the output exists already"}
+
+
+def _band(dictionary: Dictionary, rate: int) -> str | None:
+    """Return what there is to say of a dictionary for wider sound than the recording's."""
+    if dictionary.rate <= rate:
+        return None
+    return (
+        f"{dictionary.name} is for sound of {dictionary.rate} Hz and more, and denoises this of "
+        f"{rate} Hz badly"
+    )

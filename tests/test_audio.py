@@ -245,3 +245,13 @@ def test_resampling_keeps_time(before, after):
 def test_resampling_refuses_a_rate_that_is_not_positive():
     with pytest.raises(AlphaMFError, match="must be positive, not 8000 and 0"):
         audio.resample(np.zeros(3, np.float32), 8000, 0)
+
+
+def test_rates_that_are_none_of_sound_are_refused(tmp_path):
+    path = tmp_path / "a.wav"
+    for rate in (1, 999, 768_001, 2**31 - 1):
+        soundfile.write(path, tone(100), rate)
+        assert f"has a sampling rate of {rate} Hz" in sentence(path)
+    for rate in (1000, 768_000):
+        soundfile.write(path, tone(100), rate)
+        assert len(audio.read(path)[0]) == 100

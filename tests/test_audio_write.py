@@ -240,3 +240,16 @@ def test_four_gigabytes_become_rf64():
     below = described(frames=2**30 - 2**15, channels=2)
     assert audio.destination("a.wav", below, derived=True).format == "WAV"
     assert audio.destination("a.wav", described(frames=2**30), derived=True).format == "RF64"
+
+
+@pytest.mark.parametrize(("form", "subtype"), FORMATS)
+def test_equal_samples_make_equal_bytes(tmp_path, form, subtype):
+    """The time and the random numbers that libsndfile writes go again."""
+    paths = tmp_path / "a", tmp_path / "b"
+    for path in paths:
+        with audio.open_writer(path, 16000, 1, format=form, subtype=subtype) as writer:
+            writer.write(tone(9000))
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    place = first.find(b"PEAK")
+    assert place < 0 or first[place + 12 : place + 16] == bytes(4)

@@ -203,3 +203,20 @@ def test_a_worker_that_is_killed_is_told():
     outcomes = list(pool.each(half, [13, 13], workers=2, update=None))
     assert {outcome.code for outcome in outcomes} == {1}
     assert "its process was killed" in outcomes[0].error
+
+
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
+    code = (
+        "import builtins, os, signal\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *arguments, **options):\n"
+        "    if name == 'typer':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *arguments, **options)\n"
+        "builtins.__import__ = interrupted\n"
+        "from alphamf.start import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""

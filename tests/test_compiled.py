@@ -48,9 +48,9 @@ def test_weigh(alpha):
     cells.weigh(exact_v, alpha, np.float64(phi) * np.ones(v.shape), exact)
     compiled.weigh(v, alpha, phi, part)
     np.testing.assert_allclose(v, exact_v, rtol=1e-7)
-    fits = (exact > 1e-37) & (exact < 1e38)
+    fits = (exact > 1e-37) & (exact < 1e30)
     np.testing.assert_allclose(part[fits], exact[fits], rtol=2e-5)
-    assert np.isfinite(part).all()
+    assert part.max() <= np.float32(cells.LARGEST)
 
 
 @pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
@@ -121,7 +121,7 @@ def test_acceptance_is_that_of_the_loops_in_float64():
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.2, 1.999])
 def test_extreme_cells_stay_finite(alpha):
-    extremes = np.float32([1e-12, 1e-3, 1.0, 1e12, 1e25])
+    extremes = np.float32([1e-12, 1e-3, 1.0, 1e12, 1e30])
     power, part, rest = (x.ravel() for x in np.meshgrid(extremes, extremes, extremes))
     power, part, rest = (np.tile(x, (40, 1)) for x in (power, part, rest))
     phi, sigma2 = np.ones_like(part), rest + part

@@ -109,6 +109,7 @@ def test_output_is_single_precision(dtype):
         (np.zeros((2, 2, 2), np.float32), "shape"),
         (np.array([0, np.nan], np.float32), "NaN"),
         (np.array([0, -np.inf], np.float32), "infinite"),
+        (np.array([0, 1e300]), "beyond the range of single precision"),
     ],
 )
 def test_audio_that_is_refused(audio, words):

@@ -118,6 +118,10 @@ WRONG_PARTS = {
     "negative window": {"frame": Frame(-6, 1), "context": -1, "basis": np.ones((2, 5), np.float32)},
     "hop 0": {"frame": Frame(16, 0)},
     "hop beyond half a window": {"frame": Frame(16, 9)},
+    "hop that does not divide the window": {"frame": Frame(16, 5)},
+    "odd window": {"frame": Frame(17, 1), "context": 2},
+    "window of more than a second": {"rate": 15},
+    "too many cells in a second": {"rate": 300_000},
 }
 
 
@@ -252,7 +256,7 @@ def test_damaged_files(tmp_path):
 
 def test_a_file_that_would_unpack_to_too_much(tmp_path, monkeypatch):
     """By its directory it is refused, before a byte is read."""
-    monkeypatch.setattr(dictionary, "MAX_BYTES", 100_000)
+    monkeypatch.setitem(dictionary.MAX_BYTES, "basis", 100_000)
     path = tmp_path / "bomb.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("basis.npy", bytes(200_000))
@@ -273,3 +277,23 @@ def test_an_array_that_claims_to_be_huge(tmp_path, shape):
         archive.writestr("basis.npy", array.getvalue() + bytes(100))
         archive.writestr("header.npy", text)
     refuse(path)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packings_that_unpack_without_bound(tmp_path, packing):
+    path = write(tmp_path / "model.npz")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(AlphaMFError, match="packed in a way that numpy does not use"):
+        load(path)
+
+
+def test_a_file_tells_its_checksum(tmp_path):
+    import hashlib
+
+    path = write(tmp_path / "model.npz")
+    assert load(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert make().sha256 == ""

@@ -154,6 +154,15 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
     one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
+def test_two_runs_do_not_share_a_folder(small, tmp_path):
+    with base._locked(tmp_path / "richardson.jsonl"):
+        text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
+    assert text == f"Error: another run writes to {tmp_path / 'richardson.jsonl'}\n"
+    command("richardson", "--output", tmp_path, "--jobs", 1, "-q")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_job_that_fails_keeps_those_done_before(tmp_path, small, monkeypatch):
     def broken(full, seed):
         return [*tiny(full, seed)[:1], {**TINY, "method": "SGLD", "gamma": 1e200}]

@@ -68,16 +68,15 @@ def test_presets_cannot_be_changed():
 
 
 def test_kernels_are_named_as_their_samplers():
-    for name, kernel in KERNELS.items():
+    for name, sampler in KERNELS.items():
         # Factors are what the denoiser samples, so that there the shorter name will do.
-        assert type(kernel) is SAMPLERS["sgrld-factors" if name == "sgrld" else name]
+        assert type(sampler) is SAMPLERS["sgrld-factors" if name == "sgrld" else name]
 
 
 def test_the_scale_of_sgrld_spans_the_row_blocks():
     """With a short memory, rows of W that have not been read for a while lose theirs."""
     target = paper.target(*paper.made_up(), 10)
-    for state in run(target, kernel("sgrld", 10), steps=400, seed=0):
-        pass
+    *_, state = run(target, kernel("sgrld", 10), steps=400, seed=0)
     assert np.isfinite(state.theta).all()
     with np.errstate(all="ignore"), pytest.raises(AlphaMFError, match="diverged"):
         list(run(target, kernel("sgrld"), steps=400, seed=0))

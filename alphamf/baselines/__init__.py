@@ -17,8 +17,18 @@ METHODS: dict[str, Method] = {
         Method("noisy", "the input, left alone", oracle.noisy),
         Method("oracle-mask", "Wiener mask of the true speech and noise: a bound", oracle.mask),
         Method("logmmse", "log-spectral amplitude estimator, noise tracked", logmmse.denoise),
-        Method("is-nmf", "Itakura-Saito NMF, speech from the dictionary", nmf.is_nmf),
-        Method("kl-nmf", "Kullback-Leibler NMF, speech from the dictionary", nmf.kl_nmf),
+        Method(
+            "is-nmf",
+            "Itakura-Saito NMF, speech from the dictionary",
+            nmf.is_nmf,
+            uses_model=True,
+        ),
+        Method(
+            "kl-nmf",
+            "Kullback-Leibler NMF, speech from the dictionary",
+            nmf.kl_nmf,
+            uses_model=True,
+        ),
         *PEERS,
     )
 }

@@ -53,6 +53,8 @@ class Method(NamedTuple):
     available
         ``available()`` returns None where the method can run, otherwise one sentence that says why
         it cannot.
+    uses_model
+        Whether it looks at the clip's dictionary.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Method(NamedTuple):
     run: Callable[[Clip], Floats]
     requires: str | None = None
     available: Callable[[], str | None] = _always
+    uses_model: bool = False
 
 
 def fit(audio: Floats, samples: int) -> Floats:

@@ -43,7 +43,9 @@ class Entry(NamedTuple):
 def known() -> dict[str, Method]:
     """Return every method by name."""
     presets = {
-        name: Method(name, f"alphamf, preset {name}", partial(_denoise, settings=settings))
+        name: Method(
+            name, f"alphamf, preset {name}", partial(_denoise, settings=settings), uses_model=True
+        )
         for name, settings in PRESETS.items()
     }
     return {**METHODS, **presets}
@@ -88,6 +90,8 @@ def describe(entry: Entry) -> dict[str, Any]:
     about: dict[str, Any] = {"summary": entry.method.summary, "model": entry.model}
     if settings is not None:
         about["settings"] = asdict(settings)
+    if entry.method.uses_model:
+        about["sha256"] = {path.name: load(path).sha256 for path in _files(entry.model)}
     return about
 
 
@@ -97,6 +101,8 @@ def _entry(spec: str, model: str, methods: dict[str, Method]) -> Entry:
         raise AlphaMFError(f"there is no method {name!r}: it must be one of {', '.join(methods)}")
     if spec.endswith("@"):
         raise AlphaMFError(f"--method {spec} names no dictionary after the @")
+    if own and not methods[name].uses_model:
+        raise AlphaMFError(f"--method {spec} names a dictionary, and {name} uses none")
     problem = methods[name].available()
     if problem is not None:
         raise AlphaMFError(f"--method {spec} cannot run: {problem}")

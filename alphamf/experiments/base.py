@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import csv
 import json
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
@@ -24,7 +21,7 @@ from alphamf import jsonlines, tables
 from alphamf.corpora import find
 from alphamf.distributed.ranks import Ranks, launched
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, reason, shown
+from alphamf.files import atomic, lock, reason, shown
 
 Job = dict[str, Any]
 """What tells a job from the others: JSON values only, among them its sizes and its seed."""
@@ -55,7 +52,7 @@ class Experiment:
     jobs
         ``jobs(full, seed)`` lists the jobs; `seed` shifts all of theirs.
     work
-        ``work(job)`` runs one, in a process of its own; a function at the top of its module.
+        ``work(job)`` runs one; a function at the top of its module, which writes no files.
     table
         ``table(records)`` returns the rows, dicts with the same keys, among them the paper's own
         figures where it prints them.
@@ -80,13 +77,17 @@ class Experiment:
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 
 
+Each = Callable[[Experiment, Sequence[Job]], Iterable[Record]]
+"""Does jobs of an experiment, and yields what each found as soon as it is there."""
+
+
 def run(
     experiment: Experiment,
     output: Path,
     *,
     full: bool = False,
     seed: int = 0,
-    workers: int = 1,
+    each: Each | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Run the jobs that `output` does not hold yet, and write table and figure.
@@ -98,8 +99,8 @@ def run(
 
     Parameters
     ----------
-    workers
-        Jobs that run side by side, each in a process with one thread.
+    each
+        Does jobs, side by side perhaps. None: one after the other, in this process.
     progress
         Called with the number of jobs done, and of all.
 
@@ -110,12 +111,12 @@ def run(
     """
     ranks = launched()
     if ranks is None:
-        return _run(experiment, output, full, seed, workers, progress, None)
+        return _run(experiment, output, full, seed, each, progress, None)
     with ranks.together():
         if experiment.over_ranks is None:
             raise AlphaMFError(f"{experiment.name} runs in one process: start it without mpiexec")
         if ranks.rank == 0:
-            return _run(experiment, output, full, seed, workers, progress, ranks)
+            return _run(experiment, output, full, seed, each, progress, ranks)
         from alphamf.experiments.over_ranks import follow
 
         follow(experiment, ranks, _checkpoints(experiment, output, full))
@@ -135,68 +136,64 @@ def _run(
     output: Path,
     full: bool,
     seed: int,
-    workers: int,
+    each: Each | None,
     progress: Callable[[int, int], None] | None,
     ranks: Ranks | None,
 ) -> list[dict[str, Any]]:
     stem = _stem(experiment, full)
     jobs = experiment.jobs(full, seed)
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(output)} cannot be made: {reason(error)}") from error
     lines = output / f"{stem}.jsonl"
-    try:
-        lines.touch()
+    with _locked(lines):
         known = {_key(record.job): record for record in _read(lines)}
+        todo = [job for job in jobs if _key(job) not in known]
+        if todo:
+            # Here, so that a download is not made by every process.
+            for name in experiment.data:
+                find(name)
+        if progress is not None:
+            progress(len(jobs) - len(todo), len(jobs))
+        results: Iterable[Record]
+        if ranks is not None:
+            from alphamf.experiments.over_ranks import lead
+
+            results = lead(experiment, todo, ranks, _checkpoints(experiment, output, full))
+        elif each is not None:
+            results = each(experiment, todo)
+        else:
+            results = (Record(job, experiment.work(job)) for job in todo)
+        for done, record in enumerate(results, len(jobs) - len(todo) + 1):
+            known[_key(record.job)] = record
+            _append(lines, record)
+            if progress is not None:
+                progress(done, len(jobs))
+        records = [known[_key(job)] for job in jobs]
+        rows = experiment.table(records)
+        _write_csv(output / f"{stem}.csv", rows)
+        with atomic(output / f"{stem}.md") as part:
+            part.write_text(markdown(rows) + "\n", encoding="utf-8")
+        with atomic(output / f"{stem}.png") as part:
+            experiment.figure(records).savefig(part, format="png", dpi=110)
+        return rows
+
+
+@contextmanager
+def _locked(lines: Path) -> Iterator[None]:
+    """Make the file of records and its folder if need be, and keep other runs out."""
+    folder = lines.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+    try:
+        file = lines.open("ab")
     except OSError as error:
         raise AlphaMFError(f"{shown(lines)} cannot be written: {reason(error)}") from error
-    todo = [job for job in jobs if _key(job) not in known]
-    if todo:
-        # Here, so that a download is not made by every process.
-        for name in experiment.data:
-            find(name)
-    if progress is not None:
-        progress(len(jobs) - len(todo), len(jobs))
-    if ranks is None:
-        results = _results(experiment, todo, workers)
-    else:
-        from alphamf.experiments.over_ranks import lead
-
-        results = lead(experiment, todo, ranks, _checkpoints(experiment, output, full))
-    for done, record in enumerate(results, len(jobs) - len(todo) + 1):
-        known[_key(record.job)] = record
-        _append(lines, record)
-        if progress is not None:
-            progress(done, len(jobs))
-    records = [known[_key(job)] for job in jobs]
-    rows = experiment.table(records)
-    _write_csv(output / f"{stem}.csv", rows)
-    with atomic(output / f"{stem}.md") as part:
-        part.write_text(markdown(rows) + "\n", encoding="utf-8")
-    with atomic(output / f"{stem}.png") as part:
-        experiment.figure(records).savefig(part, format="png", dpi=110)
-    return rows
-
-
-def _results(experiment: Experiment, jobs: list[Job], workers: int) -> Iterator[Record]:
-    if not jobs:
-        return
-    # Read when a process starts: times are those of one core each.
-    for library in ("OPENBLAS", "OMP", "MKL"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
-    try:
-        waiting = {pool.submit(_work, experiment.name, job): job for job in jobs}
-        for future in as_completed(waiting):
-            yield Record(waiting[future], future.result())
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _work(name: str, job: Job) -> Numbers:
-    experiments: dict[str, Experiment] = import_module("alphamf.experiments").EXPERIMENTS
-    return experiments[name].work(job)
+    with file:
+        try:
+            lock(file.fileno())
+        except BlockingIOError as error:
+            raise AlphaMFError(f"another run writes to {shown(lines)}") from error
+        yield
 
 
 def _key(job: Job) -> str:

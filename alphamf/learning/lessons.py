@@ -17,6 +17,7 @@ from alphamf.context import stack
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
 from alphamf.estimate import warm_up
+from alphamf.files import system_name
 from alphamf.learning.course import HOP_SECONDS, OVERLAP, STEPS, Course
 from alphamf.learning.online import StreamEM
 from alphamf.learning.speech import beginning, spectrum
@@ -111,7 +112,9 @@ def _length(file: str) -> float:
     import soundfile
 
     try:
-        return float(soundfile.info(file).duration) if stat.S_ISREG(os.stat(file).st_mode) else 0.0
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            return 0.0
+        return float(soundfile.info(system_name(file)).duration)
     except (OSError, soundfile.LibsndfileError):
         return 0.0
 
@@ -202,6 +205,7 @@ def _about(
         **({} if by_file else {"voices": len(voices)}),
         **({"unusable": unusable} if unusable else {}),
         "seconds": round(seconds, 1),
+        "voices_by": course.voices,
         "most": f"{course.seconds:g} s of a {'file' if by_file else 'voice'}",
         "sampler": course.sampler,
         "steps": steps,

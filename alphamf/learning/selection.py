@@ -24,7 +24,7 @@ import numpy as np
 
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, reason, shown
+from alphamf.files import atomic, lock, reason, shown
 from alphamf.learning.course import Course
 from alphamf.learning.held_out import score
 from alphamf.learning.lessons import Skip, Tell, learn, streams
@@ -141,6 +141,7 @@ def select(
     about = best.about | {
         "held_out": f"{count} voice{'s' * (count > 1)}",
         "score": f"{mean:.4f} ± {error:.4f} nats a cell",
+        "share": share,
     }
     return chosen._replace(model=replace(best, about=about))
 
@@ -156,7 +157,7 @@ def clear(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _made(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
-    """Make a folder, and take it away again where it stays empty."""
+    """Make a folder, keep other runs out, and take it away again where it stays empty."""
     if folder is None:
         yield None
         return
@@ -165,11 +166,28 @@ def _made(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
         place.mkdir(exist_ok=True)
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+    with _locked(place):
+        try:
+            yield place
+        finally:
+            with suppress(OSError):
+                place.rmdir()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    if os.name == "nt":  # where folders cannot be opened
+        yield
+        return
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        yield place
+        try:
+            lock(opened)
+        except BlockingIOError as error:
+            raise AlphaMFError(f"another run works in {shown(folder)}") from error
+        yield
     finally:
-        with suppress(OSError):
-            place.rmdir()
+        os.close(opened)
 
 
 def _once(skipped: Skip | None) -> Skip | None:

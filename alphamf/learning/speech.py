@@ -14,7 +14,7 @@ import numpy as np
 from alphamf import stft
 from alphamf.audio import Reader, open_reader, resample
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
+from alphamf.files import shown, system_name
 from alphamf.stft import Floats, Frame
 
 QUIET_DB = 40.0
@@ -125,7 +125,7 @@ class Stretches:
         # A second more, for the silence that goes.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
-            with soundfile.SoundFile(path) as file:
+            with soundfile.SoundFile(system_name(path)) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = file.read(length, dtype="float32", always_2d=True).mean(axis=1)
         except (soundfile.LibsndfileError, OSError) as error:

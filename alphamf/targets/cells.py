@@ -14,9 +14,12 @@ from alphamf.stable import positive_stable, uniform
 TINY = 1e-12
 """Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
 
+LARGEST = 1e30
+"""Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
+
 
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
-    """Put Phi v^(2/alpha) into `part`, with v first raised to `TINY` in place."""
+    """Put Phi v^(2/alpha), at most `LARGEST`, into `part`, with v first raised to `TINY`."""
     xp = namespace(v)
     xp.maximum(v, TINY, out=v)
     if alpha == 1.0:
@@ -26,6 +29,7 @@ def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
         part *= 2 / alpha
         xp.exp(part, out=part)
     part *= phi
+    xp.minimum(part, LARGEST, out=part)
 
 
 def move(
@@ -63,6 +67,7 @@ def move(
     uniform(rng, u)
     xp.divide(part, phi, out=part)
     xp.multiply(part, proposal, out=ratio)
+    xp.minimum(ratio, LARGEST, out=ratio)
     ratio += rest
     ratio /= sigma2
     u *= ratio
@@ -76,6 +81,7 @@ def move(
     phi *= ~accept
     phi += proposal
     part *= phi
+    xp.minimum(part, LARGEST, out=part)
     xp.add(rest, part, out=sigma2)
     return xp.count_nonzero(accept)
 
@@ -95,9 +101,9 @@ def slopes(
     """Return the two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2, in buffers."""
     xp = namespace(v)
     plus, minus = out
-    xp.divide(part, v, out=plus)
+    xp.divide(part, sigma2, out=plus)
     plus *= 2 / alpha * scale
-    plus /= sigma2
+    plus /= v
     xp.divide(power, sigma2, out=minus)
     minus *= plus
     return out

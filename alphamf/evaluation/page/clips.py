@@ -15,6 +15,7 @@ from alphamf.evaluation.page.looks import Look
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.runner import Result, audio_name
 from alphamf.evaluation.summary import SCORES
+from alphamf.files import system_name
 from alphamf.plot import Spectrogram
 from alphamf.reader import Floats
 
@@ -141,7 +142,7 @@ def _read(path: Path) -> _Sound | None:
     import soundfile
 
     try:
-        with soundfile.SoundFile(path) as file:
+        with soundfile.SoundFile(system_name(path)) as file:
             rate = file.samplerate
             block = file.read(int(SECONDS * rate), dtype="float32", always_2d=True)
             cut = file.frames > len(block)

@@ -1,0 +1,230 @@
+"""Hand thousands of damaged files to the denoiser: a result or one sentence, whatever they hold.
+
+For example::
+
+    ALPHAMF_DATA=shared python -m benchmarks.fuzz --count 20000 --seed 0
+
+Four fifths are sound files, which are read, denoised in two steps and written; the others are
+models. A finding is whatever is neither a finite result nor an AlphaMFError: another exception, a
+process that dies, takes more than 20 s, or wants more than 1 GB of memory beyond its own. The table
+goes to docs/reliability.md, the files of the findings to ``--keep``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import resource
+import shutil
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf import tables
+from benchmarks.mutants import model, models, mutate, sounds
+from benchmarks.report import caption, write_section
+
+PATIENCE = 20.0
+"""Seconds that a file may take."""
+
+MEMORY = 2**30
+"""Bytes that a file may take."""
+
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+
+
+@dataclass
+class Tally:
+    """What became of the files of a kind."""
+
+    files: int = 0
+    results: int = 0
+    refused: int = 0
+    findings: int = 0
+    seconds: float = 0.0
+    memory: float = 0.0
+
+
+def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
+    """Yield number, kind and content of the files of a seed, from number `start` on."""
+    folder = Path(os.environ.get("ALPHAMF_DATA", "shared"), "corpora", "odd")
+    originals = sounds(folder if folder.is_dir() else None)
+    kinds = ["wav", "flac", "ogg", "mp3", "others"]
+    everything = [data for kind in kinds for data in originals[kind]]
+    number = start
+    while True:
+        # A generator each, so that one file can be made again.
+        rng = np.random.default_rng([seed, number])
+        if number % 5 < 4:
+            kind = kinds[rng.choice(5, p=[0.4, 0.15, 0.15, 0.15, 0.15])]
+            data = originals[kind][rng.integers(len(originals[kind]))]
+            yield number, kind, mutate(rng, data, everything[rng.integers(len(everything))])
+        else:
+            chosen = number // 5 % 11
+            yield number, *next(each for k, each in enumerate(models(rng)) if k == chosen)
+        number += 1
+
+
+def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> None:
+    """Do files one after the other in this process, and tell of each before and after."""
+    from alphamf.presets import PRESETS
+
+    warnings.simplefilter("error")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libmpg123 speaks there
+    settings = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
+    (folder / "tiny.npz").write_bytes(model())
+    attempt(folder / "tiny.npz", "model", settings, folder)  # so that everything is imported
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    for number, kind, data in files(seed, start):
+        if number >= count:
+            break
+        path = folder / f"file.{kind if kind.isalnum() else 'npz'}"
+        path.write_bytes(data)
+        pipe.send((number, kind, path))
+        Path("/proc/self/clear_refs").write_text("5")
+        before, started = _memory("VmRSS"), time.perf_counter()
+        outcome, details = attempt(path, kind, settings, folder)
+        seconds = time.perf_counter() - started
+        pipe.send((outcome, details, seconds, (_memory("VmHWM") - before) / 1024))
+    pipe.send(None)
+
+
+def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, str]:
+    """Return ``result``, ``refused`` or ``finding``, and what there is to say of it."""
+    from alphamf.audio import open_reader
+    from alphamf.cli.work import Request, process
+    from alphamf.denoising import denoise
+    from alphamf.dictionary import load
+    from alphamf.errors import AlphaMFError
+    from alphamf.inputs import Job
+
+    try:
+        if kind.startswith("model"):
+            sound = np.random.default_rng(0).standard_normal(1600).astype(np.float32)
+            found = denoise(sound, 8000, settings, model=load(path))
+            if not (np.isfinite(found.audio).all() and np.isfinite(found.gain_std).all()):
+                return "finding", "the result is not finite"
+            return "result", ""
+        request = Request(settings, model=str(folder / "tiny.npz"), overwrite=True)
+        output = process(Job(str(path), str(folder / f"out{path.suffix}"), True), None, request)
+    except AlphaMFError as error:
+        sentence = str(error)
+        return ("refused" if sentence.isprintable() else "finding"), sentence
+    except BaseException:
+        return "finding", traceback.format_exc()
+    try:
+        with open_reader(output["output"]) as reader:
+            same = (reader.rate, reader.channels, reader.frames)
+        if same != (output["rate"], output["channels"], output["samples"]):
+            return "finding", f"the output has {same}: {output}"
+    except AlphaMFError as error:
+        return "finding", f"the output cannot be read: {error}"
+    return "result", ""
+
+
+def _memory(name: str) -> int:
+    """Return a figure of /proc/self/status in KiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
+
+
+Outcome = tuple[str, str, float, float]
+"""``result``, ``refused`` or ``finding``; what there is to say; seconds; MiB."""
+
+
+def outcomes(seed: int, count: int) -> Iterator[tuple[int, str, Path, Outcome]]:
+    """Yield number, kind, file and outcome of every file; a process that dies is started again."""
+    context = multiprocessing.get_context("spawn")
+    start = 0
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+        while start < count:
+            ours, theirs = context.Pipe(duplex=False)
+            arguments = (theirs, seed, start, count, Path(name))
+            process = context.Process(target=work, args=arguments, daemon=True)
+            process.start()
+            theirs.close()
+            with suppress(EOFError):
+                while (begun := ours.recv()) is not None:
+                    number, kind, path = begun
+                    start = number + 1
+                    outcome: Any = ("finding", f"took more than {PATIENCE:g} s", PATIENCE, 0.0)
+                    if ours.poll(PATIENCE):
+                        try:
+                            outcome = ours.recv()
+                        except EOFError:
+                            process.join()
+                            outcome = ("finding", f"died with {process.exitcode}", 0.0, 0.0)
+                    yield number, kind, path, outcome
+                    if not process.is_alive() or "took more" in outcome[1]:
+                        break
+                else:
+                    start = count
+            process.kill()
+            process.join()
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """Return the tallies as Markdown, with their sum."""
+    total = Tally()
+    rows = []
+    for kind, tally in [*sorted(tallies.items()), ("all", total)]:
+        numbers = (tally.files, tally.results, tally.refused, tally.findings)
+        cells = (*map(str, numbers), f"{tally.seconds:.2f}", f"{tally.memory:.0f}")
+        rows.append([kind, *cells])
+        for name in ("files", "results", "refused", "findings"):
+            setattr(total, name, getattr(total, name) + getattr(tally, name))
+        total.seconds = max(total.seconds, tally.seconds)
+        total.memory = max(total.memory, tally.memory)
+    headings = ["kind", "files", "results", "refused", "findings", "slowest s", "most MB"]
+    return tables.markdown(headings, rows)
+
+
+def main() -> None:
+    """Try the files, print the table, and say what was found."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.fuzz",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--count", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path("fuzz"), help="folder for findings")
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    asked = parser.parse_args()
+    started = time.perf_counter()
+    tallies: dict[str, Tally] = {}
+    for number, kind, path, told in outcomes(asked.seed, asked.count):
+        outcome, details, seconds, memory = told
+        tally = tallies.setdefault(kind, Tally())
+        tally.files += 1
+        tally.results += outcome == "result"
+        tally.refused += outcome == "refused"
+        tally.seconds = max(tally.seconds, seconds)
+        tally.memory = max(tally.memory, memory)
+        if outcome == "finding":
+            tally.findings += 1
+            asked.keep.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, asked.keep / f"{asked.seed}-{number}{path.suffix}")
+            print(f"{asked.seed}-{number} ({kind}): {details}", flush=True)
+    arguments = ["--count", str(asked.count), "--seed", str(asked.seed)]
+    made = caption("benchmarks.fuzz", arguments, ("alphamf", "numpy", "soundfile"))
+    text = f"{table(tallies)}\n\n{made} It took {time.perf_counter() - started:.0f} s."
+    print(text)
+    if asked.write:
+        write_section(PAGE, "fuzz", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Measure the memory of many files denoised at once, and of files of different lengths.
+
+For example::
+
+    python -m benchmarks.memory --jobs 1,2,8,24 --files 24
+
+The files are noise at 16 kHz; memory is what all processes of a run hold together (PSS, in which
+shared pages count once), looked at every 50 ms. With ``--write`` the table goes to
+docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from alphamf import tables
+from alphamf.audio import open_writer
+from benchmarks.report import caption, write_section
+
+PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+COMMAND = [sys.executable, "-c", "from alphamf.start import main; main()", "denoise", "in"]
+RATE = 16000
+
+
+def write(folder: Path, files: int, seconds: int) -> None:
+    """Write files of noise, second by second."""
+    folder.mkdir()
+    for k in range(files):
+        rng = np.random.default_rng(k)
+        with open_writer(folder / f"{k}.wav", RATE, 1) as writer:
+            for _ in range(seconds):
+                writer.write(0.1 * rng.standard_normal((RATE, 1), dtype=np.float32))
+
+
+def peak(folder: Path, jobs: int) -> tuple[float, float]:
+    """Return seconds and the most bytes of a run."""
+    options = ["--output-dir", "out", "--overwrite", "--preset", "fast", "-q", "--jobs", str(jobs)]
+    started = time.perf_counter()
+    process = subprocess.Popen([*COMMAND, *options], cwd=folder, start_new_session=True)
+    most = 0.0
+    while process.poll() is None:
+        most = max(most, held(process.pid))
+        time.sleep(0.05)
+    if process.returncode:
+        raise SystemExit(f"it ended with {process.returncode}")
+    return time.perf_counter() - started, most
+
+
+def held(session: int) -> float:
+    """Return what the processes of a session hold, in bytes."""
+    total = 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, IndexError):
+            if place.joinpath("stat").read_text().rpartition(")")[2].split()[3] == str(session):
+                lines = place.joinpath("smaps_rollup").read_text().splitlines()
+                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total * 1024
+
+
+def main() -> None:
+    """Measure what the command line asks for, and print the table."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.memory",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--jobs", default="1,2,8,24", help="numbers with commas between")
+    parser.add_argument("--files", type=int, default=24)
+    parser.add_argument("--write", action="store_true", help="put the table into the page")
+    asked = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="memory-") as name:
+        write(Path(name, "in"), 1, 1)
+        peak(Path(name), 1)  # after an installation, this compiles
+    runs = [(asked.files, 12, int(jobs)) for jobs in asked.jobs.split(",")]
+    for files, seconds, jobs in [*runs, (1, 12, 1), (1, 120, 1), (1, 600, 1)]:
+        with tempfile.TemporaryDirectory(prefix="memory-") as name:
+            write(Path(name, "in"), files, seconds)
+            took, most = peak(Path(name), jobs)
+        row = [str(files), str(seconds), str(jobs), f"{most / 1e6:.0f}", f"{took:.1f}"]
+        rows.append([*row[:4], f"{most / 1e6 / min(jobs, files):.0f}", row[4]])
+    headings = ["files", "seconds each", "--jobs", "most MB", "MB a job", "took s"]
+    arguments = ["--jobs", asked.jobs, "--files", str(asked.files)]
+    made = caption("benchmarks.memory", arguments, ("alphamf", "numpy"))
+    text = f"{tables.markdown(headings, rows)}\n\n{made}"
+    print(text)
+    if asked.write:
+        write_section(PAGE, "memory", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Sound files and models, and what becomes of them in the hands of a byte mutator."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf import stamps
+
+SECONDS = 0.2
+"""Length of the sounds, so that thousands can be denoised."""
+
+FORMATS = {
+    "wav": [("WAV", s) for s in ("PCM_16", "PCM_24", "PCM_U8", "FLOAT", "DOUBLE", "ULAW")]
+    + [("WAV", "IMA_ADPCM"), ("WAV", "GSM610"), ("WAVEX", "PCM_16"), ("RF64", "PCM_16")],
+    "flac": [("FLAC", "PCM_16"), ("FLAC", "PCM_24")],
+    "ogg": [("OGG", "VORBIS"), ("OGG", "OPUS")],
+    "mp3": [("MP3", "MPEG_LAYER_III")],
+    "others": [("CAF", "ALAC_16")]
+    + [(form, "PCM_16") for form in ("AIFF", "AU", "CAF", "W64", "NIST", "VOC", "IRCAM")],
+}
+"""Kinds of sound files, with libsndfile's names."""
+
+NUMBERS = (0, 1, 2, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
+"""What breaks programs that believe a size."""
+
+
+def sounds(folder: Path | None) -> dict[str, list[bytes]]:
+    """Return small sound files by kind: noise of one and two channels, and the folder's own sounds.
+
+    Of files in `folder` that are larger than 20 kB, the beginning is encoded again.
+    """
+    import soundfile
+
+    rng = np.random.default_rng(0)
+    found: dict[str, list[bytes]] = {kind: [] for kind in FORMATS}
+    for kind, formats in FORMATS.items():
+        for form, subtype in formats:
+            for channels in (1, 2):
+                rate = 48000 if subtype == "OPUS" else 8000
+                audio = 0.2 * rng.standard_normal((int(SECONDS * rate), channels))
+                data = io.BytesIO()
+                try:
+                    soundfile.write(data, audio, rate, subtype, format=form)
+                except soundfile.LibsndfileError:  # GSM and NIST are mono
+                    continue
+                found[kind].append(data.getvalue())
+    for path in sorted(folder.glob("*.*")) if folder else []:
+        kind = path.suffix[1:]
+        if kind in found:
+            found[kind].append(_short(path))
+    return found
+
+
+def _short(path: Path) -> bytes:
+    """Return a small file; of a large one, its beginning in the same format."""
+    import soundfile
+
+    data = path.read_bytes()
+    if len(data) > 20_000:
+        with soundfile.SoundFile(path) as file:
+            audio = file.read(int(SECONDS * file.samplerate), always_2d=True)
+            form, subtype, rate = file.format, file.subtype, file.samplerate
+        out = io.BytesIO()
+        soundfile.write(out, audio, rate, subtype, format=form)
+        data = out.getvalue()
+    return data
+
+
+def mutate(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
+    """Return `data` after one to four changes; `other` is what pieces are taken from."""
+    changed = bytearray(data)
+    for _ in range(rng.integers(1, 5)):
+        CHANGES[rng.integers(len(CHANGES))](rng, changed, other)
+    if data[:4] == b"OggS" and rng.random() < 0.5:
+        _mend(changed)
+    return bytes(changed)
+
+
+def _mend(data: bytearray) -> None:
+    """Put right the checksums of Ogg pages, so that what was changed reaches the decoder."""
+    starts = [found.start() for found in re.finditer(b"OggS", data)]
+    for start, end in pairwise([*starts, len(data)]):
+        if end - start >= 27:
+            data[start + 22 : start + 26] = bytes(4)
+            check = stamps.checksum(bytes(data[start:end]))
+            data[start + 22 : start + 26] = check.to_bytes(4, "little")
+
+
+def _place(rng: np.random.Generator, data: bytearray) -> int:
+    """Return a place, in the first 100 bytes half of the time: headers are what can do harm."""
+    end = min(100, len(data)) if rng.random() < 0.5 else len(data)
+    return int(rng.integers(max(1, end)))
+
+
+def _flip(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
+    for _ in range(rng.integers(1, 9) if data else 0):
+        data[_place(rng, data)] ^= 1 << int(rng.integers(8))
+
+
+def _cut(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
+    del data[_place(rng, data) :]
+
+
+def _swap(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
+    a, b = _place(rng, data), _place(rng, data)
+    n = int(rng.integers(1, 65))
+    first, second = data[a : a + n], data[b : b + n]
+    data[a : a + n] = second
+    data[b : b + n] = first
+
+
+def _resize(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
+    """Write a number over one of two, four or eight bytes."""
+    width = int(rng.choice([2, 4, 4, 8]))
+    at = _place(rng, data) // 2 * 2
+    number = int(rng.choice([*NUMBERS, len(data) - 8, len(data) + 1, int(rng.integers(2**32))]))
+    order = "little" if rng.random() < 0.7 else "big"
+    data[at : at + width] = (number % 256**width).to_bytes(width, order)
+
+
+def _splice(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
+    at, start = _place(rng, data), int(rng.integers(max(1, len(other))))
+    piece = other[start : start + int(rng.integers(1, 513))]
+    data[at : at + int(rng.integers(0, 513))] = piece
+
+
+Change = Callable[[np.random.Generator, bytearray, bytes], None]
+CHANGES: tuple[Change, ...] = (_flip, _cut, _swap, _resize, _resize, _splice)
+"""What a byte mutator does: bits, cuts, swaps, sizes, pieces of another file."""
+
+
+class Bomb:
+    """What a pickle calls when it is loaded."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what ends the process."""
+        import os
+
+        return os._exit, (66,)
+
+
+ABOUT = {"format": 1, "alpha": 1.0, "rate": 8000, "n_fft": 256, "hop_length": 64, "context": 2}
+
+
+def model(basis: Any = None, text: str | None = None, **header: Any) -> bytes:
+    """Return a model file with that W, and that header or one with some entries changed."""
+    if basis is None:
+        basis = np.random.default_rng(0).random((2 * 129, 3)).astype(np.float16)
+    text = json.dumps({**ABOUT, "about": {}, **header}) if text is None else text
+    data = io.BytesIO()
+    np.savez_compressed(data, basis=basis, header=np.array(text))
+    return data.getvalue()
+
+
+def models(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
+    """Yield kinds of damaged or hostile models, without end."""
+    values = (0, -1, 1, 2, 3, 0.5, 1e30, 1e308, 2**31, 2**63, 10**400, None, "8000", [], {}, True)
+    dtypes = ("f2", "f4", "f8", ">f4", "i4", "u1", "?", "c8", "S5", "U5", "f16", "M8[s]")
+    plain = model()
+    while True:
+        yield "model, bytes", mutate(rng, plain, plain)
+        changes = {
+            str(key): values[rng.integers(len(values))]
+            for key in rng.choice([*ABOUT, "about"], rng.integers(1, 4))
+        }
+        yield "model, header", model(**changes)
+        text = mutate(rng, json.dumps({**ABOUT, "about": {}}).encode(), b'[[[{"":NaN,1e999')
+        yield "model, header", model(text=text.decode("latin-1"))
+        yield "model, header", model(text="[" * int(10 ** rng.uniform(1, 6)))
+        shape = tuple(int(n) for n in rng.integers(0, 300, rng.integers(0, 4)))
+        yield "model, shape", model(np.ones(shape[:3], np.float16))
+        dtype = np.dtype(dtypes[rng.integers(len(dtypes))])
+        yield "model, dtype", model(np.zeros((258, 3), dtype))
+        yield "model, numbers", model(_numbers(rng))
+        yield "model, pickle", _pickled(rng)
+        yield "model, bomb", _bomb(rng)
+        yield "model, array header", _lie(rng)
+        yield "model, odd but whole", _odd(rng)
+
+
+def _odd(rng: np.random.Generator) -> bytes:
+    """Return a model whose parts fit each other, of sizes and levels that nobody trains."""
+    n_fft, context, rank = (int(10 ** rng.uniform(0, top)) for top in (3.7, 1, 1.5))
+    rate = int(10 ** rng.uniform(0, 5.8)) + n_fft * int(rng.integers(2))
+    n_fft = 24 * (1 + n_fft // 24) if rng.random() < 0.8 else n_fft
+    hop = max(1, n_fft // int(rng.choice([2, 3, 4, 4, 8, 100])))
+    level = 10 ** rng.uniform(-9, 4.5, (1, rank))
+    basis = level * rng.random((context * (n_fft // 2 + 1), rank)) ** int(rng.integers(1, 9))
+    form = {"n_fft": n_fft, "hop_length": hop, "context": context, "rate": rate}
+    return model(
+        basis.astype([np.float16, np.float32, np.float64][rng.integers(3)]),
+        alpha=float(rng.choice([0.5, 1.0, 2.0, rng.random() * 2])),
+        **form,
+    )
+
+
+def _numbers(rng: np.random.Generator) -> Any:
+    dtype = [np.float16, np.float32, np.float64][rng.integers(3)]
+    basis = rng.random((258, 3)).astype(dtype)
+    top = float(np.finfo(dtype).max)
+    bad = (np.nan, np.inf, -np.inf, -1.0, 0.0, top, float(np.finfo(dtype).smallest_subnormal))
+    for _ in range(rng.integers(1, 300)):
+        basis[rng.integers(258), rng.integers(3)] = bad[rng.integers(len(bad))]
+    return basis
+
+
+def _pickled(rng: np.random.Generator) -> bytes:
+    if rng.random() < 0.3:
+        return pickle.dumps(Bomb())
+    return model(np.array([[Bomb()] * 3] * 258, object))
+
+
+def _zip(kind: int, **entries: bytes) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", kind) as archive:
+        for name, content in entries.items():
+            archive.writestr(f"{name}.npy", content)
+    return data.getvalue()
+
+
+def _array(shape: tuple[int, ...], content: bytes, dtype: str = "<f2") -> bytes:
+    data = io.BytesIO()
+    header = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(data, header)
+    return data.getvalue() + content
+
+
+def _bomb(rng: np.random.Generator) -> bytes:
+    """Return a small archive of much, in all ways of packing, its directory true or false."""
+    rows = int(10 ** rng.uniform(4, 6.7))
+    kind = (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)[rng.integers(3)]
+    header = io.BytesIO()
+    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
+    data = bytearray(_zip(kind, basis=_array((rows, 3), bytes(6 * rows)), header=header.getvalue()))
+    if rng.random() < 0.5:  # the directory's size of the first entry
+        at = data.rfind(b"PK\x01\x02", 0, data.rfind(b"PK\x01\x02"))
+        data[at + 24 : at + 28] = int(rng.integers(1, 2000)).to_bytes(4, "little")
+    return bytes(data)
+
+
+def _lie(rng: np.random.Generator) -> bytes:
+    """Return a model whose array is not of the shape or kind that it says."""
+    shape = tuple(int(10 ** rng.uniform(0, 13)) for _ in range(rng.integers(1, 4)))
+    dtype = str(rng.choice(["<f2", "<f8", "|O", "<U9", "|V1000000"]))
+    basis = _array(shape, rng.bytes(int(rng.integers(0, 3000))), dtype)
+    if rng.random() < 0.5:
+        basis = mutate(rng, basis, basis)
+    header = io.BytesIO()
+    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
+    return _zip(zipfile.ZIP_DEFLATED, basis=basis, header=header.getvalue())
