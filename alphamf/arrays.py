@@ -74,7 +74,7 @@ def noise(rng: Any, like: Array) -> Array:
     """Draw standard normal noise with the shape and dtype of `like`."""
     from alphamf import compiled
 
-    if compiled.suits(like):
+    if compiled.suits(like) and isinstance(rng, np.random.Generator):
         return compiled.normal(rng, np.empty(like.shape, like.dtype))
     return rng.standard_normal(like.shape, dtype=like.dtype)
 

@@ -208,6 +208,7 @@ def test_a_worker_that_is_killed_is_told():
 def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
     code = (
         "import builtins, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "real = builtins.__import__\n"
         "def interrupted(name, *arguments, **options):\n"
         "    if name == 'typer':\n"

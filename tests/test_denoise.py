@@ -348,7 +348,7 @@ def test_the_gain_is_in_time(rate):
 
 
 def test_a_chain_that_diverges(monkeypatch):
-    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e30))
+    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         run(sound(3000), settings=replace(QUICK, sampler="sgld"))
     assert "\n" not in str(caught.value)

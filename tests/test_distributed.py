@@ -11,7 +11,7 @@ from distributed_walks import BLOCKS, EVERY, SAMPLERS, SHAPE, STEPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.arrays import generator
+from alphamf.arrays import generator, noise
 from alphamf.distributed import Alone, Listed, Made, Model, Walk, launched
 from alphamf.errors import AlphaMFError
 from alphamf.samplers.hamcmc import HAMCMC
@@ -103,8 +103,9 @@ class SameNoise:
     def standard_normal(self, shape, dtype):
         if shape == (sum(self.counts) * self.rank,):
             keys = [
-                generator(1, 1 + self.step, key, self.drawn).standard_normal(
-                    (count, self.rank), dtype=np.float32
+                noise(
+                    generator(1, 1 + self.step, key, self.drawn),
+                    np.empty((count, self.rank), np.float32),
                 )
                 for key, count in enumerate(self.counts)
             ]

@@ -108,7 +108,7 @@ def test_c_rests_before_samples_count(experiment, share, full):
 def test_averaged_samples_predict_ratings_better_than_one(data):
     records = []
     for job in bpmf.jobs(False, 0):
-        job |= {"users": 150, "samples": 15}
+        job |= {"users": 100, "samples": 30}
         records.append(Record(job, bpmf.work(job)))
     of = {job["method"]: numbers for job, numbers in records}
     for method in ("HMC", "QNHMC", "HMC-BFGS"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import P_LEAST
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import cumulative_simpson, quad
 from scipy.special import gamma, j0
@@ -87,6 +87,7 @@ def test_alphas_compare(alpha):
     assert all(best(alpha) > best(other) for other in (0.6, 1.0, 1.4, 1.8) if other != alpha)
 
 
+@settings(deadline=None)
 @given(
     alpha=st.sampled_from([0.5, 1.0, 1.3, 2.0]),
     log_power=st.floats(-10, 10),

@@ -242,7 +242,7 @@ def test_out_of_range(files, name, value):
 
 
 def test_a_chain_that_diverges(files, monkeypatch):
-    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e30))
+    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         train(files, **QUICK, sampler="sgld")
     assert "\n" not in str(caught.value)

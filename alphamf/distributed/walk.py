@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.arrays import Array, generator
+from alphamf.arrays import Array, generator, noise
 from alphamf.distributed.blocks import Block, Scratch
 from alphamf.distributed.chains import Chain, owned
 from alphamf.distributed.model import Model
@@ -143,7 +143,7 @@ class Walk:
 
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
         """Return standard normal noise of a block at this step."""
-        return self.stream(key, draw).standard_normal(shape, dtype=np.float32)
+        return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
     def meet(self, chain: Chain, draw: int = 0) -> None:
         """Draw a part of the data, have the chain's blocks meet on it, and note what they predict.
