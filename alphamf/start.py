@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from importlib import import_module
 
 
 def main() -> None:
@@ -10,7 +11,6 @@ def main() -> None:
     interrupt = signal.getsignal(signal.SIGINT)
     if interrupt is signal.default_int_handler:  # and not ignored, as in the background
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from alphamf.cli import main as run
-
+    cli = import_module("alphamf.cli")
     signal.signal(signal.SIGINT, interrupt)
-    run()
+    cli.main()
