@@ -14,7 +14,7 @@ from alphamf.chain import Mean, run
 from alphamf.channel import Channel
 from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
-from alphamf.presets import Settings, kernel
+from alphamf.presets import KERNELS, Settings
 from alphamf.stft import Floats, Frame
 from alphamf.targets.alpha_mf import AlphaMF, Source
 
@@ -167,7 +167,7 @@ def sample_gain(
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
-            kernel(settings.sampler, settings.blocks),
+            KERNELS[settings.sampler],
             steps=settings.steps,
             seed=seed,
             chain=number,
@@ -183,7 +183,7 @@ def sample_gain(
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
     """Return where EM takes a chain from `start`: near the mode that a sampler may then leave."""
     for state in run(
-        target, kernel("em"), steps=steps, seed=seed, chain=WARM_UP + number, start=start
+        target, KERNELS["em"], steps=steps, seed=seed, chain=WARM_UP + number, start=start
     ):
         start = state.theta
     return start

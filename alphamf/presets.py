@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from alphamf.errors import AlphaMFError
@@ -19,18 +19,6 @@ KERNELS: dict[str, Sampler[Any]] = {
     "em": EM(relaxation=1.5),
 }
 """The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
-
-
-def kernel(name: str, blocks: int = 1) -> Sampler[Any]:
-    """Return the kernel of a name, for a minibatch that is one of so many row blocks.
-
-    The running mean that scales SGRLD has to span many minibatches: a row of W that has not been
-    read for twenty steps would otherwise lose its scale, and the chain diverge.
-    """
-    chosen = KERNELS[name]
-    if blocks > 1 and isinstance(chosen, FactorSGRLD):
-        return replace(chosen, decay=1 - 0.1 / blocks)
-    return chosen
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from alphamf.presets import KERNELS, kernel
+from alphamf.presets import KERNELS
 from alphamf.speed import paper
 from alphamf.speed.measure import stepper
 
@@ -16,5 +16,5 @@ from alphamf.speed.measure import stepper
 @pytest.mark.parametrize("name", sorted(KERNELS))
 def test_step(benchmark, name, blocks):
     """Time ten steps."""
-    step = stepper(paper.target(*paper.made_up(), blocks), kernel(name, blocks))
+    step = stepper(paper.target(*paper.made_up(), blocks), KERNELS[name])
     benchmark.pedantic(step, args=(10,), rounds=50)

@@ -10,9 +10,11 @@ from conftest import P_LEAST, Z_MOST, step_many
 from scipy import stats
 
 from alphamf.arrays import generator
+from alphamf.chain import run
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Parts
 from alphamf.samplers.factors import EM, FactorSGRLD
+from alphamf.speed import paper
 from alphamf.targets.alpha_mf import AlphaMF, Source
 from alphamf.targets.priors import Gamma
 
@@ -199,3 +201,16 @@ def test_hyperparameters_out_of_range_are_refused():
     for relaxation in (0.0, 2.0):
         with pytest.raises(AlphaMFError):
             EM(relaxation)
+
+
+@pytest.mark.parametrize("blocks", [10, 257])
+def test_rows_keep_their_scale_while_minibatches_pass_them_by(blocks):
+    """A scale that decays between two readings would send the row to infinity at the second."""
+    target = paper.target(*paper.made_up(), blocks)
+    sampler = FactorSGRLD(0.5, decay=0.5, freeze=150)
+    *_, state = run(target, sampler, steps=600, seed=0)
+    assert 0 < state.theta.max() < 100
+    free = state.reads[target.layout[1][0]].reshape(-1, paper.RANKS[1])
+    assert (free == free[:, :1]).all()
+    assert free[:, 0].sum() == pytest.approx(150 * paper.ROWS / blocks, rel=0.1)
+    assert (state.reads[target.layout[0][1]] == 150).all()

@@ -10,7 +10,7 @@ import soundfile
 
 from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.arrays import generator, module, to_host
-from alphamf.presets import KERNELS, kernel
+from alphamf.presets import KERNELS
 from alphamf.score import si_sdr
 from alphamf.speed import paper, steps
 from alphamf.targets import cells
@@ -66,7 +66,7 @@ def test_every_sampler_runs(cupy, name, blocks):
     power, basis = (cupy.asarray(array) for array in paper.made_up())
     target = paper.target(power, basis, blocks)
     start = target.start(generator(0, 0, xp=cupy))
-    *_, state = run(target, kernel(name, blocks), steps=60, seed=0, start=start)
+    *_, state = run(target, KERNELS[name], steps=60, seed=0, start=start)
     assert type(state.theta) is cupy.ndarray
     assert bool(cupy.isfinite(state.theta).all())
 

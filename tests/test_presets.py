@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, fields, replace
 from math import nan
 
-import numpy as np
 import pytest
 
-from alphamf.chain import run
 from alphamf.errors import AlphaMFError
-from alphamf.presets import KERNELS, PRESETS, Settings, kernel
+from alphamf.presets import KERNELS, PRESETS, Settings
 from alphamf.samplers import SAMPLERS
-from alphamf.speed import paper
 
 WRONG = [
     ("sampler", "gibbs"),
@@ -71,12 +68,3 @@ def test_kernels_are_named_as_their_samplers():
     for name, sampler in KERNELS.items():
         # Factors are what the denoiser samples, so that there the shorter name will do.
         assert type(sampler) is SAMPLERS["sgrld-factors" if name == "sgrld" else name]
-
-
-def test_the_scale_of_sgrld_spans_the_row_blocks():
-    """With a short memory, rows of W that have not been read for a while lose theirs."""
-    target = paper.target(*paper.made_up(), 10)
-    *_, state = run(target, kernel("sgrld", 10), steps=400, seed=0)
-    assert np.isfinite(state.theta).all()
-    with np.errstate(all="ignore"), pytest.raises(AlphaMFError, match="diverged"):
-        list(run(target, kernel("sgrld"), steps=400, seed=0))

@@ -83,7 +83,7 @@ def test_command(as_json, monkeypatch):
         assert rows[0]["times as fast as plain"] > 1
     else:
         assert "| sgld | all |" in result.stdout
-        assert "| a folder of clips | 8 |" in result.stdout
+        assert "| a folder of clips | 16 |" in result.stdout
 
 
 def test_command_refuses_what_does_not_do():

@@ -31,11 +31,15 @@ def parts_of(potential: Any, theta: Array) -> Parts:
 
 
 class FactorSGRLDState(NamedTuple):
-    """Position, number of steps, and the running mean of the gradient's positive part."""
+    """Position, number of steps, the gradient's mean positive part, and what it is a mean of.
+
+    `reads` counts, for each coordinate, the minibatches that told something of it.
+    """
 
     theta: Array
     step: int
     plus: Array
+    reads: Array
 
 
 @dataclass(frozen=True)
@@ -83,20 +87,23 @@ class FactorSGRLD:
 
     def init(self, rng: Any, theta: Array) -> FactorSGRLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
-        return FactorSGRLDState(theta, 0, namespace(theta).zeros_like(theta))
+        nothing = namespace(theta).zeros_like(theta)
+        return FactorSGRLDState(theta, 0, nothing, nothing)
 
     def step(
         self, rng: Any, state: FactorSGRLDState, target: Target[FactorPotential]
     ) -> FactorSGRLDState:
         """Make one step."""
-        theta, step, mean = state
+        theta, step, mean, reads = state
         xp = namespace(theta)
         h = at(self.step_size, step)
         potential = target.draw(rng, theta)
         if self.freeze is None or step < self.freeze:
             plus, minus, shape, _ = parts_of(potential, theta)
-            mean = self.decay * mean
-            mean += (1 - self.decay) * plus
+            # A row of W that is not in the minibatch must not lose its scale meanwhile.
+            read = plus > 0
+            mean = xp.where(read, self.decay * mean + (1 - self.decay) * plus, mean)
+            reads = reads + read
             drift = minus
             drift -= plus
             drift *= theta
@@ -106,7 +113,7 @@ class FactorSGRLD:
             drift *= -theta
             drift += 1.0
         # What no minibatch has read yet has no scale, and rests.
-        unbiased = mean / (1 - self.decay ** min(step + 1, self.freeze or step + 1))
+        unbiased = mean / xp.where(reads > 0, 1 - self.decay**reads, 1)
         c = xp.where(unbiased > 0, 1 / xp.maximum(unbiased, xp.finfo(theta.dtype).tiny), 0)
         drift *= c
         drift *= h
@@ -116,7 +123,7 @@ class FactorSGRLD:
         c *= noise(rng, theta)
         c *= sqrt(2 * h)
         drift += c
-        return FactorSGRLDState(reflect(drift, target), step + 1, mean)
+        return FactorSGRLDState(reflect(drift, target), step + 1, mean, reads)
 
 
 class EMState(NamedTuple):

@@ -13,7 +13,7 @@ from alphamf.arrays import generator, module, to_host
 from alphamf.chain import run
 from alphamf.denoising import denoise
 from alphamf.dictionary import Dictionary
-from alphamf.presets import KERNELS, PRESETS, Settings, kernel
+from alphamf.presets import KERNELS, PRESETS, Settings
 from alphamf.samplers import HAMCMC
 from alphamf.speed import paper
 from alphamf.speed.floor import floor
@@ -62,8 +62,7 @@ def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
     power, basis = paper.made_up()
     xp = module(device)
     for blocks in (1, paper.BLOCKS):
-        for name in KERNELS:
-            sampler = kernel(name, blocks)
+        for name, sampler in KERNELS.items():
             target = paper.target(xp.asarray(power), xp.asarray(basis), blocks)
             ours = stepper(target, sampler, device)
             naive = stepper(Naive(power, basis, 1 / blocks), sampler)
