@@ -23,6 +23,9 @@ except ImportError:
 else:
     AVAILABLE = True
 
+SCRATCH = 2
+"""As `cells.SCRATCH`: buffers for the slopes."""
+
 
 def suits(array: Array) -> bool:
     """Whether arrays like this one are for the functions of this module."""

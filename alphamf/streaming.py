@@ -33,6 +33,9 @@ TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""
 
 
+Task = Callable[[], list[Estimate]]
+
+
 class Segment(NamedTuple):
     """A stretch of the output.
 
@@ -118,7 +121,7 @@ class Stream:
         self._together = self._xp is not np
         self._threads = ThreadPoolExecutor(jobs) if jobs > 1 and not self._together else None
         self._waiting: list[Piece] = []
-        self._pending: deque[tuple[Piece, Future[list[Estimate]]]] = deque()
+        self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
         self._count = 0
         self._tail: Floats | None = None
         self._ended = False
@@ -209,19 +212,23 @@ class Stream:
                 yield from self._batch()
             return
         index, self._count = self._count, self._count + 1
-        future: Future[list[Estimate]]
-        if self._threads is None:
-            future = Future()
-            future.set_result(self._estimates([piece], index))
-        else:
-            future = self._threads.submit(self._estimates, [piece], index)
-        self._pending.append((piece, future))
-        if len(self._pending) >= self._jobs:
+        first, tasks = self._tasks([piece], index)
+        self._pending.append((piece, first, [self._started(task) for task in tasks]))
+        # What waits costs memory: no more sounds are under way than there are jobs, if they do.
+        while sum(len(futures) for _, _, futures in self._pending) >= self._jobs:
             yield self._oldest()
 
+    def _started(self, task: Task) -> Future[list[Estimate]]:
+        if self._threads is not None:
+            return self._threads.submit(task)
+        future: Future[list[Estimate]] = Future()
+        future.set_result(task())
+        return future
+
     def _oldest(self) -> Segment:
-        piece, future = self._pending.popleft()
-        return self._end(piece, future.result())
+        piece, first, futures = self._pending.popleft()
+        found = [estimate for future in futures for estimate in future.result()]
+        return self._end(piece, [found[k] for k in first])
 
     def _batch(self) -> Iterator[Segment]:
         """Estimate the pieces that wait, those of one length together."""
@@ -230,39 +237,47 @@ class Stream:
             pieces = list(group)
             del self._waiting[: len(pieces)]
             index, self._count = self._count, self._count + len(pieces)
-            estimates = self._estimates(pieces, index)
+            first, tasks = self._tasks(pieces, index)
+            found = [estimate for task in tasks for estimate in task()]
             for k, piece in enumerate(pieces):
-                yield self._end(piece, estimates[k * self.channels : (k + 1) * self.channels])
+                places = first[k * self.channels : (k + 1) * self.channels]
+                yield self._end(piece, [found[place] for place in places])
 
-    def _estimates(self, pieces: Sequence[Piece], index: int) -> list[Estimate]:
-        """Estimate every channel of some pieces; those that are equal only once.
+    def _tasks(self, pieces: Sequence[Piece], index: int) -> tuple[list[int], list[Task]]:
+        """Return what is to be done for the channels of some pieces: equal ones only once.
 
         Returns
         -------
-        list of Estimate
-            Of the channels of the first piece, then of those of the next.
+        list of int
+            For each channel of the first piece, then of the next, its place among the estimates.
+        list of callable
+            Tasks whose estimates, one after the other, are those.
         """
         sounds: list[Floats] = []
+        places: list[int] = []
         for piece in pieces:
             # The reciprocal of a peak below the normal numbers is none.
             audio = np.where(np.abs(piece.audio).max(axis=0) < TINY, 0, piece.audio)
-            sounds.extend(audio.T)
-        first = [
-            next(c for c in range(k + 1) if np.array_equal(sounds[c], sound))
-            for k, sound in enumerate(sounds)
-        ]
-        groups = [sorted(set(first))] if self._together else [[k] for k in sorted(set(first))]
-        found: dict[int, Estimate] = {}
-        seconds = sum(piece.step for piece in pieces) / self.rate / len(groups)
-        for place, group in enumerate(groups):
-            tick = partial(self._progress.tick, (index, place), seconds / self.settings.steps)
-            chosen = [sounds[k] for k in group]
-            stream = self._seed, index
-            estimates = estimate(
-                chosen, self.rate, self._model, self.settings, stream, self._xp, tick
+            for sound in audio.T:
+                known = (k for k, other in enumerate(sounds) if np.array_equal(other, sound))
+                places.append(next(known, len(sounds)))
+                if places[-1] == len(sounds):
+                    sounds.append(sound)
+        groups = [sounds] if self._together else [[sound] for sound in sounds]
+        share = sum(piece.step for piece in pieces) / self.rate / len(groups) / self.settings.steps
+        return places, [
+            partial(
+                estimate,
+                group,
+                self.rate,
+                self._model,
+                self.settings,
+                (self._seed, index),
+                self._xp,
+                partial(self._progress.tick, (index, k), share),
             )
-            found.update(zip(group, estimates, strict=True))
-        return [found[k] for k in first]
+            for k, group in enumerate(groups)
+        ]
 
     def _end(self, piece: Piece, estimates: list[Estimate]) -> Segment:
         settings = self.settings

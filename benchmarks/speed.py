@@ -83,7 +83,7 @@ def main() -> None:
     for name in names:
         rows = list(PARTS[name]())
         table = tables.markdown(list(rows[0]), [[str(v) for v in row.values()] for row in rows])
-        made = caption("benchmarks.speed", [name], ("alphamf", "numpy", "numba"))
+        made = caption("benchmarks.speed", [name], ("alphamf", "numpy"))
         write_section(REPOSITORY / "BENCHMARKS.md", f"speed:{name}", f"{table}\n\n{made}")
 
 

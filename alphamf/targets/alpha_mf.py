@@ -179,7 +179,7 @@ class AlphaMF:
         }
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        count = 2 * len(self.sources) + 6
+        count = 2 * len(self.sources) + self.loops.SCRATCH + 2
         self._buffers = [xp.empty(shape, theta.dtype) for _ in range(count)]
         return theta
 

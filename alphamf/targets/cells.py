@@ -14,6 +14,9 @@ from alphamf.stable import positive_stable, uniform
 TINY = 1e-12
 """Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
 
+SCRATCH = 4
+"""Buffers that `move` asks for; the slopes take two of them."""
+
 LARGEST = 1e30
 """Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
 
@@ -54,7 +57,7 @@ def move(
     rest
         sigma^2 less `part`.
     scratch
-        Four buffers like `phi`.
+        `SCRATCH` buffers like `phi`.
 
     Returns
     -------
