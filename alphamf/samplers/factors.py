@@ -31,15 +31,16 @@ def parts_of(potential: Any, theta: Array) -> Parts:
 
 
 class FactorSGRLDState(NamedTuple):
-    """Position, number of steps, the gradient's mean positive part, and what it is a mean of.
+    """Position, number of steps, and the running mean of the gradient's positive part.
 
-    `reads` counts, for each coordinate, the minibatches that told something of it.
+    `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
+    every minibatch tells something of it.
     """
 
     theta: Array
     step: int
     plus: Array
-    reads: Array
+    weight: Array
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class FactorSGRLD:
         self, rng: Any, state: FactorSGRLDState, target: Target[FactorPotential]
     ) -> FactorSGRLDState:
         """Make one step."""
-        theta, step, mean, reads = state
+        theta, step, mean, weight = state
         xp = namespace(theta)
         h = at(self.step_size, step)
         potential = target.draw(rng, theta)
@@ -103,7 +104,7 @@ class FactorSGRLD:
             # A row of W that is not in the minibatch must not lose its scale meanwhile.
             read = plus > 0
             mean = xp.where(read, self.decay * mean + (1 - self.decay) * plus, mean)
-            reads = reads + read
+            weight = xp.where(read, self.decay * weight + (1 - self.decay), weight)
             drift = minus
             drift -= plus
             drift *= theta
@@ -113,7 +114,7 @@ class FactorSGRLD:
             drift *= -theta
             drift += 1.0
         # What no minibatch has read yet has no scale, and rests.
-        unbiased = mean / xp.where(reads > 0, 1 - self.decay**reads, 1)
+        unbiased = mean / xp.where(weight > 0, weight, 1)
         c = xp.where(unbiased > 0, 1 / xp.maximum(unbiased, xp.finfo(theta.dtype).tiny), 0)
         drift *= c
         drift *= h
@@ -123,7 +124,7 @@ class FactorSGRLD:
         c *= noise(rng, theta)
         c *= sqrt(2 * h)
         drift += c
-        return FactorSGRLDState(reflect(drift, target), step + 1, mean, reads)
+        return FactorSGRLDState(reflect(drift, target), step + 1, mean, weight)
 
 
 class EMState(NamedTuple):
