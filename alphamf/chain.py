@@ -164,7 +164,7 @@ class Mean:
         self._square: Array = None  # sum of squared deviations from the mean
 
     def __repr__(self) -> str:
-        return f"Mean(burn_in={self.burn_in}, thin={self.thin})"
+        return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""

@@ -32,7 +32,7 @@ import numpy as np
 
 from alphamf import tables
 from benchmarks.mutants import model, models, mutate, sounds
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, publish
 
 PATIENCE = 20.0
 """Seconds that a file may take."""
@@ -221,9 +221,7 @@ def main() -> None:
     arguments = ["--count", str(asked.count), "--seed", str(asked.seed)]
     made = caption("benchmarks.fuzz", arguments, ("alphamf", "numpy", "soundfile"))
     text = f"{table(tallies)}\n\n{made} It took {time.perf_counter() - started:.0f} s."
-    print(text)
-    if asked.write:
-        write_section(PAGE, "fuzz", text)
+    publish(PAGE, "fuzz", text, write=asked.write)
 
 
 if __name__ == "__main__":

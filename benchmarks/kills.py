@@ -36,7 +36,7 @@ import numpy as np
 import soundfile
 
 from alphamf import jsonlines, tables
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -268,9 +268,7 @@ def main() -> None:
     arguments = ["--cycles", str(asked.cycles), "--seed", str(asked.seed)]
     made = caption("benchmarks.kills", arguments, ("alphamf", "numpy", "soundfile"))
     text = f"{tables.markdown(headings, rows)}\n\n{made}"
-    print(text)
-    if asked.write:
-        write_section(PAGE, "kills", text)
+    publish(PAGE, "kills", text, write=asked.write)
 
 
 if __name__ == "__main__":

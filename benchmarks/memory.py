@@ -23,7 +23,7 @@ import numpy as np
 
 from alphamf import tables
 from alphamf.audio import open_writer
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 COMMAND = [sys.executable, "-c", "from alphamf.start import main; main()", "denoise", "in"]
@@ -77,9 +77,6 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
     rows = []
-    with tempfile.TemporaryDirectory(prefix="memory-") as name:
-        write(Path(name, "in"), 1, 1)
-        peak(Path(name), 1)  # after an installation, this compiles
     runs = [(asked.files, 12, int(jobs)) for jobs in asked.jobs.split(",")]
     for files, seconds, jobs in [*runs, (1, 12, 1), (1, 120, 1), (1, 600, 1)]:
         with tempfile.TemporaryDirectory(prefix="memory-") as name:
@@ -91,9 +88,7 @@ def main() -> None:
     arguments = ["--jobs", asked.jobs, "--files", str(asked.files)]
     made = caption("benchmarks.memory", arguments, ("alphamf", "numpy"))
     text = f"{tables.markdown(headings, rows)}\n\n{made}"
-    print(text)
-    if asked.write:
-        write_section(PAGE, "memory", text)
+    publish(PAGE, "memory", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,13 @@ def write_section(path: Path, name: str, text: str) -> None:
     path.write_text(after, encoding="utf-8")
 
 
+def publish(path: Path, name: str, text: str, *, write: bool) -> None:
+    """Print a section, and put it into the page if asked to."""
+    print(text)
+    if write:
+        write_section(path, name, text)
+
+
 def write_csv(path: Path, rows: list[Row]) -> None:
     """Write a line per clip."""
     with open(path, "w", newline="", encoding="utf-8") as file:

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import dask
 import pytest
+from commands import COMMAND, in_a_terminal, leave
 from distributed import Client
 from evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
-from test_cli_evaluate_process import leave
-from test_cli_process import COMMAND, QUICK, half, run, sound
+from test_cli_process import QUICK, half, run, sound
 from typer.testing import CliRunner
 
 from alphamf.cli import app, cluster, connection
@@ -247,22 +247,8 @@ def test_a_stop_cancels_the_tasks_of_others_workers(tmp_path, remote):
 
 
 def test_progress_is_shown_in_a_terminal(tmp_path):
-    import pty
-
     sound(tmp_path / "a.wav", 3)
-    control, terminal = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, "denoise", "a.wav", "--steps", "400", "--cluster", "local", "--jobs", "1"],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        seen = b""
-        try:
-            while part := os.read(control, 65536):
-                seen += part
-        except OSError:  # how Linux says that the other side has closed
-            pass
-        os.close(control)
-        assert process.stdout.read().startswith(b"a.wav -> a.denoised.wav: 3.00 s")
-    assert process.returncode == 0 and b"of 3 s" in seen and b"Dask: 1 worker, " in seen
+    words = ["denoise", "a.wav", "--steps", "400", "--cluster", "local", "--jobs", "1"]
+    seen, piped, code = in_a_terminal(*words, folder=tmp_path)
+    assert piped.startswith(b"a.wav -> a.denoised.wav: 3.00 s")
+    assert code == 0 and b"of 3 s" in seen and b"Dask: 1 worker, " in seen

@@ -9,21 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from typer.testing import CliRunner
+from commands import run
 
 from alphamf import audio
-from alphamf.cli import app
 
 QUICK = ("--steps", "20", "--keep", "10")
-
-
-def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
-    """Run the command line in this process and check its exit code."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 def denoise(*arguments: object, **options):

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import COMMAND, in_a_terminal, leave
 from evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, speech, table, write
 
 from alphamf.cli import pool
 from alphamf.evaluation import runner
 
-COMMAND = [sys.executable, "-c", "from alphamf.cli import main; main()", "evaluate"]
 __all__ = ["corpus", "plain_page"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and terminals are POSIX")
@@ -45,44 +45,18 @@ def test_help_tells_the_default_methods_and_imports_nothing_heavy():
 
 @posix
 def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
-    import pty
-
     evaluate(*CORPUS)
-    control, terminal = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, *CORPUS, "--method", "noisy,logmmse"],
-        stdout=terminal, stderr=subprocess.PIPE,
-        env={**os.environ, "TERM": "dumb", "COLUMNS": "80"},
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        seen = b""
-        try:
-            while part := os.read(control, 65536):
-                seen += part
-        except OSError:  # how Linux says that the other side has closed
-            pass
-        os.close(control)
-        assert process.stderr.read() == b""
+    seen, piped, code = in_a_terminal(
+        "evaluate", *CORPUS, "--method", "noisy,logmmse", stream="stdout", kind="dumb"
+    )
+    assert piped == b""
     shown = seen.decode()
-    assert process.returncode == 0 and "±" not in shown and "…" not in shown
+    assert code == 0 and "±" not in shown and "…" not in shown
     (row,) = (line.split() for line in shown.splitlines() if line.startswith(" logmmse"))
     (full,) = (line for line in Path("evaluation/summary.md").read_text().splitlines()
                if line.startswith("| logmmse |"))  # fmt: skip
     cells = [cell.split()[0] for cell in full.strip("| ").split(" | ")]
     assert row == [cells[k] for k in (0, 1, 2, 3, 8, 9, 10, 12, 13)]
-
-
-def leave(process: subprocess.Popen, patience: float = 20) -> None:
-    """Wait until nothing is left of a process and those that it started."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    raise AssertionError("processes were left behind")
 
 
 def start(*arguments: str) -> subprocess.Popen:

@@ -8,20 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from typer.testing import CliRunner
+from commands import run
 
-from alphamf.cli import app
 from alphamf.dictionary import load, shipped
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample-clean.wav"
-
-
-def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture

@@ -8,21 +8,12 @@ import os
 import numpy as np
 import pytest
 import soundfile
-from typer.testing import CliRunner
+from commands import run
 
-from alphamf.cli import app, batch, pool
+from alphamf.cli import batch, pool
 from alphamf.cli.denoise import Preset
 from alphamf.inputs import Job
 from alphamf.presets import PRESETS
-
-
-def run(*arguments: object, code: int = 0):
-    """Run the command line in this process and check its exit code."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 @pytest.fixture
@@ -109,8 +100,7 @@ def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
     for jobs in ("1", "2"):
         output = tmp_path / f"{jobs}.wav"
         settings = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs]
-        result = CliRunner().invoke(app, ["denoise", str(path), "-o", str(output), *settings])
-        assert result.exit_code == 0
+        run("denoise", path, "-o", output, *settings)
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
 
@@ -120,7 +110,6 @@ def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
     path = tmp_path / "a.wav"
     soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
     options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
-    result = CliRunner().invoke(app, ["denoise", str(path), *options])
-    assert result.exit_code == 0
+    result = run("denoise", path, *options)
     assert ("no CUDA device answers" in result.stderr) is not quiet
     assert json.loads(result.stdout)["device"] == "cpu"

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from commands import COMMAND, in_a_terminal
 
 from alphamf.cli import pool
 from alphamf.errors import AlphaMFError
 
-COMMAND = [sys.executable, "-c", "from alphamf.cli import main; main()"]
 QUICK = ["--steps", "20", "--keep", "10"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
@@ -153,26 +153,13 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
 @posix
 @pytest.mark.parametrize(("jobs", "extra"), [("1", []), ("2", []), ("1", ["--quiet"])])
 def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
-    import pty
-
     for k in range(2):
         sound(tmp_path / f"{k}.wav", 3)
-    control, terminal = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, "denoise", ".", "--steps", "60", "--jobs", jobs, "--json", *extra],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        seen = b""
-        try:
-            while part := os.read(control, 65536):
-                seen += part
-        except OSError:  # how Linux says that the other side has closed
-            pass
-        os.close(control)
-        lines = process.stdout.read().splitlines()
-    assert process.returncode == 0
+    seen, piped, code = in_a_terminal(
+        "denoise", ".", "--steps", "60", "--jobs", jobs, "--json", *extra, folder=tmp_path
+    )
+    lines = piped.splitlines()
+    assert code == 0
     assert [json.loads(line)["file"] for line in lines] == ["./0.wav", "./1.wav"]
     assert (b"0.wav" in seen and b"of 3 s" in seen) == (not extra)
     assert bool(seen) == (not extra)

@@ -13,23 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from typer.testing import CliRunner
+from commands import COMMAND, leave, run
 
-from alphamf.cli import app
 from alphamf.files import atomic
 
-COMMAND = [sys.executable, "-c", "from alphamf.cli import main; main()"]
 QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
-
-
-def run(*arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 def sound(path: Path | str, seconds: float = 0.3, seed: int = 0, subtype: str | None = None):
@@ -228,11 +218,4 @@ def test_a_killed_experiment_leaves_no_process_and_goes_on(here):
         time.sleep(0.02)
     process.kill()
     process.wait()
-    while time.monotonic() < deadline:
-        try:
-            os.killpg(process.pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    raise AssertionError("processes were left behind")
+    leave(process, 60)

@@ -5,30 +5,24 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
+import commands
 import numpy as np
 import pytest
+from commands import COMMAND, in_a_terminal
 from test_train_stream import syllables
-from typer.testing import CliRunner
 
-from alphamf.cli import app
 from alphamf.dictionary import load
 
-COMMAND = [sys.executable, "-c", "from alphamf.cli import main; main()", "train"]
 QUICK = ["--rate", "4000", "--seconds", "1"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
 
 
 def run(*arguments: object, code: int = 0):
-    result = CliRunner().invoke(app, ["train", *(str(argument) for argument in arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
+    return commands.run("train", *arguments, code=code)
 
 
 @pytest.fixture
@@ -115,7 +109,7 @@ def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
 def test_a_kill_costs_little_and_changes_nothing(here):
     """The same command again goes on from the checkpoint, to the bytes of an unbroken run."""
     settings = ["clean", "--rank", "8", "--steps", "150", "--stream", *QUICK, "--seed", "3"]
-    process = subprocess.Popen([*COMMAND, *settings, "-o", "m.npz"])
+    process = subprocess.Popen([*COMMAND, "train", *settings, "-o", "m.npz"])
     folder = Path("m.npz.checkpoint")
     deadline = time.monotonic() + 60
     while not list(folder.glob("*.npz")) and time.monotonic() < deadline:
@@ -134,24 +128,9 @@ def test_a_kill_costs_little_and_changes_nothing(here):
 
 @posix
 def test_progress_shows_the_objective(here):
-    import pty
-
-    control, terminal = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, "clean", "-o", "m.npz", "--rank", "2,3", "--steps", "40", *QUICK],
-        stdout=subprocess.PIPE, stderr=terminal,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
-    ) as process:  # fmt: skip
-        os.close(terminal)
-        seen = b""
-        try:
-            while part := os.read(control, 65536):
-                seen += part
-        except OSError:  # how Linux says that the other side has closed
-            pass
-        os.close(control)
-        process.stdout.read()
-    assert process.returncode == 0
+    words = ["train", "clean", "-o", "m.npz", "--rank", "2,3", "--steps", "40", *QUICK]
+    seen, _, code = in_a_terminal(*words, columns=120)
+    assert code == 0
     assert b"m.npz, rank 2, alpha 1" in seen and b"m.npz, rank 3, alpha 1" in seen
     assert b"of 40 steps" in seen and b"objective " in seen
 

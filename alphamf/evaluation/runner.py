@@ -17,7 +17,7 @@ from alphamf import jsonlines
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
-from alphamf.files import reason, shown
+from alphamf.files import lock, reason, shown
 
 LINES = "results.jsonl"
 
@@ -167,15 +167,11 @@ def locked(output: Path) -> Iterator[None]:
     except OSError as error:
         raise AlphaMFError(f"--output {shown(output)} cannot be used: {reason(error)}") from error
     with file:
-        # Windows has no such locks, and not every network drive.
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                sentence = f"another evaluation is writing to --output {shown(output)}"
-                raise AlphaMFError(sentence) from error
+        try:
+            lock(file.fileno())
+        except BlockingIOError as error:
+            sentence = f"another evaluation is writing to --output {shown(output)}"
+            raise AlphaMFError(sentence) from error
         yield
 
 

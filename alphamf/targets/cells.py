@@ -27,6 +27,8 @@ def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
     xp.maximum(v, TINY, out=v)
     if alpha == 1.0:
         xp.multiply(v, v, out=part)
+    elif alpha == 2.0:
+        part[...] = v
     else:
         xp.log(v, out=part)
         part *= 2 / alpha
