@@ -1,8 +1,9 @@
-"""Noise out, speech left: the posterior mean of the speech's Wiener gain, segment by segment.
+"""Noise out, speech left: a gain from the posterior of alpha-MF, segment by segment.
 
-A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler; what
-comes back is a gain, laid over the STFT of the segment at its *own* rate. Nothing but that gain
-ever touches the sound, so rate, length and alignment are the input's.
+A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler, whose
+posterior a small network may then refine (`Settings.refine`); what comes back is a gain, laid over
+the STFT of the segment at its *own* rate. Nothing but that gain ever touches the sound, so rate,
+length and alignment are the input's.
 """
 
 from __future__ import annotations

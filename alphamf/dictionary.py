@@ -177,12 +177,16 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
         raise AlphaMFError(f"{shown(path)} is not a model that alphamf wrote") from error
 
 
+def folder() -> Path:
+    """Return the folder of the dictionaries and networks in the package."""
+    beside = Path(__file__).parent / "models"
+    # Of an editable install, models/ lies beside the package.
+    return beside if beside.is_dir() else Path(__file__).parent.parent / "models"
+
+
 def shipped() -> dict[str, Path]:
     """Return the dictionaries in the package: name to file."""
-    folder = Path(__file__).parent / "models"
-    if not folder.is_dir():  # an editable install: models/ lies beside the package
-        folder = Path(__file__).parent.parent / "models"
-    return {path.stem: path for path in sorted(folder.glob("*.npz"))}
+    return {path.stem: path for path in sorted(folder().glob("speech-*.npz"))}
 
 
 def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:

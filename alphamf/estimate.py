@@ -1,11 +1,13 @@
-"""One stretch of one channel: from sound to the posterior of the speech's gain, and back."""
+"""One stretch of one channel: from sound to the posterior, to the speech's gain, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf import stft
 from alphamf.arrays import Array, generator, namespace, to_host
@@ -15,8 +17,9 @@ from alphamf.channel import Channel
 from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
 from alphamf.presets import KERNELS, Settings
+from alphamf.refinement.refiner import choose as choose_refiner
 from alphamf.stft import Floats, Frame
-from alphamf.targets.alpha_mf import AlphaMF, Source
+from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
 
 BAND_TOP = (0.85, 0.95)
 """Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""
@@ -29,12 +32,15 @@ SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
 
+VARIANCE_THIN = 6
+"""Distance between the steps whose variances are averaged: these need fewer than the gain."""
+
 WARM_UP = 1 << 30
 """Where the streams of random numbers of the warm-up begin."""
 
 
 class Estimate(NamedTuple):
-    """Speech of the stretch, shape (samples,), and the gain's posterior, shape (bins, frames)."""
+    """Speech of the stretch, shape (samples,); gain and deviation have shape (bins, frames)."""
 
     speech: Floats
     gain: Floats
@@ -85,56 +91,94 @@ def estimate(
         if rate != dictionary.rate:
             heard = resample(heard, rate, dictionary.rate)
         powers.append(np.abs(stft.forward(heard, dictionary.frame)) ** 2)
-    heard_at = [k for k, power in enumerate(powers) if power.any()]  # silence needs no model
-    acceptance = [1.0, 1.0]
-    if heard_at:
-        alone = len(heard_at) == 1
-        chosen = powers[heard_at[0]] if alone else np.stack([powers[k] for k in heard_at])
-        record, acceptance = sample_gain(xp.asarray(chosen), dictionary, settings, stream, tick)
-        shape = (len(heard_at), *powers[0].shape)
-        gains, stds = (to_host(x).reshape(shape) for x in (record.mean, record.std))
-    estimates = []
-    for k, (sound, scale) in enumerate(zip(sounds, scales, strict=True)):
-        spectrum = stft.forward(sound * scale, frame)
-        if k in heard_at:
-            gain, gain_std = (x[heard_at.index(k)] for x in (gains, stds))
-            if rate != dictionary.rate:
-                axes = _positions(dictionary, rate, frame, spectrum.shape)
-                gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
-        else:
-            gain, gain_std = (
-                np.ones(spectrum.shape, np.float32),
-                np.zeros_like(spectrum, np.float32),
+    # What nobody hears keeps the gain of one.
+    gains = [np.ones_like(power) for power in powers]
+    stds = [np.zeros_like(power) for power in powers]
+    acceptances = [[1.0, 1.0]] * len(powers)
+    for group, frames in _heard(powers):
+        chosen = [powers[k][:, frames] for k in group]
+        power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
+        posterior = sample_posterior(power, dictionary, settings, stream, tick)
+        refiner = choose_refiner(dictionary) if settings.refine else None
+        pair = posterior.gain, posterior.gain_std
+        if refiner:
+            pair = refiner.refine(
+                power,
+                gain=posterior.gain,
+                gain_std=posterior.gain_std,
+                speech=posterior.speech,
+                noise=posterior.noise,
             )
+        shape = (len(chosen), *chosen[0].shape)
+        found = (to_host(each).reshape(shape) for each in pair)
+        for k, gain, gain_std in zip(group, *found, strict=True):
+            gains[k][:, frames], stds[k][:, frames] = gain, gain_std
+            acceptances[k] = posterior.acceptance
+    estimates = []
+    for sound, scale, gain, gain_std, acceptance in zip(
+        sounds, scales, gains, stds, acceptances, strict=True
+    ):
+        spectrum = stft.forward(sound * scale, frame)
+        if rate != dictionary.rate:
+            axes = _positions(dictionary, rate, frame, spectrum.shape)
+            gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
         if settings.max_attenuation is not None:
             gain = np.maximum(gain, np.float32(10 ** (-settings.max_attenuation / 20)))
         speech = stft.inverse(spectrum * gain, frame, len(sound)) / scale
-        estimates.append(
-            Estimate(speech, gain, gain_std, acceptance if k in heard_at else [1.0, 1.0])
-        )
+        estimates.append(Estimate(speech, gain, gain_std, acceptance))
     return estimates
 
 
-def sample_gain(
+def _heard(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
+    """Yield clips that may move together, with the frames of them that can be heard.
+
+    Digital silence is no part of a recording's noise: a noise that is about as loud all the time,
+    as the model's is, would have to vanish to allow for it.
+    """
+    whole = []
+    for k, power in enumerate(powers):
+        heard = power.mean(axis=0) > FLOOR * power.mean()
+        if heard.all():
+            whole.append(k)
+        elif heard.any():
+            yield [k], heard
+    if whole:
+        yield whole, np.ones(powers[whole[0]].shape[1], bool)
+
+
+class Posterior(NamedTuple):
+    """What a chain finds out about a power spectrogram; arrays have its shape.
+
+    Attributes
+    ----------
+    gain, gain_std
+        Mean and standard deviation of the speech's Wiener gain.
+    speech, noise
+        Means of the variances v^(2/alpha) of both sources, in the power's units.
+    acceptance
+        Acceptance of the Phi moves of speech and noise.
+    """
+
+    gain: Floats
+    gain_std: Floats
+    speech: Floats
+    noise: Floats
+    acceptance: list[float]
+
+
+def sample_posterior(
     power: Floats,
     dictionary: Dictionary,
     settings: Settings,
     stream: tuple[int, int],
     tick: Callable[[int], None],
-) -> tuple[Mean, list[float]]:
+) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
     Parameters
     ----------
     power
         |X|^2, shape (bins, frames) or (clips, bins, frames), nowhere zero throughout a clip.
-
-    Returns
-    -------
-    Mean
-        Mean and standard deviation of the speech's gain, of the shape of `power`.
-    list of float
-        Acceptance of the Phi moves of speech and noise.
 
     Raises
     ------
@@ -153,12 +197,22 @@ def sample_gain(
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
     burn_in = settings.steps - settings.keep
-    record = Mean(
+    clips = power.ndim - 2
+    gain = Mean(
         lambda theta, target: unstack(target.gain(theta), context),
         burn_in=burn_in,
         thin=min(settings.thin, settings.keep),
-        apart=power.ndim - 2,
+        apart=clips,
     )
+    variances = [
+        Mean(
+            partial(_variance, source=source, context=context),
+            burn_in=burn_in,
+            thin=min(VARIANCE_THIN, settings.keep),
+            apart=clips,
+        )
+        for source in range(2)
+    ]
     spacing = dictionary.rate / dictionary.frame.n_fft
     channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
     # A chain that diverges is told of in one sentence; numpy need not warn as well.
@@ -172,12 +226,19 @@ def sample_gain(
             seed=seed,
             chain=number,
             start=start,
-            record=record,
+            record=gain,
         ):
+            for variance in variances:
+                variance.add(state, target)
             if channel:
                 channel.move(state)
             tick(state.step)
-    return record, target.acceptance
+    speech, noise = (variance.mean * level for variance in variances)
+    return Posterior(gain.mean, gain.std, speech, noise, target.acceptance)
+
+
+def _variance(theta: Array, target: AlphaMF, source: int, context: int) -> Array:
+    return unstack(target.variance(theta, source), context)
 
 
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:

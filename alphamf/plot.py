@@ -130,7 +130,7 @@ class Picture:
         self._spread_frames = 0
 
     def add_spread(self, gain_std: Floats, hop_length: int) -> None:
-        """Take in the posterior standard deviation of the next frames of the gain.
+        """Take in the standard deviation of the next frames of the gain.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Picture:
         self._draw(panels[1], _decibels(after, loudest), "After", "dB", level)
         if self._spread is not None:
             spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.4}
-            title = "Posterior standard deviation of the gain (0: sure)"
+            title = "Standard deviation of the gain (0: sure)"
             self._draw(panels[2], self._spread.mean(), title, "", spread)
         with atomic(path) as part:
             try:

@@ -1,4 +1,4 @@
-"""What a denoising run can be set to, and the four presets."""
+"""What a denoising run can be set to, and the presets."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ class Settings:
         the sampler can take: SGLD, PSGLD and HAMCMC need the bounded gradient of shape one.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
+    refine
+        Whether a network that was taught by mixtures reads the posterior (`refinement`), where
+        there is one for the dictionary's rate and window; else the gain is the posterior mean. It
+        was taught by what the presets `fast` and `balanced` find out; with settings far from
+        theirs it may do worse than the posterior mean.
     dry
         Share of the input in the output, from 0 to 1.
     max_attenuation
@@ -73,6 +78,7 @@ class Settings:
     prior_noise: Prior = Gamma(30.0, 30.0)
     prior_noise_basis: Prior = Flat()
     learn_channel: bool = True
+    refine: bool = True
     dry: float = 0.0
     max_attenuation: float | None = None
 
@@ -107,6 +113,7 @@ PRESETS = {
     "fast": Settings(sampler="em", warm_up=0, steps=60, keep=20),
     "balanced": Settings(),
     "best": Settings(chains=2, steps=400, keep=200),
+    "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",
         steps=2500,
@@ -115,5 +122,6 @@ PRESETS = {
         alpha_speech=1.2,
         noise_rank=5,
         learn_channel=False,
+        refine=False,
     ),
 }

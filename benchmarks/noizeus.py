@@ -19,7 +19,7 @@ PRESET-own, PRESET-shipped
     A preset, with a dictionary learnt from the corpus's other sentences (in the same voices), or
     with the shipped one (voices that are not in the corpus).
 sampler-NAME
-    Every sampler from the same warm-up and for the steps of the preset ``balanced``, own
+    Every sampler from the same warm-up and for the steps of the preset ``plain``, own
     dictionary; SGLD, PSGLD and HAMCMC under a Gamma prior of shape 1 (`Settings.speech_prior`).
 printed-NAME, tuned-NAME
     The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
@@ -100,7 +100,7 @@ def _configs() -> dict[str, Config]:
         configs[f"{name}-own"] = Config(settings)
         configs[f"{name}-shipped"] = Config(settings, "auto")
     for name in TUNED:
-        configs[f"sampler-{name}"] = Config(replace(PRESETS["balanced"], sampler=name))
+        configs[f"sampler-{name}"] = Config(replace(PRESETS["plain"], sampler=name))
     frames = Own(100, 1.2, 1)
     for name in PRINTED:
         printed = replace(PRESETS["paper"], sampler=f"printed-{name}")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from alphamf.corpora import find
 from alphamf.errors import AlphaMFError
+from alphamf.files import reason
 
 
 def pairs(
@@ -48,6 +49,32 @@ def pairs(
     ]
 
 
+def corpus(*, split: str | None, snrs: list[str]) -> list[dict[str, str]]:
+    """Return the pairs of NOIZEUS, as `pairs` does.
+
+    Raises
+    ------
+    AlphaMFError
+        The corpus is not here, or has no such files.
+    """
+    try:
+        with (find("noizeus") / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
+            rows = pairs(list(csv.DictReader(file)), split=split, snrs=snrs)
+    except OSError as error:
+        raise AlphaMFError(f"NOIZEUS's MANIFEST.csv cannot be read: {reason(error)}") from error
+    if not rows:
+        raise AlphaMFError("NOIZEUS has no such files")
+    return rows
+
+
+def files(*, split: str | None, snrs: list[str]) -> list[tuple[Path, Path]]:
+    """Return the clean and the noisy file of each of `corpus`."""
+    folder = find("noizeus")
+    return [
+        (folder / row["clean"], folder / row["noisy"]) for row in corpus(split=split, snrs=snrs)
+    ]
+
+
 def main() -> None:
     """Write what the command line asks for."""
     parser = argparse.ArgumentParser(
@@ -61,14 +88,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
     asked = parser.parse_args()
     try:
-        folder = find(asked.corpus)
-        with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
-            manifest = list(csv.DictReader(file))
-    except (AlphaMFError, OSError) as error:
+        rows = corpus(split=asked.split, snrs=asked.snr.split(",") if asked.snr else [])
+    except AlphaMFError as error:
         parser.error(str(error))
-    rows = pairs(manifest, split=asked.split, snrs=asked.snr.split(",") if asked.snr else [])
-    if not rows:
-        parser.error(f"{asked.corpus} has no such files")
     with asked.output.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

@@ -28,6 +28,7 @@ class Preset(StrEnum):
     fast = "fast"
     balanced = "balanced"
     best = "best"
+    plain = "plain"
     paper = "paper"
 
 
@@ -77,7 +78,10 @@ def denoise(
     ] = False,
     preset: Annotated[
         Preset,
-        typer.Option(help="How much time to take; paper: as published.", rich_help_panel=MODEL),
+        typer.Option(
+            help="How much time to take; plain: balanced without its network; paper: as published.",
+            rich_help_panel=MODEL,
+        ),
     ] = Preset.balanced,
     sampler: Annotated[
         str | None,
@@ -148,7 +152,7 @@ def denoise(
         str | None,
         typer.Option(
             metavar="FILE.npz",
-            help="Posterior mean and standard deviation of the gain.",
+            help="Mean and standard deviation of the gain.",
             rich_help_panel=EXTRA,
         ),
     ] = None,

@@ -13,6 +13,7 @@ from alphamf.inputs import STREAM
 
 if TYPE_CHECKING:
     from alphamf.dictionary import Dictionary
+    from alphamf.refinement.refiner import Refiner
 
 
 def info(
@@ -23,9 +24,12 @@ def info(
 ) -> None:
     """Show what a recording or a model holds."""
     from alphamf import dictionary
+    from alphamf.refinement import refiner
 
     with report.user_errors():
-        if name in dictionary.shipped() or name.endswith(".npz"):
+        if name in refiner.shipped():
+            lines = _model_lines(refiner.load(refiner.shipped()[name]))
+        elif name in dictionary.shipped() or name.endswith(".npz"):
             lines = _model_lines(dictionary.load(name))
         else:
             lines = _audio_lines(name)
@@ -64,14 +68,19 @@ def _level(amplitude: float) -> str:
     return f"{20 * math.log10(amplitude):.1f} dB of full scale"
 
 
-def _model_lines(model: Dictionary) -> dict[str, str]:
+def _model_lines(model: Dictionary | Refiner) -> dict[str, str]:
+    from alphamf.dictionary import Dictionary
+
     rate, (n_fft, hop_length) = model.rate, model.frame
-    return {
+    lines = {
         "rate": f"{rate} Hz",
         "window": f"{n_fft} samples ({1000 * n_fft / rate:g} ms)",
         "hop": f"{hop_length} samples ({1000 * hop_length / rate:g} ms)",
-        "columns": str(model.rank),
-        "frames": f"{model.context} in a column",
-        "alpha": f"{model.alpha:g}",
-        **{str(key): str(value) for key, value in model.about.items()},
     }
+    if isinstance(model, Dictionary):
+        lines |= {
+            "columns": str(model.rank),
+            "frames": f"{model.context} in a column",
+            "alpha": f"{model.alpha:g}",
+        }
+    return {**lines, **{str(key): str(value) for key, value in model.about.items()}}

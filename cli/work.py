@@ -18,6 +18,7 @@ from alphamf.inputs import STREAM, Job, exists
 if TYPE_CHECKING:
     from alphamf.denoising import Settings
     from alphamf.dictionary import Dictionary
+    from alphamf.refinement.refiner import Refiner
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     from alphamf.denoising import denoise_stream
     from alphamf.dictionary import choose
     from alphamf.estimate import native_frame
+    from alphamf.refinement.refiner import choose as choose_refiner
 
     started = time.perf_counter()
     if _done(job, job.output, request):
@@ -73,6 +75,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             except OSError as error:
                 raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
         dictionary = choose(request.model, reader.rate)
+        refiner = choose_refiner(dictionary) if request.settings.refine else None
         extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
         writer = stack.enter_context(
             open_writer(
@@ -110,12 +113,13 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             weights.append(len(segment.audio))
         scores = extras.finish()
     seconds = time.perf_counter() - started
+    notes = target.note, _band(dictionary, reader.rate), _unrefined(dictionary, refiner, request)
     return {
         "file": job.source,
         "output": target.path,
         "format": target.format,
         "subtype": target.subtype,
-        "note": "; ".join(filter(None, (target.note, _band(dictionary, reader.rate)))) or None,
+        "note": "; ".join(filter(None, notes)) or None,
         "rate": reader.rate,
         "channels": reader.channels,
         "samples": reader.frames,
@@ -128,6 +132,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "version": version("alphamf"),
         "model": dictionary.name,
         "model_sha256": dictionary.sha256,
+        "refiner": refiner and refiner.name,
+        "refiner_sha256": refiner and refiner.sha256,
         "preset": request.preset,
         "seed": request.seed,
         "device": request.device,
@@ -141,6 +147,13 @@ def _done(job: Job, output: str, request: Request) -> bool:
 
 def _skipped(job: Job, output: str) -> dict[str, Any]:
     return {"file": job.source, "output": output, "skipped": "the output exists already"}
+
+
+def _unrefined(dictionary: Dictionary, refiner: Refiner | None, request: Request) -> str | None:
+    """Return what there is to say where a network is asked for and there is none."""
+    if refiner is not None or not request.settings.refine:
+        return None
+    return f"there is no network for the rate and window of {dictionary.name}, and none was used"
 
 
 def _band(dictionary: Dictionary, rate: int) -> str | None:

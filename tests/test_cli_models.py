@@ -11,6 +11,7 @@ import soundfile
 from commands import run
 
 from alphamf.dictionary import load, shipped
+from alphamf.refinement import refiner
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample-clean.wav"
 
@@ -44,7 +45,10 @@ def test_info_of_what_is_neither(here):
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():
     lines = run("models").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(shipped())
+    assert [line.split()[0] for line in lines] == [*shipped(), *refiner.shipped()]
+    for name, path in refiner.shipped().items():
+        text = run("info", name).stdout
+        assert f"{refiner.load(path).rate} Hz" in text and "clips" in text
     for name in shipped():
         model = load(name)
         text = run("info", name).stdout

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from alphamf import denoise, stft
 from alphamf.cli import app
 from alphamf.presets import PRESETS
+from alphamf.score import si_sdr
 
 FAST = replace(PRESETS["fast"], steps=4, keep=2)
 BALANCED = replace(PRESETS["balanced"], steps=6, keep=3, warm_up=3)
@@ -86,6 +87,27 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
     for shift in (7, hop):
         late = np.concatenate([np.zeros(shift, np.float32), audio])
         assert away(denoise(late, rate, preset).audio[shift:]) < seed + 3 < -15
+
+
+@pytest.mark.parametrize("preset", ["fast", "plain", "balanced"])
+@pytest.mark.parametrize("silence", ["before", "within"])
+def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silence):
+    """The model's noise is about as loud all the time, and must not be taken to vanish."""
+    noisy, clean = (
+        soundfile.read(
+            Path(__file__).parents[1] / "data" / f"sample-{name}.wav", dtype="float32", frames=48000
+        )[0]
+        for name in ("noisy", "clean")
+    )
+    settings, rate = replace(PRESETS[preset], steps=60, keep=20), 16000
+    place = 0 if silence == "before" else 24000
+    nothing = np.zeros(rate, np.float32)
+    longer = np.concatenate([noisy[:place], nothing, noisy[place:]])
+    found = denoise(longer, rate, settings).audio
+    np.testing.assert_allclose(found[place + 1024 : place + rate - 1024], 0, atol=1e-6)
+    found = np.concatenate([found[:place], found[place + rate :]])
+    without = denoise(noisy, rate, settings).audio
+    assert si_sdr(clean, found) > si_sdr(clean, without) - 1
 
 
 def test_what_comes_after_ten_seconds_changes_nothing_before():

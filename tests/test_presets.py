@@ -7,6 +7,7 @@ from math import nan
 
 import pytest
 
+from alphamf.cli.denoise import Preset
 from alphamf.errors import AlphaMFError
 from alphamf.presets import KERNELS, PRESETS, Settings
 from alphamf.samplers import SAMPLERS
@@ -54,8 +55,9 @@ def test_limits_are_allowed(limit):
     assert Settings(max_attenuation=limit, dry=1.0, alpha_speech=2.0, alpha_noise=0.5)
 
 
-def test_presets_are_the_four_of_the_command_line():
-    assert list(PRESETS) == ["fast", "balanced", "best", "paper"]
+def test_presets_are_those_of_the_command_line():
+    assert list(PRESETS) == [each.value for each in Preset]
+    assert [name for name in PRESETS if not PRESETS[name].refine] == ["plain", "paper"]
 
 
 def test_presets_cannot_be_changed():

@@ -169,7 +169,10 @@ def test_segments_that_move_together(together, jobs):
 
 
 def test_a_clip_is_denoised_the_same_among_others(together):
-    """Every clip has its own noise, level and channel: only the random numbers differ."""
+    """Every clip has its own noise, level and channel: only the random numbers differ.
+
+    Without the network, which has never heard a level that jumps by 70 dB.
+    """
     noisy, clean = (
         resample(soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")[0], 16000, RATE)
         for name in ("noisy", "clean")
@@ -180,8 +183,9 @@ def test_a_clip_is_denoised_the_same_among_others(together):
     # Without the seconds in which a segment fades into the next.
     thirds = [slice((10 * k + 1) * RATE + 500, (10 * k + 9) * RATE) for k in range(3)]
     found = []
+    settings = replace(PRESETS["fast"], steps=30, refine=False)
     for jobs in (1, 3):
-        speech = denoise(noisy, RATE, replace(PRESETS["fast"], steps=30), jobs=jobs).audio
+        speech = denoise(noisy, RATE, settings, jobs=jobs).audio
         found.append([si_sdr(clean[third], speech[third]) for third in thirds])
     assert np.min(found) > 0.4 + si_sdr(clean[thirds[0]], noisy[thirds[0]])
     np.testing.assert_allclose(*found, atol=0.4)

@@ -13,6 +13,7 @@ from alphamf.baselines import METHODS, Clip, Method
 from alphamf.denoising import PRESETS, Settings, denoise
 from alphamf.dictionary import load, shipped
 from alphamf.errors import AlphaMFError
+from alphamf.refinement.refiner import shipped as refiners
 from alphamf.stft import Floats
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
@@ -31,7 +32,7 @@ class Entry(NamedTuple):
     model
         Its dictionary: a name, a file, or ``auto``.
     identity
-        Hash of what its results depend on beside the clip: settings and dictionary.
+        Hash of what its results depend on beside the clip: settings, dictionary and refiners.
     """
 
     spec: str
@@ -91,7 +92,10 @@ def describe(entry: Entry) -> dict[str, Any]:
     if settings is not None:
         about["settings"] = asdict(settings)
     if entry.method.uses_model:
-        about["sha256"] = {path.name: load(path).sha256 for path in _files(entry.model)}
+        files = _files(entry.model) + _refiners(settings)
+        about["sha256"] = {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+        }
     return about
 
 
@@ -107,8 +111,9 @@ def _entry(spec: str, model: str, methods: dict[str, Method]) -> Entry:
     if problem is not None:
         raise AlphaMFError(f"--method {spec} cannot run: {problem}")
     model = own or model
-    digest = hashlib.sha256(repr(PRESETS.get(name)).encode())
-    for path in _files(model):
+    settings = PRESETS.get(name)
+    digest = hashlib.sha256(repr(settings).encode())
+    for path in _files(model) + _refiners(settings):
         digest.update(path.read_bytes())
     return Entry(spec, methods[name], model, digest.hexdigest())
 
@@ -118,6 +123,10 @@ def _files(model: str) -> list[Path]:
         return list(shipped().values())
     load(model)
     return [shipped().get(model, Path(model))]
+
+
+def _refiners(settings: Settings | None) -> list[Path]:
+    return list(refiners().values()) if settings and settings.refine else []
 
 
 def _denoise(clip: Clip, settings: Settings) -> Floats:

@@ -33,7 +33,7 @@ from alphamf.compiled import loops
 from alphamf.errors import AlphaMFError
 from alphamf.protocols import Parts
 from alphamf.stable import check_alpha, positive_stable
-from alphamf.targets.cells import TINY
+from alphamf.targets.cells import LARGEST, TINY
 from alphamf.targets.priors import Flat, Prior
 
 FLOOR = 1e-9
@@ -202,6 +202,13 @@ class AlphaMF:
             source.
         """
         return AlphaMFPotential(self, slice(None), self._buffers).gain(theta, source)
+
+    def variance(self, theta: Array, source: int) -> Array:
+        """Variance v^(2/alpha) of a source at theta, without Phi: shape (*chains, *clips, I, J)."""
+        w, h = self.unpack(theta)[source]
+        alpha = self.sources[source].alpha
+        most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
+        return namespace(theta).minimum(w @ h, most) ** (2 / alpha)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts of the likelihood's gradient by the log of a gain per row of v.

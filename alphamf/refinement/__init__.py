@@ -1,0 +1,6 @@
+"""The refiner: a small network that corrects alpha-MF's posterior of the speech's gain.
+
+`network` is what it computes, `refiner` its file and its use. The others are how it is learnt, by
+``python -m alphamf.refinement.learn``: `shaping`, `noises` and `mixtures` make noisy speech,
+`shards` keeps it, `losses` says what is wanted, and `lessons` learns.
+"""

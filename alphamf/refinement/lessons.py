@@ -1,0 +1,188 @@
+"""How the refiner's network is learnt, in JAX: what it is to minimise, and the steps that do it.
+
+Needs JAX and optax, the extra ``learn``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from alphamf.arrays import Array
+from alphamf.errors import AlphaMFError
+from alphamf.refinement import network
+from alphamf.refinement.losses import Losses, losses, third_octaves
+from alphamf.refinement.mixtures import Clip
+from alphamf.stft import Floats
+
+BATCH = 8
+FRAMES = 160
+"""Frames of a clip in a step: 2.6 s where they are 16 ms apart."""
+
+STEP_SIZE = (1e-5, 1e-3, 1e-5)
+"""At the start, after the warm-up, and at the end."""
+
+WARM_UP = 100
+WEIGHT_DECAY = 1e-3
+LONGEST = 1.0
+"""Norm that a longer gradient is shortened to."""
+
+HELD_OUT = (25, 80)
+"""Every 25th clip is held out and never learnt from, 80 at most."""
+
+MEMORY = 0.998
+"""Of the running mean of the parameters, which is what is reported: single steps are noisy."""
+
+WEIGHTS = (1.0, 2.0, 2.5, 0.1)
+"""Of the losses in what is minimised."""
+
+NEWS, CHECK = 100, 500
+"""Steps between two reports, and between two that include the clips held out."""
+
+
+class Report(NamedTuple):
+    """How far learning is.
+
+    Attributes
+    ----------
+    step, steps
+        Steps made, and in all.
+    learnt
+        Mean losses over the steps since the last report.
+    held_out
+        Losses of the clips held out; None where they were not looked at.
+    parameters
+        Of the network: their running mean.
+    """
+
+    step: int
+    steps: int
+    learnt: Losses
+    held_out: Losses | None
+    parameters: dict[str, Array]
+
+
+def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
+    """Draw filters: log powers, linear between 8 frequencies, shape (clips, bins, 1).
+
+    With them the network learns to do without the frequency responses of the recordings.
+    """
+    knots = rng.normal(0, 1.0, (clips, 8))
+    knots += rng.normal(0, 0.5, (clips, 1))
+    places = np.linspace(0, 7, bins)
+    curves = [np.interp(places, np.arange(8), each) for each in knots]
+    return np.stack(curves).astype(np.float32)[..., None]
+
+
+def learn(
+    clips: Clip,
+    rate: int,
+    *,
+    epochs: float,
+    seed: int,
+    start: Mapping[str, Array] | None = None,
+) -> Iterator[Report]:
+    """Learn the network by AdamW, with a warm-up and a cosine decay of its step size.
+
+    Parameters
+    ----------
+    clips
+        Each array has clips as its first axis; those that `HELD_OUT` says are not learnt from.
+    rate
+        Sampling rate in Hz.
+    epochs
+        How often each clip is heard.
+    seed
+        Of the parameters at the start, and of the order of the clips.
+    start
+        Parameters to go on from.
+
+    Yields
+    ------
+    Report
+        Every `NEWS` steps, and after the last.
+
+    Raises
+    ------
+    AlphaMFError
+        There are too few clips, or too few epochs for a single step.
+    """
+    count, bins, frames = clips.gain.shape
+    every, most = HELD_OUT
+    held = np.arange(count)[::every][:most]
+    heard = np.setdiff1d(np.arange(count), held)
+    steps = int(epochs * len(heard) / BATCH)
+    if len(heard) < BATCH or steps < 1:
+        raise AlphaMFError(
+            f"there is too little to learn from: {count} clips, of which {len(held)} are held out, "
+            f"for {epochs:g} epochs make no step of {BATCH} clips"
+        )
+    bands = third_octaves(bins, rate)
+    start = start or network.start(np.random.default_rng(seed), bins)
+    parameters = {name: jnp.asarray(value) for name, value in start.items()}
+    first, highest, last = STEP_SIZE
+    schedule = optax.warmup_cosine_decay_schedule(
+        first, highest, min(WARM_UP, steps // 2), steps, last
+    )
+    optimiser = optax.chain(
+        optax.clip_by_global_norm(LONGEST), optax.adamw(schedule, weight_decay=WEIGHT_DECAY)
+    )
+    mean, state = parameters, optimiser.init(parameters)
+
+    def move(
+        parameters: Array, mean: Array, state: Any, batch: Clip, levels: Floats, share: float
+    ) -> tuple[Any, Any, Any, Losses]:
+        slopes, found = jax.grad(_weighted, has_aux=True)(parameters, batch, bands, levels)
+        updates, state = optimiser.update(slopes, state, parameters)
+        parameters = optax.apply_updates(parameters, updates)
+        return parameters, optax.incremental_update(parameters, mean, share), state, found
+
+    advance, check = jax.jit(move), jax.jit(losses)
+    rng = np.random.default_rng(seed + 1)
+    length = min(FRAMES, frames)
+    news: list[Losses] = []
+    for step, which in enumerate(_batches(rng, heard, steps), 1):
+        begin = int(rng.integers(frames - length + 1))
+        batch = _some(clips, which, slice(begin, begin + length))
+        levels = equaliser(rng, BATCH, bins)
+        share = max(1 - MEMORY, 9 / (9 + step))  # at first the memory is short: it starts nowhere
+        parameters, mean, state, found = advance(parameters, mean, state, batch, levels, share)
+        news.append(found)
+        if step % NEWS == 0 or step == steps:
+            held_out = None
+            if step % CHECK == 0 or step == steps:
+                held_out = _mean(
+                    [check(mean, _some(clips, [k], slice(length)), bands) for k in held]
+                )
+            yield Report(step, steps, _mean(news), held_out, mean)
+            news = []
+
+
+def _weighted(
+    parameters: Array, batch: Clip, bands: Floats, levels: Floats
+) -> tuple[Array, Losses]:
+    found = losses(parameters, batch, bands, levels)
+    return sum(weight * each for weight, each in zip(WEIGHTS, found, strict=True)), found
+
+
+def _batches(rng: np.random.Generator, heard: Array, steps: int) -> Iterator[Array]:
+    """Yield the clips of every step, in an order of their own in every epoch."""
+    left = steps
+    while left:
+        order = rng.permutation(heard)
+        for first in range(0, len(order) - BATCH + 1, BATCH)[:left]:
+            yield np.sort(order[first : first + BATCH])
+            left -= 1
+
+
+def _some(clips: Clip, which: Any, frames: slice) -> Clip:
+    return Clip(*(each[which][..., frames] for each in clips))
+
+
+def _mean(found: list[Losses]) -> Losses:
+    return Losses(*np.mean([list(map(float, each)) for each in found], axis=0).tolist())

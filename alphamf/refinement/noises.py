@@ -1,0 +1,220 @@
+"""Noises to learn the refiner from: made up of nothing, of voices, or of recorded sounds.
+
+No noise in the world is one of these, but the world's should lie among them. All that is drawn
+comes from `rng`, so that a generator of the same seed makes the same sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alphamf.refinement.shaping import (
+    Rng,
+    at_speed,
+    cut,
+    decibels,
+    log_uniform,
+    loud_cut,
+    modulate,
+    pick,
+    rms,
+    room,
+    shape_spectrum,
+)
+from alphamf.stft import Floats
+
+SHARES = {
+    "place": 0.36,
+    "coloured": 0.20,
+    "hum": 0.03,
+    "babble": 0.16,
+    "events": 0.10,
+    "recorded": 0.15,
+}
+"""How often a layer of noise is of each kind."""
+
+SPEEDS = (70, 80, 90, 100, 110, 125, 140)
+"""Per cent of a recorded sound's speed, and with it of its pitch."""
+
+
+def noise(
+    rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
+) -> Floats:
+    """Make a noise of one to three layers, each of one of six kinds, some in a room.
+
+    Parameters
+    ----------
+    rng
+        Where all is drawn from.
+    samples, rate
+        Length, and samples per second.
+    voices, sounds
+        Recordings at `rate`, float32 of shape (samples,) each, of any length: speech for babble,
+        and sounds that are taken as they are.
+
+    Returns
+    -------
+    ndarray
+        Shape (samples,), float64; the first layer has a root mean square of one.
+    """
+    result = np.zeros(samples)
+    layers = 1 + (rng.random() < 0.5) + (rng.random() < 0.25)
+    for k in range(layers):
+        kind = list(SHARES)[rng.choice(len(SHARES), p=list(SHARES.values()))]
+        if kind == "place":
+            layer = place(rng, samples, rate, voices)
+        elif kind == "coloured":
+            layer = coloured(rng, samples, rate)
+        elif kind == "hum":
+            layer = hum(rng, samples, rate)
+        elif kind == "babble":
+            layer = babble(rng, samples, rate, voices)
+        elif kind == "events":
+            layer = events(rng, samples, rate)
+        else:
+            layer = recorded(rng, samples, rate, sounds)
+        if rng.random() < 0.3:
+            layer = room(rng, layer, rate)
+        # All but the first are up to 12 dB softer.
+        result += layer / rms(layer) * (decibels(rng.uniform(-12, 0)) if k else 1)
+    return result
+
+
+def coloured(rng: Rng, samples: int, rate: int) -> Floats:
+    """Make white noise with a spectrum laid over it, whose level wanders."""
+    white = rng.standard_normal(samples)
+    return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
+
+
+def hum(rng: Rng, samples: int, rate: int) -> Floats:
+    """Make a steady tone of 45 to 900 Hz with harmonics, as engines and mains have it."""
+    from scipy.signal import lfilter
+
+    frequency = log_uniform(rng, 45, 900)
+    # A frequency that drifts over a thousand samples, by a few per cent at most.
+    drift = lfilter([1], [1, -0.999], rng.standard_normal(samples)) * 1e-3
+    wander = np.cumsum(drift) / rate * frequency * rng.uniform(0, 0.6)
+    phase = 2 * np.pi * (frequency * (np.arange(samples) / rate) + wander)
+    decay = rng.uniform(0.3, 1.6)
+    result = np.zeros(samples)
+    for k in range(1, int(min(40, 0.45 * rate / frequency)) + 1):
+        level = k**-decay * np.exp(rng.normal(0, 0.7))
+        result += level * np.sin(k * phase + rng.uniform(0, 6.28))
+    return modulate(rng, result, rate)
+
+
+def place(rng: Rng, samples: int, rate: int, voices: Sequence[Floats]) -> Floats:
+    """Make what is heard in a hall or a street: many people and a steady rush, in a room."""
+    white = rng.standard_normal(samples)
+    rush = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
+    crowd = babble(rng, samples, rate, voices, (8, 60))
+    result = rush / rms(rush) + crowd / rms(crowd) * decibels(rng.uniform(-15, 10))
+    return room(rng, result, rate) if rng.random() < 0.7 else result
+
+
+def babble(
+    rng: Rng,
+    samples: int,
+    rate: int,
+    voices: Sequence[Floats],
+    count: tuple[float, float] = (3, 40),
+) -> Floats:
+    """Make a crowd of `count` speakers, at distances of their own, some played backwards."""
+    speakers = int(log_uniform(rng, *count))
+    result = np.zeros(samples)
+    for _ in range(speakers):
+        voice = cut(rng, pick(rng, voices), samples)
+        voice = voice[::-1] if rng.random() < 0.3 else voice
+        result += voice / rms(voice) * decibels(rng.normal(0, 4))
+    return shape_spectrum(rng, result, rate, 3.0, (-0.8, 0.3))
+
+
+def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+    """Take a stretch of a recorded sound, faster or slower, half of them through a filter."""
+    sound = at_speed(rng, pick(rng, sounds), SPEEDS)
+    sound = loud_cut(rng, sound, samples, 0.1)
+    if rng.random() < 0.5:
+        sound = shape_spectrum(rng, sound, rate, 3.0, (-0.7, 0.3))
+    return sound.astype(float)
+
+
+def events(rng: Rng, samples: int, rate: int) -> Floats:
+    """Make knocks, bursts, chimes or cries, 0.4 to 14 a second.
+
+    They last 4 to 500 ms, are regular or not, and all alike or each another.
+    """
+    result = np.zeros(samples)
+    per_second = log_uniform(rng, 0.4, 14)
+    # Bursts are the commonest: clatter, steps, wind in the leaves.
+    make = (_knock, _burst, _chime, _cry, _burst)[rng.integers(5)]
+    alike = rng.random() < 0.6
+    regular = rng.random() < 0.35
+    count = max(1, rng.poisson(per_second * samples / rate))
+    if regular:
+        times = (np.arange(count) + rng.uniform()) / count * samples
+    else:
+        times = rng.uniform(0, samples, count)
+    event = None
+    for start in times.astype(int):
+        if event is None or not alike:
+            length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
+            clock = np.arange(length) / rate
+            event = make(rng, clock, _envelope(rng, clock, length / rate), rate)
+            event = event / (np.abs(event).max() + 1e-9)
+        heard = event[: samples - start] * decibels(rng.normal(0, 4))
+        result[start : start + len(heard)] += heard
+    return result
+
+
+def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:
+    """Rise, suddenly or slowly, and decay exponentially."""
+    envelope: Floats = np.exp(-clock / seconds * rng.uniform(3, 8))
+    envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
+    return envelope
+
+
+def _knock(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Strike one to three resonances in a row, 30 to 2000 Hz wide, which decay by themselves."""
+    from scipy.signal import lfilter
+
+    sound: Floats = np.zeros(len(clock))
+    sound[0] = 1
+    for _ in range(int(rng.integers(1, 4))):
+        frequency = rng.uniform(150, 0.45 * rate)
+        radius = np.exp(-np.pi * log_uniform(rng, 30, 2000) / rate)
+        poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
+        sound = lfilter([1], poles, sound)
+    return sound
+
+
+def _burst(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Let coloured noise rise and decay."""
+    return shape_spectrum(rng, rng.standard_normal(len(clock)), rate) * envelope
+
+
+def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Let one to five tones that are no harmonics rise and decay."""
+    tones = np.zeros(len(clock))
+    for _ in range(int(rng.integers(1, 6))):
+        tone = np.sin(2 * np.pi * rng.uniform(200, 0.45 * rate) * clock)
+        tones += tone * np.exp(rng.normal(0, 0.8))
+    return tones * envelope
+
+
+def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Glide and bend a harmonic tone with some breath, as animals and sirens do; it swells."""
+    seconds = len(clock) / rate
+    middle = rng.uniform(120, 1200)
+    glide = rng.uniform(-0.5, 0.5) * clock / seconds
+    bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
+    frequency = middle * (1 + glide + bend)
+    phase = 2 * np.pi * np.cumsum(frequency) / rate
+    sound: Floats = np.zeros(len(clock))
+    for k in range(1, 1 + int(rng.integers(2, 14))):
+        if k * frequency.max() < 0.48 * rate:
+            sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
+    sound += rng.uniform(0, 0.6) * rms(sound) * rng.standard_normal(len(sound))
+    sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
+    return sound

@@ -1,0 +1,203 @@
+"""The learnt refiner: its file, which one suits, and what it makes of a posterior."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf import npz
+from alphamf.arrays import Array, namespace
+from alphamf.dictionary import Dictionary, folder
+from alphamf.errors import AlphaMFError
+from alphamf.files import atomic, shown
+from alphamf.refinement import network
+from alphamf.stft import Frame
+
+FORMAT = 1
+WINDOW = 160
+"""Frames that the network reads at a time: as many as when it was taught, 2.6 s. It has never
+heard what a longer stretch puts into the reach of its wide convolutions."""
+
+TRUST = 0.8
+"""Share of its correction that is made: noises differ from those that it was taught with."""
+
+MAX_BYTES = 64 * 2**20
+"""Most bytes of all parameters, and of the header: checked before anything is read."""
+
+
+@dataclass(frozen=True)
+class Refiner:
+    """A network that was learnt for spectrograms of one kind.
+
+    Attributes
+    ----------
+    parameters
+        As `network.start` names and shapes them, float32.
+    rate
+        Sampling rate in Hz.
+    frame
+        Window length and hop in samples.
+    about
+        How it was made. For reading only.
+    name
+        What it was loaded by.
+    sha256
+        Of the file that it was loaded from.
+    """
+
+    parameters: dict[str, Array]
+    rate: int
+    frame: Frame
+    about: dict[str, Any] = field(default_factory=dict)
+    name: str = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
+
+    def refine(
+        self, power: Array, *, gain: Array, gain_std: Array, speech: Array, noise: Array
+    ) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the gain, given what a chain found out.
+
+        Parameters
+        ----------
+        power
+            |X|^2, shape (..., bins, frames), as all of these; not all zero.
+        gain, gain_std
+            Posterior mean and standard deviation of the speech's Wiener gain.
+        speech, noise
+            Posterior means of both variances, in the power's units.
+        """
+        xp = namespace(power)
+        parameters = self.parameters
+        if xp is not np:
+            parameters = {name: xp.asarray(value) for name, value in parameters.items()}
+        given = power, gain, gain_std, speech, noise
+        frames = power.shape[-1]
+        length = min(frames, WINDOW)
+        # Up and down, so that windows half of one apart fade into each other.
+        fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(power.dtype)
+        total = xp.zeros((2, *power.shape), power.dtype)
+        weight = xp.zeros(frames, power.dtype)
+        for first in sorted({*range(0, frames - length, WINDOW // 2), frames - length}):
+            window = slice(first, first + length)
+            found = _refine(xp, parameters, *(each[..., window] for each in given))
+            total[..., window] += fade * xp.stack(found)
+            weight[window] += fade
+        total /= weight
+        return total[0], total[1]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the refiner to an ``.npz``, its parameters in half precision.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        header = {
+            "format": FORMAT,
+            "rate": self.rate,
+            "n_fft": self.frame.n_fft,
+            "hop_length": self.frame.hop_length,
+            "names": {name: value.shape for name, value in self.parameters.items()},
+            "about": self.about,
+        }
+        values = np.concatenate([value.ravel() for value in self.parameters.values()])
+        with atomic(path) as part, part.open("wb") as file:
+            np.savez_compressed(
+                file,
+                parameters=values.astype(np.float16),
+                header=np.array(json.dumps(header, ensure_ascii=False)),
+            )
+
+
+def load(path: Path) -> Refiner:
+    """Read a refiner that `Refiner.save` wrote.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, or it is not a refiner.
+    """
+    if not path.is_file():
+        raise AlphaMFError(f"there is no refiner {shown(path)}")
+    try:
+        arrays = npz.read(path, {"parameters": MAX_BYTES, "header": MAX_BYTES})
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise AlphaMFError(f"it is of the unknown format {header['format']}")
+        values = arrays["parameters"].astype(np.float32)
+        parameters, end = {}, 0
+        for name, shape in header["names"].items():
+            first, end = end, end + int(np.prod(shape))
+            parameters[name] = values[first:end].reshape(shape)
+        frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
+        needed = network.start(np.random.default_rng(0), frame.n_fft // 2 + 1)
+        if _shapes(parameters) != _shapes(needed):
+            raise AlphaMFError("its parameters are those of another network")
+        if not np.isfinite(values).all():
+            raise AlphaMFError("its parameters are not finite")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return Refiner(
+            parameters=parameters,
+            rate=int(header["rate"]),
+            frame=frame,
+            about=dict(header["about"]),
+            name=path.stem,
+            sha256=digest,
+        )
+    except AlphaMFError as error:
+        raise AlphaMFError(f"{shown(path)} is not a usable refiner: {error}") from error
+    except Exception as error:  # zipfile, zlib, numpy and json each have their own
+        raise AlphaMFError(f"{shown(path)} is not a refiner that alphamf wrote") from error
+
+
+def _refine(
+    xp: Any,
+    parameters: dict[str, Array],
+    power: Array,
+    gain: Array,
+    gain_std: Array,
+    speech: Array,
+    noise: Array,
+) -> tuple[Array, Array]:
+    """Do as `Refiner.refine` for one window."""
+    # The mean of what is heard: silence beside it must not make it seem louder.
+    level = power.sum((-2, -1), keepdims=True)
+    level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
+    level = xp.where(level > 0, level, 1)
+    logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
+    read = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
+    logit, log_std = network.forward(parameters, read, xp)
+    before = network.LOGIT * read[..., 1]
+    refined = network.logistic(before + TRUST * (logit - before), xp)
+    return xp.swapaxes(refined, -1, -2), xp.swapaxes(xp.exp(log_std), -1, -2)
+
+
+def _shapes(parameters: dict[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {name: value.shape for name, value in parameters.items()}
+
+
+def shipped() -> dict[str, Path]:
+    """Return the refiners in the package: name to file."""
+    return {path.stem: path for path in sorted(folder().glob("refiner-*.npz"))}
+
+
+@cache
+def _loaded() -> list[Refiner]:
+    return [load(path) for path in shipped().values()]
+
+
+def choose(dictionary: Dictionary) -> Refiner | None:
+    """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
+    for refiner in _loaded():
+        if (refiner.rate, refiner.frame) == (dictionary.rate, dictionary.frame):
+            return refiner
+    return None
