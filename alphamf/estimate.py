@@ -62,7 +62,7 @@ def estimate(
     settings: Settings,
     stream: tuple[int, int],
     xp: Any,
-    tick: Callable[[int], None],
+    tick: Callable[[float], None],
 ) -> list[Estimate]:
     """Estimate the speech in stretches of sound of one length, by chains that move together.
 
@@ -80,7 +80,7 @@ def estimate(
     xp
         Array module that samples.
     tick
-        Called with the number of steps made.
+        Called with the steps made so far, `Settings.steps` in all.
     """
     frame = native_frame(dictionary, rate)
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
@@ -95,10 +95,15 @@ def estimate(
     gains = [np.ones_like(power) for power in powers]
     stds = [np.zeros_like(power) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
-    for group, frames in _heard(powers):
+    groups = list(_heard(powers))
+    for done, (group, frames) in enumerate(groups):
+
+        def share(steps: float, done: int = done) -> None:
+            tick((done * settings.steps + steps) / len(groups))
+
         chosen = [powers[k][:, frames] for k in group]
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
-        posterior = sample_posterior(power, dictionary, settings, stream, tick)
+        posterior = sample_posterior(power, dictionary, settings, stream, share)
         refiner = choose_refiner(dictionary) if settings.refine else None
         pair = posterior.gain, posterior.gain_std
         if refiner:
@@ -171,7 +176,7 @@ def sample_posterior(
     dictionary: Dictionary,
     settings: Settings,
     stream: tuple[int, int],
-    tick: Callable[[int], None],
+    tick: Callable[[float], None],
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 

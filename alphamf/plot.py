@@ -166,7 +166,7 @@ class Picture:
         self._draw(panels[0], _decibels(before, loudest), "Before", "dB", level)
         self._draw(panels[1], _decibels(after, loudest), "After", "dB", level)
         if self._spread is not None:
-            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.4}
+            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.5}
             title = "Standard deviation of the gain (0: sure)"
             self._draw(panels[2], self._spread.mean(), title, "", spread)
         with atomic(path) as part:

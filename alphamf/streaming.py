@@ -310,7 +310,7 @@ class _Progress:
         self._seconds: dict[Any, float] = {}
         self.stopped = False
 
-    def tick(self, key: Any, seconds: float, steps: int) -> None:
+    def tick(self, key: Any, seconds: float, steps: float) -> None:
         """Note that `key` has made so many steps of so many seconds each."""
         if self.stopped:
             raise _Stopped

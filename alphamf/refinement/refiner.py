@@ -178,7 +178,11 @@ def _refine(
     logit, log_std = network.forward(parameters, read, xp)
     before = network.LOGIT * read[..., 1]
     refined = network.logistic(before + TRUST * (logit - before), xp)
-    return xp.swapaxes(refined, -1, -2), xp.swapaxes(xp.exp(log_std), -1, -2)
+    # The geometric mean of what the network says and of the most that a gain of this mean can have
+    # is the more honest (docs/quality.md).
+    most = xp.sqrt(refined * (1 - refined))
+    std = xp.sqrt(xp.exp(log_std) * most)
+    return xp.swapaxes(refined, -1, -2), xp.swapaxes(std, -1, -2)
 
 
 def _shapes(parameters: dict[str, Array]) -> dict[str, tuple[int, ...]]:
