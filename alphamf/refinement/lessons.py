@@ -18,12 +18,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.refinement import network
 from alphamf.refinement.losses import Losses, losses, third_octaves
 from alphamf.refinement.mixtures import Clip
+from alphamf.refinement.refiner import WINDOW
 from alphamf.stft import Floats
 
 BATCH = 8
-FRAMES = 160
-"""Frames of a clip in a step: 2.6 s where they are 16 ms apart."""
-
 STEP_SIZE = (1e-5, 1e-3, 1e-5)
 """At the start, after the warm-up, and at the end."""
 
@@ -144,7 +142,7 @@ def learn(
 
     advance, check = jax.jit(move), jax.jit(losses)
     rng = np.random.default_rng(seed + 1)
-    length = min(FRAMES, frames)
+    length = min(WINDOW, frames)  # of a clip in a step
     news: list[Losses] = []
     for step, which in enumerate(_batches(rng, heard, steps), 1):
         begin = int(rng.integers(frames - length + 1))
