@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf import npz
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, shown
+from alphamf.files import shown
 from alphamf.stable import check_alpha
 from alphamf.stft import Floats, Frame
 
@@ -128,12 +128,7 @@ class Dictionary:
         }
         # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
         scaled = self.basis / self.basis.max(axis=0)
-        with atomic(path) as part, part.open("wb") as file:
-            np.savez_compressed(
-                file,
-                basis=scaled.astype(np.float16),
-                header=np.array(json.dumps(header, ensure_ascii=False)),
-            )
+        npz.write(path, header, {"basis": scaled.astype(np.float16)})
 
 
 def load(model: str | os.PathLike[str]) -> Dictionary:

@@ -17,6 +17,7 @@ from alphamf.channel import Channel
 from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
 from alphamf.presets import KERNELS, Settings
+from alphamf.protocols import Record
 from alphamf.refinement.refiner import choose as choose_refiner
 from alphamf.stft import Floats, Frame
 from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
@@ -191,6 +192,43 @@ def sample_posterior(
         The chain diverged.
     """
     context = dictionary.context
+    kept = {"burn_in": settings.steps - settings.keep, "apart": power.ndim - 2}
+    gain = Mean(
+        lambda theta, target: unstack(target.gain(theta), context),
+        thin=min(settings.thin, settings.keep),
+        **kept,
+    )
+    variances = [
+        Mean(
+            partial(_variance, source=source, context=context),
+            thin=min(VARIANCE_THIN, settings.keep),
+            **kept,
+        )
+        for source in range(2)
+    ]
+    level, acceptance = sample(power, dictionary, settings, stream, [gain, *variances], tick)
+    speech, noise = (variance.mean * level for variance in variances)
+    return Posterior(gain.mean, gain.std, speech, noise, acceptance)
+
+
+def sample(
+    power: Floats,
+    dictionary: Dictionary,
+    settings: Settings,
+    stream: tuple[int, int],
+    records: Sequence[Record],
+    tick: Callable[[float], None],
+) -> tuple[Floats, list[float]]:
+    """Run the chain of `sample_posterior`, and let `records` take in every state.
+
+    Returns
+    -------
+    level : ndarray
+        The units of power that the model works in, shape (..., bins, 1).
+    acceptance : list of float
+        Of the Phi moves of speech and noise.
+    """
+    context = dictionary.context
     xp = namespace(power)
     # In units of each bin's mean power, factors of speech and noise, loud bins and faint ones are
     # all of order one, without which no kernel of a single step size can move them together.
@@ -201,24 +239,8 @@ def sample_posterior(
     )
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
-    burn_in = settings.steps - settings.keep
-    clips = power.ndim - 2
-    gain = Mean(
-        lambda theta, target: unstack(target.gain(theta), context),
-        burn_in=burn_in,
-        thin=min(settings.thin, settings.keep),
-        apart=clips,
-    )
-    variances = [
-        Mean(
-            partial(_variance, source=source, context=context),
-            burn_in=burn_in,
-            thin=min(VARIANCE_THIN, settings.keep),
-            apart=clips,
-        )
-        for source in range(2)
-    ]
     spacing = dictionary.rate / dictionary.frame.n_fft
+    burn_in = settings.steps - settings.keep
     channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
     # A chain that diverges is told of in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
@@ -231,15 +253,13 @@ def sample_posterior(
             seed=seed,
             chain=number,
             start=start,
-            record=gain,
         ):
-            for variance in variances:
-                variance.add(state, target)
+            for record in records:
+                record.add(state, target)
             if channel:
                 channel.move(state)
             tick(state.step)
-    speech, noise = (variance.mean * level for variance in variances)
-    return Posterior(gain.mean, gain.std, speech, noise, target.acceptance)
+    return level, target.acceptance
 
 
 def _variance(theta: Array, target: AlphaMF, source: int, context: int) -> Array:

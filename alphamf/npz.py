@@ -1,8 +1,13 @@
-"""Arrays out of an ``.npz`` that nobody vouches for: sizes first, no pickled objects."""
+"""Models in an ``.npz``: written whole, read though nobody vouches for them.
+
+Of what is read, sizes come first, and no pickled objects.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,11 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
+from alphamf.files import atomic
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+
+
+def write(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Write arrays, and a header as JSON, all at once or not at all.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be written.
+    """
+    text = np.array(json.dumps(header, ensure_ascii=False))
+    with atomic(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, **arrays, header=text)
 
 
 def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:

@@ -28,17 +28,16 @@ from rich.console import Console
 from rich.progress import track
 
 from alphamf import stft, tables
-from alphamf.arrays import Array, generator
+from alphamf.arrays import Array
 from alphamf.audio import read
 from alphamf.baselines import METHODS, Clip
-from alphamf.chain import Mean, run
-from alphamf.channel import Channel
-from alphamf.context import stack, unstack
+from alphamf.chain import Mean
+from alphamf.context import unstack
 from alphamf.denoising import denoise
 from alphamf.dictionary import Dictionary, choose, load
 from alphamf.errors import AlphaMFError
-from alphamf.estimate import QUIETEST, sources, warm_up
-from alphamf.presets import KERNELS, PRESETS, Settings
+from alphamf.estimate import sample
+from alphamf.presets import PRESETS, Settings
 from alphamf.score import pesq, si_sdr, stoi
 from alphamf.stft import Floats
 from alphamf.targets.alpha_mf import AlphaMF
@@ -71,19 +70,13 @@ def statistics(theta: Array, target: AlphaMF, context: int) -> Floats:
 
 
 def posterior(power: Floats, dictionary: Dictionary) -> Mean:
-    """Run the chain of ``plain`` as `estimate.sample_posterior` does, for `statistics`."""
-    context = dictionary.context
-    level = power.mean(axis=1, keepdims=True)
-    level = np.maximum(level, QUIETEST * level.mean())
-    target = AlphaMF(stack(power / level, context), sources(dictionary, BASE, level))
-    burn_in = BASE.steps - BASE.keep
-    record = Mean(partial(statistics, context=context), burn_in=burn_in, thin=BASE.thin)
-    spacing = dictionary.rate / dictionary.frame.n_fft
-    channel = Channel(target, 0, context, spacing, burn_in)
-    start = warm_up(target, target.start(generator(SEED, 0, 0)), BASE.warm_up, SEED, 0)
-    kernel = KERNELS[BASE.sampler]
-    for state in run(target, kernel, steps=BASE.steps, seed=SEED, start=start, record=record):
-        channel.move(state)
+    """Run the chain of ``plain`` for `statistics`."""
+    record = Mean(
+        partial(statistics, context=dictionary.context),
+        burn_in=BASE.steps - BASE.keep,
+        thin=BASE.thin,
+    )
+    sample(power, dictionary, BASE, (SEED, 0), [record], lambda step: None)
     return record
 
 

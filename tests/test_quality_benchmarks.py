@@ -15,7 +15,7 @@ from benchmarks import calibration, ideas
 
 
 def test_ideas_run_the_chain_that_denoising_runs(monkeypatch):
-    """Their posterior is a copy of `sample_posterior` with other statistics."""
+    """With other statistics, of which the gain is one."""
     short = replace(ideas.BASE, steps=6, keep=4, warm_up=2)
     monkeypatch.setattr(ideas, "BASE", short)
     dictionary = choose("auto", ideas.RATE)

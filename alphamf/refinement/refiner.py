@@ -16,7 +16,7 @@ from alphamf import npz
 from alphamf.arrays import Array, namespace
 from alphamf.dictionary import Dictionary, folder
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic, shown
+from alphamf.files import shown
 from alphamf.refinement import network
 from alphamf.stft import Frame
 
@@ -109,12 +109,7 @@ class Refiner:
             "about": self.about,
         }
         values = np.concatenate([value.ravel() for value in self.parameters.values()])
-        with atomic(path) as part, part.open("wb") as file:
-            np.savez_compressed(
-                file,
-                parameters=values.astype(np.float16),
-                header=np.array(json.dumps(header, ensure_ascii=False)),
-            )
+        npz.write(path, header, {"parameters": values.astype(np.float16)})
 
 
 def load(path: Path) -> Refiner:
@@ -194,14 +189,15 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder().glob("refiner-*.npz"))}
 
 
-@cache
-def _loaded() -> list[Refiner]:
-    return [load(path) for path in shipped().values()]
-
-
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
-    for refiner in _loaded():
-        if (refiner.rate, refiner.frame) == (dictionary.rate, dictionary.frame):
-            return refiner
+    return _suiting(dictionary.rate, dictionary.frame)
+
+
+@cache
+def _suiting(rate: int, frame: Frame) -> Refiner | None:
+    for path in shipped().values():
+        header = json.loads(str(npz.read(path, {"header": MAX_BYTES})["header"]))
+        if (header["rate"], header["n_fft"], header["hop_length"]) == (rate, *frame):
+            return load(path)
     return None
