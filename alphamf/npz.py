@@ -35,8 +35,9 @@ def write(
         The file cannot be written.
     """
     text = np.array(json.dumps(header, ensure_ascii=False))
+    named: dict[str, Any] = {**arrays, "header": text}
     with atomic(path) as part, part.open("wb") as file:
-        np.savez_compressed(file, **arrays, header=text)
+        np.savez_compressed(file, **named)
 
 
 def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:
