@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf import npz
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
 from alphamf.stable import check_alpha
 from alphamf.stft import Floats, Frame
 
-FORMAT = 1
 MAX_BYTES = {"basis": 64 * 2**20, "header": 4 * 2**20}
 """Most bytes of the arrays of a model file, which are checked before anything is read: W in half
 precision of some 7000 columns at 48 kHz, and a million characters."""
@@ -118,7 +116,6 @@ class Dictionary:
             The file cannot be written.
         """
         header = {
-            "format": FORMAT,
             "alpha": self.alpha,
             "rate": self.rate,
             "n_fft": self.frame.n_fft,
@@ -143,33 +140,29 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     if not path.is_file():
         names = ", ".join(shipped())
         raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
-    try:
-        arrays = npz.read(path, MAX_BYTES)
-        header = json.loads(str(arrays["header"]))
-        if header["format"] != FORMAT:
-            raise AlphaMFError(f"it is of the unknown model format {header['format']}")
-        basis = arrays["basis"]
-        if basis.dtype.kind != "f":
-            raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
-        with np.errstate(all="ignore"):  # what is not finite is refused below
-            basis = basis.astype(np.float32)
-            basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Dictionary(
-            basis=basis,
-            alpha=float(header["alpha"]),
-            rate=int(header["rate"]),
-            frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
-            context=int(header["context"]),
-            about=dict(header["about"]),
-            name=path.stem if path in shipped().values() else str(path),
-            sha256=digest,
-        )
-    except AlphaMFError as error:
-        raise AlphaMFError(f"{shown(path)} is not a usable model: {error}") from error
-    except Exception as error:  # zipfile, zlib, numpy and json each have their own
-        raise AlphaMFError(f"{shown(path)} is not a model that alphamf wrote") from error
+    name = path.stem if path in shipped().values() else str(path)
+    return npz.load(path, "model", MAX_BYTES, partial(_make, name))
+
+
+def _make(
+    name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+) -> Dictionary:
+    basis = arrays["basis"]
+    if basis.dtype.kind != "f":
+        raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
+    with np.errstate(all="ignore"):  # what is not finite is refused by the dictionary
+        basis = basis.astype(np.float32)
+        basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
+    return Dictionary(
+        basis=basis,
+        alpha=float(header["alpha"]),
+        rate=int(header["rate"]),
+        frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
+        context=int(header["context"]),
+        about=dict(header["about"]),
+        name=name,
+        sha256=digest,
+    )
 
 
 def folder() -> Path:

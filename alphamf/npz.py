@@ -5,18 +5,25 @@ Of what is read, sizes come first, and no pickled objects.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.files import atomic
+from alphamf.files import atomic, shown
+
+Model = TypeVar("Model")
+
+FORMAT = 1
+"""Of the header; a file of another one was written by a version that is not this one."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -34,10 +41,46 @@ def write(
     AlphaMFError
         The file cannot be written.
     """
-    text = np.array(json.dumps(header, ensure_ascii=False))
+    text = np.array(json.dumps({"format": FORMAT, **header}, ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with atomic(path) as part, part.open("wb") as file:
         np.savez_compressed(file, **named)
+
+
+def load(
+    path: Path,
+    kind: str,
+    limits: dict[str, int],
+    make: Callable[[dict[str, Any], dict[str, NDArray[Any]], str], Model],
+) -> Model:
+    """Read what `write` wrote, and make a model of it.
+
+    Parameters
+    ----------
+    kind
+        What the model is called where it cannot be read.
+    limits
+        As for `read`.
+    make
+        Given the header, the arrays and the file's SHA-256.
+
+    Raises
+    ------
+    AlphaMFError
+        The file is no model of this kind, or `make` refuses it.
+    """
+    try:
+        arrays = read(path, limits)
+        header = json.loads(str(arrays["header"]))
+        if header["format"] != FORMAT:
+            raise AlphaMFError(f"it is of the unknown {kind} format {header['format']}")
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return make(header, arrays, digest)
+    except AlphaMFError as error:
+        raise AlphaMFError(f"{shown(path)} is not a usable {kind}: {error}") from error
+    except Exception as error:  # zipfile, zlib, numpy and json each have their own
+        raise AlphaMFError(f"{shown(path)} is not a {kind} that alphamf wrote") from error
 
 
 def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:

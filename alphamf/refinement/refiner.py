@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf import npz
 from alphamf.arrays import Array, namespace
@@ -20,7 +20,6 @@ from alphamf.files import shown
 from alphamf.refinement import network
 from alphamf.stft import Frame
 
-FORMAT = 1
 WINDOW = 160
 """Frames that the network reads at a time: as many as when it was taught, 2.6 s. It has never
 heard what a longer stretch puts into the reach of its wide convolutions."""
@@ -101,7 +100,6 @@ class Refiner:
             The file cannot be written.
         """
         header = {
-            "format": FORMAT,
             "rate": self.rate,
             "n_fft": self.frame.n_fft,
             "hop_length": self.frame.hop_length,
@@ -122,36 +120,32 @@ def load(path: Path) -> Refiner:
     """
     if not path.is_file():
         raise AlphaMFError(f"there is no refiner {shown(path)}")
-    try:
-        arrays = npz.read(path, {"parameters": MAX_BYTES, "header": MAX_BYTES})
-        header = json.loads(str(arrays["header"]))
-        if header["format"] != FORMAT:
-            raise AlphaMFError(f"it is of the unknown format {header['format']}")
-        values = arrays["parameters"].astype(np.float32)
-        parameters, end = {}, 0
-        for name, shape in header["names"].items():
-            first, end = end, end + int(np.prod(shape))
-            parameters[name] = values[first:end].reshape(shape)
-        frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
-        needed = network.start(np.random.default_rng(0), frame.n_fft // 2 + 1)
-        if _shapes(parameters) != _shapes(needed):
-            raise AlphaMFError("its parameters are those of another network")
-        if not np.isfinite(values).all():
-            raise AlphaMFError("its parameters are not finite")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Refiner(
-            parameters=parameters,
-            rate=int(header["rate"]),
-            frame=frame,
-            about=dict(header["about"]),
-            name=path.stem,
-            sha256=digest,
-        )
-    except AlphaMFError as error:
-        raise AlphaMFError(f"{shown(path)} is not a usable refiner: {error}") from error
-    except Exception as error:  # zipfile, zlib, numpy and json each have their own
-        raise AlphaMFError(f"{shown(path)} is not a refiner that alphamf wrote") from error
+    limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
+    return npz.load(path, "refiner", limits, partial(_make, path.stem))
+
+
+def _make(
+    name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+) -> Refiner:
+    values = arrays["parameters"].astype(np.float32)
+    parameters, end = {}, 0
+    for key, shape in header["names"].items():
+        first, end = end, end + int(np.prod(shape))
+        parameters[key] = values[first:end].reshape(shape)
+    frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
+    needed = network.start(np.random.default_rng(0), frame.n_fft // 2 + 1)
+    if _shapes(parameters) != _shapes(needed):
+        raise AlphaMFError("its parameters are those of another network")
+    if not np.isfinite(values).all():
+        raise AlphaMFError("its parameters are not finite")
+    return Refiner(
+        parameters=parameters,
+        rate=int(header["rate"]),
+        frame=frame,
+        about=dict(header["about"]),
+        name=name,
+        sha256=digest,
+    )
 
 
 def _refine(
