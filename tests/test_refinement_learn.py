@@ -41,7 +41,7 @@ KINDS = {
     "place": lambda rng: noises.place(rng, SAMPLES, RATE, VOICES),
     "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
     "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
-    "events": lambda rng: noises.events(rng, SAMPLES, RATE),
+    "events": lambda rng: noises.events(rng, SAMPLES, RATE, SOUNDS),
     "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
     "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS),
 }
@@ -94,7 +94,7 @@ def test_a_noise_is_finite_and_the_same_for_the_same_seed(kind):
 
 
 def test_events_of_every_kind_come_as_often_as_drawn():
-    heard = [noises.events(np.random.default_rng(seed), RATE, RATE) for seed in range(40)]
+    heard = [noises.events(np.random.default_rng(seed), RATE, RATE, SOUNDS) for seed in range(40)]
     crest = [np.abs(each).max() / shaping.rms(each) for each in heard]
     assert min(crest) > 1.5 and max(crest) > 10  # from cries that overlap to single knocks
 
@@ -162,7 +162,8 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
 
 
 def test_shards_hold_what_alpha_mf_found_out(made):
-    clips = shards.read(made)
+    found = shards.Clips(made)
+    clips = mixtures.Clip(*(np.stack(each) for each in zip(*found, strict=True)))
     frames = 1 + SAMPLES // FRAME.hop_length
     cells = (CLIPS, FRAME.n_fft // 2 + 1, frames)
     spectra = (CLIPS, 2, *cells[1:])
@@ -185,6 +186,9 @@ def test_a_stopped_run_goes_on(made, recipe, monkeypatch):
     for shard in made:
         assert (shard.path.stat().st_mtime_ns == before[shard.path][0]) == (shard is not made[2])
         assert shard.path.read_bytes() == before[shard.path][1]
+    assert shards.missing(shards.plan(recipe, made[0].path.parent, 12)) == [
+        made[2]._replace(clips=4)  # it holds two
+    ]
     with pytest.raises(AlphaMFError, match="does not hold the mixtures that are asked for"):
         learn.prepare(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
 
@@ -235,7 +239,7 @@ def test_envelopes_are_worth_what_estoi_says_of_them(lessons):
 
 
 def test_too_little_to_learn_from_is_told(made, lessons):
-    few = mixtures.Clip(*(each[:5] for each in shards.read(made)))
+    few = shards.Clips(made)[:5]
     with pytest.raises(AlphaMFError, match="too little to learn from: 5 clips"):
         next(lessons.learn(few, RATE, epochs=10, seed=0))
 

@@ -105,7 +105,7 @@ def teach(
     from alphamf.refinement import lessons
 
     began = time.perf_counter()
-    clips = shards.read(planned)
+    clips = shards.Clips(planned)
     for news in lessons.learn(
         clips, dictionary.rate, epochs=epochs, seed=seed, start=start.parameters if start else None
     ):

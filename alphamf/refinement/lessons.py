@@ -5,7 +5,7 @@ Needs JAX and optax, the extra ``learn``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -78,7 +78,7 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
 
 
 def learn(
-    clips: Clip,
+    clips: Sequence[Clip],
     rate: int,
     *,
     epochs: float,
@@ -90,7 +90,7 @@ def learn(
     Parameters
     ----------
     clips
-        Each array has clips as its first axis; those that `HELD_OUT` says are not learnt from.
+        All of one shape; those that `HELD_OUT` says are not learnt from.
     rate
         Sampling rate in Hz.
     epochs
@@ -110,7 +110,8 @@ def learn(
     AlphaMFError
         There are too few clips, or too few epochs for a single step.
     """
-    count, bins, frames = clips.gain.shape
+    count = len(clips)
+    bins, frames = clips[0].gain.shape
     every, most = HELD_OUT
     held = np.arange(count)[::every][:most]
     heard = np.setdiff1d(np.arange(count), held)
@@ -178,8 +179,10 @@ def _batches(rng: np.random.Generator, heard: Array, steps: int) -> Iterator[Arr
             left -= 1
 
 
-def _some(clips: Clip, which: Any, frames: slice) -> Clip:
-    return Clip(*(each[which][..., frames] for each in clips))
+def _some(clips: Sequence[Clip], which: Iterable[int], frames: slice) -> Clip:
+    """Lay clips side by side: each array has them as its first axis."""
+    chosen = [[each[..., frames] for each in clips[k]] for k in which]
+    return Clip(*(np.stack(each) for each in zip(*chosen, strict=True)))
 
 
 def _mean(found: list[Losses]) -> Losses:

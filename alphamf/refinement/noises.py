@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphamf.refinement.shaping import (
+    NARROW,
     Rng,
     at_speed,
     cut,
@@ -25,7 +26,7 @@ from alphamf.refinement.shaping import (
 )
 from alphamf.stft import Floats
 
-SHARES = {
+NARROW_SHARES = {
     "place": 0.36,
     "coloured": 0.20,
     "hum": 0.03,
@@ -33,9 +34,19 @@ SHARES = {
     "events": 0.10,
     "recorded": 0.15,
 }
-"""How often a layer of noise is of each kind."""
+"""How often a layer of noise is of each kind, for telephones: calls come from halls and streets."""
 
-SPEEDS = (70, 80, 90, 100, 110, 125, 140)
+WIDE_SHARES = {
+    "place": 0.15,
+    "coloured": 0.14,
+    "hum": 0.03,
+    "babble": 0.15,
+    "events": 0.25,
+    "recorded": 0.28,
+}
+"""The same above the rate of telephones."""
+
+SPEEDS = tuple(range(60, 165, 5))
 """Per cent of a recorded sound's speed, and with it of its pitch."""
 
 
@@ -59,10 +70,11 @@ def noise(
     ndarray
         Shape (samples,), float64; the first layer has a root mean square of one.
     """
+    shares = WIDE_SHARES if rate > NARROW else NARROW_SHARES
     result = np.zeros(samples)
     layers = 1 + (rng.random() < 0.5) + (rng.random() < 0.25)
     for k in range(layers):
-        kind = list(SHARES)[rng.choice(len(SHARES), p=list(SHARES.values()))]
+        kind = list(shares)[rng.choice(len(shares), p=list(shares.values()))]
         if kind == "place":
             layer = place(rng, samples, rate, voices)
         elif kind == "coloured":
@@ -72,7 +84,7 @@ def noise(
         elif kind == "babble":
             layer = babble(rng, samples, rate, voices)
         elif kind == "events":
-            layer = events(rng, samples, rate)
+            layer = events(rng, samples, rate, sounds)
         else:
             layer = recorded(rng, samples, rate, sounds)
         if rng.random() < 0.3:
@@ -140,15 +152,21 @@ def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Flo
     return sound.astype(float)
 
 
-def events(rng: Rng, samples: int, rate: int) -> Floats:
-    """Make knocks, bursts, chimes or cries, 0.4 to 14 a second.
+def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+    """Make knocks, bursts, chimes, cries or scraps of recordings, 0.4 to 14 a second.
 
     They last 4 to 500 ms, are regular or not, and all alike or each another.
     """
+
+    def scrap(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+        piece = loud_cut(rng, pick(rng, sounds), 2 * len(clock), 0.3)
+        piece = at_speed(rng, piece, SPEEDS)[: len(clock)]
+        return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
+
     result = np.zeros(samples)
     per_second = log_uniform(rng, 0.4, 14)
     # Bursts are the commonest: clatter, steps, wind in the leaves.
-    make = (_knock, _burst, _chime, _cry, _burst)[rng.integers(5)]
+    make = (_knock, _burst, _chime, _cry, _burst, scrap, scrap)[rng.integers(7)]
     alike = rng.random() < 0.6
     regular = rng.random() < 0.35
     count = max(1, rng.poisson(per_second * samples / rate))

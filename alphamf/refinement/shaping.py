@@ -17,6 +17,9 @@ Rng = np.random.Generator
 TRIES = 6
 """Stretches of a sound that are tried for one that is loud enough; the last is taken as it is."""
 
+NARROW = 8000
+"""Sampling rate in Hz of telephones."""
+
 KNOTS = 9
 """Of a filter's level, which is linear in octaves between them."""
 

@@ -1,11 +1,15 @@
-"""Clips to learn the refiner from on disk: a hundred in a file, so that a stopped run goes on."""
+"""Clips to learn the refiner from on disk: a hundred in a file, so that a stopped run goes on.
+
+They stay there while they are learnt from, so that there may be more of them than memory.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -53,35 +57,42 @@ class Shard(NamedTuple):
 def plan(recipe: Recipe, folder: Path, clips: int) -> list[Shard]:
     """List the files of the first `clips` clips, whether or not they are there."""
     return [
-        Shard(recipe, folder / f"mixtures-{first // SIZE:03d}.npz", first, min(SIZE, clips - first))
+        Shard(recipe, folder / f"mixtures-{first // SIZE:03d}.npy", first, min(SIZE, clips - first))
         for first in range(0, clips, SIZE)
     ]
 
 
-def missing(shards: list[Shard]) -> list[Shard]:
-    """Return those whose files are not there.
+def missing(shards: Sequence[Shard]) -> list[Shard]:
+    """Return those whose files are not there, or hold fewer clips, as those of a shorter run may.
+
+    Writes the recipe into a folder that has none.
 
     Raises
     ------
     AlphaMFError
-        A file holds something else.
+        The folder holds mixtures of another recipe, or cannot be written to.
     """
-    left = []
-    for shard in shards:
-        if not shard.path.exists():
-            left.append(shard)
-            continue
+    recipe, folder = shards[0].recipe, shards[0].path.parent
+    written = folder / "recipe.json"
+    text = json.dumps(recipe._asdict(), indent=1) + "\n"
+    if not written.exists() and not any(shard.path.exists() for shard in shards):
         try:
-            with np.load(shard.path) as arrays:
-                found = str(arrays["recipe"])
-        except Exception:  # zipfile and numpy each have their own
-            found = ""
-        if found != _text(shard):
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
             raise AlphaMFError(
-                f"{shown(shard.path)} does not hold the mixtures that are asked for: remove it or "
-                "choose another folder"
-            )
-    return left
+                f"the folder {shown(folder)} cannot be made: {reason(error)}"
+            ) from error
+        with atomic(written) as part:
+            part.write_text(text)
+    if not written.is_file() or written.read_text() != text:
+        raise AlphaMFError(
+            f"{shown(folder)} does not hold the mixtures that are asked for: choose another folder"
+        )
+    return [
+        shard
+        for shard in shards
+        if not shard.path.exists() or len(np.load(shard.path, mmap_mode="r")) < shard.clips
+    ]
 
 
 def make(shard: Shard) -> None:
@@ -92,12 +103,6 @@ def make(shard: Shard) -> None:
     AlphaMFError
         A recording or the dictionary cannot be read, or the file cannot be written.
     """
-    try:
-        shard.path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(
-            f"the folder {shown(shard.path.parent)} cannot be made: {reason(error)}"
-        ) from error
     recipe = shard.recipe
     dictionary = load_dictionary(recipe.model)
     voices, sounds = (_recordings(names, dictionary.rate) for names in recipe[:2])
@@ -106,28 +111,41 @@ def make(shard: Shard) -> None:
         clip(recipe.seed, number, samples, dictionary, voices, sounds)
         for number in range(shard.first, shard.first + shard.clips)
     ]
-    arrays = Clip(*(np.stack(each) for each in zip(*clips, strict=True)))
+    kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     with atomic(shard.path) as part, part.open("wb") as file:
-        np.savez(file, recipe=np.array(_text(shard)), **arrays._asdict())
+        np.save(file, np.array([tuple(each) for each in clips], kinds))
 
 
-def read(shards: list[Shard]) -> Clip:
-    """Return the clips of all files, which each array has as its first axis."""
-    columns: list[Floats] = []
-    for name in Clip._fields:
-        parts = []
-        for shard in shards:
-            with np.load(shard.path) as arrays:
-                parts.append(arrays[name])
-        columns.append(np.concatenate(parts))
-    return Clip(*columns)
+class Clips(Sequence[Clip]):
+    """The clips of all files; what is looked at is read from the disk.
+
+    Parameters
+    ----------
+    shards
+        Whose files are there.
+    """
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._rows = [np.load(shard.path, mmap_mode="r")[: shard.clips] for shard in shards]
+        self._ends = np.cumsum([shard.clips for shard in shards])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    @overload
+    def __getitem__(self, index: int) -> Clip: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Clip]: ...
+    def __getitem__(self, index: int | slice) -> Clip | Sequence[Clip]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(len(self))[index]]
+        k = range(len(self))[index]
+        shard = int(np.searchsorted(self._ends, k, "right"))
+        row = self._rows[shard][k - self._ends[shard]]
+        return Clip(*(row[name] for name in Clip._fields))
 
 
 @cache
 def _recordings(names: tuple[str, ...], rate: int) -> list[Floats]:
     """Read recordings once in a process, for all of its shards."""
     return load(names, rate)
-
-
-def _text(shard: Shard) -> str:
-    return json.dumps({**shard.recipe._asdict(), "first": shard.first, "clips": shard.clips})
