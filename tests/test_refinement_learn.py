@@ -40,6 +40,7 @@ KINDS = {
     "coloured": lambda rng: noises.coloured(rng, SAMPLES, RATE),
     "place": lambda rng: noises.place(rng, SAMPLES, RATE, VOICES),
     "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
+    "rumble": lambda rng: noises.rumble(rng, SAMPLES, RATE),
     "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
     "events": lambda rng: noises.events(rng, SAMPLES, RATE, SOUNDS),
     "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
@@ -97,6 +98,13 @@ def test_events_of_every_kind_come_as_often_as_drawn():
     heard = [noises.events(np.random.default_rng(seed), RATE, RATE, SOUNDS) for seed in range(40)]
     crest = [np.abs(each).max() / shaping.rms(each) for each in heard]
     assert min(crest) > 1.5 and max(crest) > 10  # from cries that overlap to single knocks
+
+
+def test_rumble_lies_below_the_voice():
+    for seed in range(20):
+        heard = noises.rumble(np.random.default_rng(seed), RATE, RATE)
+        power = np.abs(np.fft.rfft(heard)) ** 2  # bins of 1 Hz
+        assert power[:120].sum() > 0.9 * power.sum()
 
 
 def test_a_mixture_is_speech_and_noise_at_a_level_within_the_range():

@@ -37,14 +37,17 @@ NARROW_SHARES = {
 """How often a layer of noise is of each kind, for telephones: calls come from halls and streets."""
 
 WIDE_SHARES = {
-    "place": 0.15,
-    "coloured": 0.14,
+    "place": 0.14,
+    "coloured": 0.12,
     "hum": 0.03,
-    "babble": 0.15,
-    "events": 0.25,
+    "babble": 0.13,
+    "events": 0.30,
     "recorded": 0.28,
 }
 """The same above the rate of telephones."""
+
+RUMBLING = 0.3
+"""Share of the noises with rumble below the voice, up to 12 dB above the rest."""
 
 SPEEDS = tuple(range(60, 165, 5))
 """Per cent of a recorded sound's speed, and with it of its pitch."""
@@ -53,7 +56,7 @@ SPEEDS = tuple(range(60, 165, 5))
 def noise(
     rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
 ) -> Floats:
-    """Make a noise of one to three layers, each of one of six kinds, some in a room.
+    """Make a noise of one to three layers, each of one of six kinds, some in a room; some rumble.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ def noise(
     Returns
     -------
     ndarray
-        Shape (samples,), float64; the first layer has a root mean square of one.
+        Shape (samples,), float64.
     """
     shares = WIDE_SHARES if rate > NARROW else NARROW_SHARES
     result = np.zeros(samples)
@@ -91,7 +94,19 @@ def noise(
             layer = room(rng, layer, rate)
         # All but the first are up to 12 dB softer.
         result += layer / rms(layer) * (decibels(rng.uniform(-12, 0)) if k else 1)
+    if rng.random() < RUMBLING:
+        layer = rumble(rng, samples, rate)
+        result += layer / rms(layer) * decibels(rng.uniform(-10, 12))
     return result
+
+
+def rumble(rng: Rng, samples: int, rate: int) -> Floats:
+    """Make what wind, handling and hums leave in a microphone: next to nothing above 80 Hz."""
+    frequencies = np.fft.rfftfreq(samples, 1 / rate)
+    top = log_uniform(rng, 12, 80)
+    gain = 1 / (1 + (frequencies / top) ** rng.uniform(2, 8))
+    sound = np.fft.irfft(np.fft.rfft(rng.standard_normal(samples)) * gain, samples)
+    return modulate(rng, sound, rate)
 
 
 def coloured(rng: Rng, samples: int, rate: int) -> Floats:
@@ -166,7 +181,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     result = np.zeros(samples)
     per_second = log_uniform(rng, 0.4, 14)
     # Bursts are the commonest: clatter, steps, wind in the leaves.
-    make = (_knock, _burst, _chime, _cry, _burst, scrap, scrap)[rng.integers(7)]
+    make = (_knock, _burst, _chime, _cry, _cry, _burst, scrap, scrap)[rng.integers(8)]
     alike = rng.random() < 0.6
     regular = rng.random() < 0.35
     count = max(1, rng.poisson(per_second * samples / rate))
