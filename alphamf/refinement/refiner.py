@@ -24,9 +24,6 @@ WINDOW = 160
 """Frames that the network reads at a time: as many as when it was taught, 2.6 s. It has never
 heard what a longer stretch puts into the reach of its wide convolutions."""
 
-TRUST = 0.8
-"""Share of its correction that is made: noises differ from those that it was taught with."""
-
 MAX_BYTES = 64 * 2**20
 """Most bytes of all parameters, and of the header: checked before anything is read."""
 
@@ -165,8 +162,7 @@ def _refine(
     logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
     read = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
     logit, log_std = network.forward(parameters, read, xp)
-    before = network.LOGIT * read[..., 1]
-    refined = network.logistic(before + TRUST * (logit - before), xp)
+    refined = network.logistic(logit, xp)
     # The geometric mean of what the network says and of the most that a gain of this mean can have
     # is the more honest (docs/quality.md).
     most = xp.sqrt(refined * (1 - refined))
