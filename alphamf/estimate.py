@@ -25,7 +25,6 @@ from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
 BAND_TOP = (0.85, 0.95)
 """Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""
 
-
 QUIETEST = 1e-6
 """Least mean power of a bin, as a share of the mean over bins, that counts as sound."""
 
@@ -97,6 +96,7 @@ def estimate(
     stds = [np.zeros_like(power) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
     groups = list(_heard(powers))
+    refiner = choose_refiner(dictionary) if settings.refine else None
     for done, (group, frames) in enumerate(groups):
 
         def share(steps: float, done: int = done) -> None:
@@ -105,7 +105,6 @@ def estimate(
         chosen = [powers[k][:, frames] for k in group]
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
         posterior = sample_posterior(power, dictionary, settings, stream, share)
-        refiner = choose_refiner(dictionary) if settings.refine else None
         pair = posterior.gain, posterior.gain_std
         if refiner:
             pair = refiner.refine(

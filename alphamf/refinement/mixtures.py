@@ -34,7 +34,7 @@ from alphamf.stft import Floats
 SPEEDS = tuple(range(80, 125, 2))
 """Per cent of a voice's speed, and with it of its pitch."""
 
-SNR = (-5.0, 15.0)
+SNR = (-8.0, 15.0)
 """Range of the signal-to-noise ratio in dB."""
 
 PEAK = 0.3

@@ -37,14 +37,17 @@ NARROW_SHARES = {
 """How often a layer of noise is of each kind, for telephones: calls come from halls and streets."""
 
 WIDE_SHARES = {
-    "place": 0.14,
-    "coloured": 0.12,
+    "place": 0.12,
+    "coloured": 0.10,
     "hum": 0.03,
-    "babble": 0.13,
-    "events": 0.30,
-    "recorded": 0.28,
+    "babble": 0.11,
+    "events": 0.28,
+    "recorded": 0.36,
 }
 """The same above the rate of telephones."""
+
+NARROW_LAYERS, WIDE_LAYERS = (0.5, 0.25), (0.3, 0.1)
+"""Chances of a second layer of noise, and of one more."""
 
 RUMBLING = 0.3
 """Share of the noises with rumble below the voice, up to 12 dB above the rest."""
@@ -73,9 +76,10 @@ def noise(
     ndarray
         Shape (samples,), float64.
     """
-    shares = WIDE_SHARES if rate > NARROW else NARROW_SHARES
+    wide = rate > NARROW
+    shares = WIDE_SHARES if wide else NARROW_SHARES
     result = np.zeros(samples)
-    layers = 1 + (rng.random() < 0.5) + (rng.random() < 0.25)
+    layers = 1 + sum(rng.random() < chance for chance in (WIDE_LAYERS if wide else NARROW_LAYERS))
     for k in range(layers):
         kind = list(shares)[rng.choice(len(shares), p=list(shares.values()))]
         if kind == "place":
@@ -237,7 +241,10 @@ def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
 
 
 def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-    """Glide and bend a harmonic tone with some breath, as animals and sirens do; it swells."""
+    """Glide and bend a harmonic tone with some breath, as animals and sirens do.
+
+    It swells, as a howl does, or begins at once and has resonances, as a bark.
+    """
     seconds = len(clock) / rate
     middle = rng.uniform(120, 1200)
     glide = rng.uniform(-0.5, 0.5) * clock / seconds
@@ -249,5 +256,7 @@ def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
         if k * frequency.max() < 0.48 * rate:
             sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
     sound += rng.uniform(0, 0.6) * rms(sound) * rng.standard_normal(len(sound))
-    sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
-    return sound
+    if rng.random() < 0.5:
+        sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
+        return sound
+    return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -181,13 +180,12 @@ def shipped() -> dict[str, Path]:
 
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
-    return _suiting(dictionary.rate, dictionary.frame)
+    suiting = (
+        each for each in _loaded() if (each.rate, each.frame) == (dictionary.rate, dictionary.frame)
+    )
+    return next(suiting, None)
 
 
 @cache
-def _suiting(rate: int, frame: Frame) -> Refiner | None:
-    for path in shipped().values():
-        header = json.loads(str(npz.read(path, {"header": MAX_BYTES})["header"]))
-        if (header["rate"], header["n_fft"], header["hop_length"]) == (rate, *frame):
-            return load(path)
-    return None
+def _loaded() -> list[Refiner]:
+    return [load(path) for path in shipped().values()]
