@@ -180,12 +180,13 @@ def shipped() -> dict[str, Path]:
 
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
-    suiting = (
-        each for each in _loaded() if (each.rate, each.frame) == (dictionary.rate, dictionary.frame)
-    )
-    return next(suiting, None)
+    for path in shipped().values():
+        found = _loaded(path)
+        if (found.rate, found.frame) == (dictionary.rate, dictionary.frame):
+            return found
+    return None
 
 
 @cache
-def _loaded() -> list[Refiner]:
-    return [load(path) for path in shipped().values()]
+def _loaded(path: Path) -> Refiner:
+    return load(path)
