@@ -29,10 +29,13 @@ BINS = 9
 FRAME = Frame(16, 4)
 
 
-def drawn(seed=0, scale=1.0):
+SIZES = {"narrow": network.NARROW, "wide": network.WIDE}
+
+
+def drawn(seed=0, scale=1.0, sizes=network.NARROW):
     """Return a network that was taught nothing, all of whose parameters matter."""
     rng = np.random.default_rng(seed)
-    start = network.start(rng, BINS)
+    start = network.start(rng, BINS, sizes)
     noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
     return Refiner({n: scale * (v + 0.05 * noise[n]) for n, v in start.items()}, 8000, FRAME)
 
@@ -53,10 +56,11 @@ class Quarter:
         return np.full_like(power, 0.25), np.full_like(power, 0.125)
 
 
-def test_a_network_of_zeros_leaves_the_posterior_mean():
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
     """It starts from what alpha-MF says, and learns to correct that."""
     given = posterior()
-    gain, _ = drawn(scale=0.0).refine(**given)
+    gain, _ = drawn(scale=0.0, sizes=SIZES[sizes]).refine(**given)
     inside = np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST)
     np.testing.assert_allclose(gain, inside, atol=1e-6)
 
@@ -127,21 +131,25 @@ def test_the_ends_of_all_ranges_give_numbers_in_theirs(frames):
     assert gain.min() >= 0 and gain.max() <= 1 and std.min() >= 0 and std.max() <= 0.5
 
 
-def test_what_lies_out_of_reach_changes_nothing():
+@pytest.mark.parametrize("sizes", SIZES)
+def test_what_lies_out_of_reach_changes_nothing(sizes):
     """Beyond the dilated stack and the two small convolutions; the level is held fixed."""
-    reach = network.TAPS // 2 * (2**network.BLOCKS - 1) + 2
+    sizes = SIZES[sizes]
+    distances = [2 ** (k % network.DILATIONS) for k in range(sizes.blocks)]
+    reach = network.TAPS // 2 * sum(distances) + 2
     rng = np.random.default_rng(2)
     seen = rng.standard_normal((reach + 30, BINS, network.FEATURES)).astype(np.float32)
     other = seen.copy()
     other[reach + 20 :] += 1
-    parameters = drawn().parameters
+    parameters = drawn(sizes=sizes).parameters
     first, second = (network.forward(parameters, each, np)[0] for each in (seen, other))
     np.testing.assert_allclose(first[:20], second[:20], atol=1e-6)
     assert np.abs(first[20:] - second[20:]).max() > 1e-4
 
 
-def test_file_and_back(tmp_path):
-    made = replace(drawn(), about={"by": "Ä. Nonym"})
+@pytest.mark.parametrize("sizes", SIZES)
+def test_file_and_back(tmp_path, sizes):
+    made = replace(drawn(sizes=SIZES[sizes]), about={"by": "Ä. Nonym"})
     made.save(tmp_path / "refiner-x.npz")
     back = refiner.load(tmp_path / "refiner-x.npz")
     assert (back.rate, back.frame, back.about) == (8000, FRAME, {"by": "Ä. Nonym"})
@@ -155,11 +163,12 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
     whole = (tmp_path / "whole.npz").read_bytes()
     header = io.BytesIO()
     np.savez(header, parameters=np.zeros(3, np.float16), header=np.array(json.dumps({"format": 9})))
-    lacking, endless = drawn(), drawn()
+    lacking, endless, narrower = drawn(), drawn(), drawn()
     del lacking.parameters["in.bias"]
     endless.parameters["in.bias"][0] = np.inf
+    narrower.parameters["block1.up"] = narrower.parameters["block1.up"][:, :-1]
     contents = [b"", b"RIFF", whole[: len(whole) // 2], header.getvalue()]
-    for other in (lacking, endless):
+    for other in (lacking, endless, narrower):
         other.save(tmp_path / "other.npz")
         contents.append((tmp_path / "other.npz").read_bytes())
     for k, content in enumerate(contents):
@@ -195,10 +204,8 @@ def test_a_refiner_is_shipped_for_each_dictionary(rate):
     dictionary = choose_dictionary("auto", rate)
     found = refiner.choose(dictionary)
     assert found is not None and found.rate == rate
-    expected = network.start(np.random.default_rng(0), dictionary.bins)
-    assert {n: v.shape for n, v in found.parameters.items()} == {
-        n: v.shape for n, v in expected.items()
-    }
+    expected = network.shapes(dictionary.bins, network.NARROW if rate == 8000 else network.WIDE)
+    assert {name: value.shape for name, value in found.parameters.items()} == expected
     assert (
         refiner.choose(replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))) is None
     )

@@ -18,6 +18,7 @@ RATE = 8000
 SAMPLES = 4800
 CLIPS = 10
 FRAME = Frame(128, 64)
+SMALL = network.Sizes(width=16, hidden=32, blocks=1, maps=3, local=12)
 
 
 def voice(seed, seconds=1.0):
@@ -76,8 +77,7 @@ def lessons(monkeypatch):
     pytest.importorskip("jax", reason="learning needs JAX: pip install 'alphamf[learn]'")
     pytest.importorskip("optax", reason="learning needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
-    monkeypatch.setattr(network, "BLOCKS", 1)
-    monkeypatch.setattr(network, "WIDTH", 16)
+    monkeypatch.setattr(network, "NARROW", SMALL)
     from alphamf.refinement import lessons
 
     return lessons
@@ -222,10 +222,24 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
     assert (learnt.rate, learnt.frame) == (RATE, FRAME)
     assert learnt.about["clips"] == CLIPS and learnt.about["step"] == 60
     bins = FRAME.n_fft // 2 + 1
-    expected = network.start(np.random.default_rng(0), bins)
-    assert {name: each.shape for name, each in learnt.parameters.items()} == {
-        name: each.shape for name, each in expected.items()
-    }
+    assert {name: each.shape for name, each in learnt.parameters.items()} == network.shapes(
+        bins, SMALL
+    )
+
+
+def test_what_is_learnt_is_what_denoises(lessons):
+    """The network's convolutions are others where it is learnt; what they say is the same."""
+    import jax.numpy as jnp
+
+    from alphamf.refinement import losses
+
+    parameters = network.start(np.random.default_rng(0), 20, network.WIDE)
+    cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES))
+    cells = cells.astype(np.float32)
+    ours = network.forward(parameters, cells, np)
+    theirs = network.forward(parameters, cells, jnp, convolve=losses._convolve)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 def test_envelopes_are_worth_what_estoi_says_of_them(lessons):

@@ -19,6 +19,7 @@ from alphamf.refinement import network
 from alphamf.refinement.losses import Losses, losses, third_octaves
 from alphamf.refinement.mixtures import Clip
 from alphamf.refinement.refiner import WINDOW
+from alphamf.refinement.shaping import NARROW
 from alphamf.stft import Floats
 
 BATCH = 8
@@ -122,7 +123,9 @@ def learn(
             f"for {epochs:g} epochs make no step of {BATCH} clips"
         )
     bands = third_octaves(bins, rate)
-    start = start or network.start(np.random.default_rng(seed), bins)
+    if start is None:
+        sizes = network.WIDE if rate > NARROW else network.NARROW
+        start = network.start(np.random.default_rng(seed), bins, sizes)
     parameters = {name: jnp.asarray(value) for name, value in start.items()}
     first, highest, last = STEP_SIZE
     schedule = optax.warmup_cosine_decay_schedule(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +41,12 @@ SNR = (-8.0, 15.0)
 PEAK = 0.3
 """Of the noisy sound."""
 
-FAST = 0.8
-"""Share of the clips that the preset ``fast`` reads. It makes three in the time of one of
-``balanced``, and more kinds of mixtures are worth more than the better look at each."""
+HASTY = replace(PRESETS["fast"], steps=15, keep=3, thin=1)
+"""``fast`` in a quarter of the steps."""
+
+READERS, SHARES = (HASTY, PRESETS["fast"], PRESETS["balanced"]), (0.5, 0.4, 0.1)
+"""Who reads which share of the clips. ``fast`` makes three in the time of one of ``balanced``,
+and a hasty one nine: more kinds of mixtures are worth more than the better look at each."""
 
 
 class Clip(NamedTuple):
@@ -151,7 +155,7 @@ def clip(
     """Make clip `number` of a seed, the same one however many there are."""
     rng = np.random.default_rng([seed, number])
     clean, noisy = mixture(rng, samples, dictionary.rate, voices, sounds)
-    settings = PRESETS["fast" if rng.random() < FAST else "balanced"]
+    settings = READERS[rng.choice(len(READERS), p=SHARES)]
     return pack(clean, noisy, dictionary, settings, (seed, number))
 
 

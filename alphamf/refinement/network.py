@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.arrays import Array
 
 FEATURES = 5
-WIDTH, BLOCKS, TAPS = 128, 7, 5
-MAPS, LOCAL = 3, 12
+TAPS = 5
+DILATIONS = 7
+"""Blocks until the distance of the taps, doubled in every block, is one frame again."""
 SLOPE = 0.1
 """Of the leaky rectifiers."""
 LOGIT = 3.0
@@ -39,7 +40,69 @@ CHUNK = 1 << 15
 """Cells whose neighbourhoods are laid out at once: a few MB."""
 
 
-def start(rng: np.random.Generator, bins: int) -> dict[str, Array]:
+class Sizes(NamedTuple):
+    """How large a network is.
+
+    Attributes
+    ----------
+    width, hidden
+        Numbers that are known of a frame, between the blocks and within them.
+    blocks
+        Of the stack.
+    maps
+        Numbers that the stack says of a cell, the two of the answer first.
+    local
+        Channels between the two small convolutions.
+    """
+
+    width: int
+    hidden: int
+    blocks: int
+    maps: int
+    local: int
+
+
+NARROW = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12)
+"""For telephones."""
+
+WIDE = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16)
+"""For rates above theirs, with twice the bins."""
+
+
+def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """Return the name and the shape of every parameter of a network for frames of `bins`."""
+    width, hidden, blocks, maps, local = sizes
+    found: dict[str, tuple[int, ...]] = {"in.weight": (FEATURES * bins, width), "in.bias": (width,)}
+    for k in range(blocks):
+        found |= {
+            f"block{k}.taps": (TAPS, width),
+            f"block{k}.scale": (width,),
+            f"block{k}.shift": (width,),
+            f"block{k}.up": (width, hidden),
+            f"block{k}.up_bias": (hidden,),
+            f"block{k}.down": (hidden, width),
+            f"block{k}.down_bias": (width,),
+        }
+    found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
+    found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
+    return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
+
+
+def sizes(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
+    """Return the sizes of the network whose parameters have these names and shapes.
+
+    Raises
+    ------
+    KeyError
+        One is missing.
+    """
+    width, hidden = found["block0.up"]
+    blocks = sum(name.endswith(".taps") for name in found)
+    maps = found["map.bias"][0] // bins
+    return Sizes(width, hidden, blocks, maps, local=found["local.bias"][0])
+
+
+def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
     """Draw the parameters that learning starts from.
 
     Parameters
@@ -52,33 +115,24 @@ def start(rng: np.random.Generator, bins: int) -> dict[str, Array]:
     dict
         Name to float32 array.
     """
-
-    def dense(rows: int, columns: int, scale: float = 1.0) -> Array:
-        return rng.standard_normal((rows, columns)) * scale / np.sqrt(rows)
-
-    both = FEATURES + MAPS
-    parameters = {"in.weight": dense(FEATURES * bins, WIDTH), "in.bias": np.zeros(WIDTH)}
-    for k in range(BLOCKS):
-        taps = rng.standard_normal((TAPS, WIDTH)) * 0.3
-        taps[TAPS // 2] += 0.5
-        parameters |= {
-            f"block{k}.taps": taps,
-            f"block{k}.scale": np.ones(WIDTH),
-            f"block{k}.shift": np.zeros(WIDTH),
-            f"block{k}.up": dense(WIDTH, 2 * WIDTH),
-            f"block{k}.up_bias": np.zeros(2 * WIDTH),
-            f"block{k}.down": dense(2 * WIDTH, WIDTH, 0.3),
-            f"block{k}.down_bias": np.zeros(WIDTH),
-        }
-    parameters |= {
-        "map.weight": dense(WIDTH, MAPS * bins, 0.3),
-        "map.bias": np.zeros(MAPS * bins),
-        "local.weight": dense(9 * both, LOCAL).reshape(3, 3, both, LOCAL),
-        "local.bias": np.zeros(LOCAL),
-        "out.weight": dense(9 * LOCAL, 2, 0.1).reshape(3, 3, LOCAL, 2),
-        "out.bias": np.array([0.0, -2.0]),
-    }
-    return {name: np.asarray(value, np.float32) for name, value in parameters.items()}
+    # The stack's and the last layer's say is small at first: the posterior mean comes through.
+    scales = {"down": 0.3, "map.weight": 0.3, "out.weight": 0.1}
+    parameters = {}
+    for name, shape in shapes(bins, sizes).items():
+        kind = name.split(".")[1] if name.startswith("block") else name
+        if kind == "taps":
+            values = rng.standard_normal(shape) * 0.3
+            values[TAPS // 2] += 0.5
+        elif kind == "scale":
+            values = np.ones(shape)
+        elif len(shape) > 1:
+            inputs = np.prod(shape[:-1])
+            values = rng.standard_normal(shape) * scales.get(kind, 1.0) / np.sqrt(inputs)
+        else:
+            values = np.zeros(shape)
+        parameters[name] = values.astype(np.float32)
+    parameters["out.bias"][1] = -2.0
+    return parameters
 
 
 def correlate(cells: Array, weight: Array, bias: Array, xp: Any) -> Array:
@@ -167,14 +221,14 @@ def forward(
     p = parameters
     bins = features.shape[-2]
     x = features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
-    for k in range(BLOCKS):
+    for k in range(sum(name.endswith(".taps") for name in p)):
         u = x - x.mean(-1, keepdims=True)
         u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
         u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
-        u = _dilated(u, p[f"block{k}.taps"], 2**k, xp)
+        u = _dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
         u = _rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
-    maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, MAPS)
+    maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
     y = xp.concatenate([features, maps], -1)
     y = _rectified(convolve(y, p["local.weight"], p["local.bias"], xp), xp)
     y = convolve(y, p["out.weight"], p["out.bias"], xp) + maps[..., :2]

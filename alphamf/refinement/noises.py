@@ -163,8 +163,13 @@ def babble(
 
 
 def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
-    """Take a stretch of a recorded sound, faster or slower, half of them through a filter."""
-    sound = at_speed(rng, pick(rng, sounds), SPEEDS)
+    """Take a stretch of a recorded sound, faster or slower, half of them through a filter.
+
+    The longer a sound, the more often it is taken: the short ones are for `events`.
+    """
+    lengths = np.array([len(sound) for sound in sounds])
+    which = int(rng.choice(len(sounds), p=lengths / lengths.sum()))
+    sound = at_speed(rng, sounds[which], SPEEDS)
     sound = loud_cut(rng, sound, samples, 0.1)
     if rng.random() < 0.5:
         sound = shape_spectrum(rng, sound, rate, 3.0, (-0.7, 0.3))
@@ -172,7 +177,7 @@ def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Flo
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
-    """Make knocks, bursts, chimes, cries or scraps of recordings, 0.4 to 14 a second.
+    """Make knocks, bursts, chimes, cries or scraps of recordings, 0.4 to 25 a second.
 
     They last 4 to 500 ms, are regular or not, and all alike or each another.
     """
@@ -183,9 +188,9 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
         return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
 
     result = np.zeros(samples)
-    per_second = log_uniform(rng, 0.4, 14)
-    # Bursts are the commonest: clatter, steps, wind in the leaves.
-    make = (_knock, _burst, _chime, _cry, _cry, _burst, scrap, scrap)[rng.integers(8)]
+    per_second = log_uniform(rng, 0.4, 25)
+    makers = (_knock, _burst, _burst, _chime, _cry, _cry, scrap, scrap, scrap, scrap)
+    make = makers[rng.integers(len(makers))]
     alike = rng.random() < 0.6
     regular = rng.random() < 0.35
     count = max(1, rng.poisson(per_second * samples / rate))

@@ -34,7 +34,7 @@ class Refiner:
     Attributes
     ----------
     parameters
-        As `network.start` names and shapes them, float32.
+        As `network.shapes` names and shapes them, float32.
     rate
         Sampling rate in Hz.
     frame
@@ -129,8 +129,9 @@ def _make(
         first, end = end, end + int(np.prod(shape))
         parameters[key] = values[first:end].reshape(shape)
     frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
-    needed = network.start(np.random.default_rng(0), frame.n_fft // 2 + 1)
-    if _shapes(parameters) != _shapes(needed):
+    bins = frame.n_fft // 2 + 1
+    found = {key: value.shape for key, value in parameters.items()}
+    if found != network.shapes(bins, network.sizes(found, bins)):
         raise AlphaMFError("its parameters are those of another network")
     if not np.isfinite(values).all():
         raise AlphaMFError("its parameters are not finite")
@@ -169,10 +170,6 @@ def _refine(
     return xp.swapaxes(refined, -1, -2), xp.swapaxes(std, -1, -2)
 
 
-def _shapes(parameters: dict[str, Array]) -> dict[str, tuple[int, ...]]:
-    return {name: value.shape for name, value in parameters.items()}
-
-
 def shipped() -> dict[str, Path]:
     """Return the refiners in the package: name to file."""
     return {path.stem: path for path in sorted(folder().glob("refiner-*.npz"))}
@@ -180,10 +177,10 @@ def shipped() -> dict[str, Path]:
 
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
-    for path in shipped().values():
-        found = _loaded(path)
-        if (found.rate, found.frame) == (dictionary.rate, dictionary.frame):
-            return found
+    path = folder() / f"refiner-{dictionary.rate // 1000}k.npz"
+    found = _loaded(path) if path.is_file() else None
+    if found and (found.rate, found.frame) == (dictionary.rate, dictionary.frame):
+        return found
     return None
 
 
