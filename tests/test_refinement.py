@@ -29,10 +29,10 @@ BINS = 9
 FRAME = Frame(16, 4)
 
 
-SIZES = {"narrow": network.NARROW, "wide": network.WIDE}
+SIZES = {"narrow": network.NARROW_SIZES, "wide": network.WIDE_SIZES}
 
 
-def drawn(seed=0, scale=1.0, sizes=network.NARROW):
+def drawn(seed=0, scale=1.0, sizes=network.NARROW_SIZES):
     """Return a network that was taught nothing, all of whose parameters matter."""
     rng = np.random.default_rng(seed)
     start = network.start(rng, BINS, sizes)
@@ -204,7 +204,9 @@ def test_a_refiner_is_shipped_for_each_dictionary(rate):
     dictionary = choose_dictionary("auto", rate)
     found = refiner.choose(dictionary)
     assert found is not None and found.rate == rate
-    expected = network.shapes(dictionary.bins, network.NARROW if rate == 8000 else network.WIDE)
+    expected = network.shapes(
+        dictionary.bins, network.NARROW_SIZES if rate == 8000 else network.WIDE_SIZES
+    )
     assert {name: value.shape for name, value in found.parameters.items()} == expected
     assert (
         refiner.choose(replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))) is None

@@ -77,7 +77,7 @@ def lessons(monkeypatch):
     pytest.importorskip("jax", reason="learning needs JAX: pip install 'alphamf[learn]'")
     pytest.importorskip("optax", reason="learning needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
-    monkeypatch.setattr(network, "NARROW", SMALL)
+    monkeypatch.setattr(network, "NARROW_SIZES", SMALL)
     from alphamf.refinement import lessons
 
     return lessons
@@ -233,7 +233,7 @@ def test_what_is_learnt_is_what_denoises(lessons):
 
     from alphamf.refinement import losses
 
-    parameters = network.start(np.random.default_rng(0), 20, network.WIDE)
+    parameters = network.start(np.random.default_rng(0), 20, network.WIDE_SIZES)
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES))
     cells = cells.astype(np.float32)
     ours = network.forward(parameters, cells, np)

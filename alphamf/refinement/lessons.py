@@ -124,7 +124,7 @@ def learn(
         )
     bands = third_octaves(bins, rate)
     if start is None:
-        sizes = network.WIDE if rate > NARROW else network.NARROW
+        sizes = network.WIDE_SIZES if rate > NARROW else network.NARROW_SIZES
         start = network.start(np.random.default_rng(seed), bins, sizes)
     parameters = {name: jnp.asarray(value) for name, value in start.items()}
     first, highest, last = STEP_SIZE

@@ -15,7 +15,7 @@ Luo and Mesgarani, "Conv-TasNet", IEEE/ACM TASLP 27 (2019), for the dilated stac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,10 +62,10 @@ class Sizes(NamedTuple):
     local: int
 
 
-NARROW = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12)
+NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12)
 """For telephones."""
 
-WIDE = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16)
+WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16)
 """For rates above theirs, with twice the bins."""
 
 
@@ -88,7 +88,7 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
 
 
-def sizes(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
+def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
     """Return the sizes of the network whose parameters have these names and shapes.
 
     Raises
@@ -97,9 +97,8 @@ def sizes(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
         One is missing.
     """
     width, hidden = found["block0.up"]
-    blocks = sum(name.endswith(".taps") for name in found)
     maps = found["map.bias"][0] // bins
-    return Sizes(width, hidden, blocks, maps, local=found["local.bias"][0])
+    return Sizes(width, hidden, _blocks(found), maps, local=found["local.bias"][0])
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
@@ -221,7 +220,7 @@ def forward(
     p = parameters
     bins = features.shape[-2]
     x = features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
-    for k in range(sum(name.endswith(".taps") for name in p)):
+    for k in range(_blocks(p)):
         u = x - x.mean(-1, keepdims=True)
         u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
         u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
@@ -239,6 +238,10 @@ def forward(
 def logistic(logit: Array, xp: Any) -> Array:
     """Return the gain of a logit, without the overflow that there would be in exp."""
     return 0.5 * (1 + xp.tanh(logit / 2))
+
+
+def _blocks(names: Iterable[str]) -> int:
+    return sum(name.endswith(".taps") for name in names)
 
 
 def _rectified(x: Array, xp: Any) -> Array:

@@ -123,16 +123,16 @@ def load(path: Path) -> Refiner:
 def _make(
     name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
 ) -> Refiner:
-    values = arrays["parameters"].astype(np.float32)
-    parameters, end = {}, 0
-    for key, shape in header["names"].items():
-        first, end = end, end + int(np.prod(shape))
-        parameters[key] = values[first:end].reshape(shape)
     frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
     bins = frame.n_fft // 2 + 1
-    found = {key: value.shape for key, value in parameters.items()}
-    if found != network.shapes(bins, network.sizes(found, bins)):
+    shapes = {key: tuple(shape) for key, shape in header["names"].items()}
+    if shapes != network.shapes(bins, network.sizes_of(shapes, bins)):
         raise AlphaMFError("its parameters are those of another network")
+    values = arrays["parameters"].astype(np.float32)
+    parameters, end = {}, 0
+    for key, shape in shapes.items():
+        first, end = end, end + int(np.prod(shape))
+        parameters[key] = values[first:end].reshape(shape)
     if not np.isfinite(values).all():
         raise AlphaMFError("its parameters are not finite")
     return Refiner(
@@ -177,13 +177,11 @@ def shipped() -> dict[str, Path]:
 
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
-    path = folder() / f"refiner-{dictionary.rate // 1000}k.npz"
-    found = _loaded(path) if path.is_file() else None
+    path = shipped().get(f"refiner-{dictionary.rate // 1000}k")
+    found = _loaded(path) if path else None
     if found and (found.rate, found.frame) == (dictionary.rate, dictionary.frame):
         return found
     return None
 
 
-@cache
-def _loaded(path: Path) -> Refiner:
-    return load(path)
+_loaded = cache(load)
