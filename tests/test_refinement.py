@@ -65,17 +65,21 @@ def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
     np.testing.assert_allclose(gain, inside, atol=1e-6)
 
 
+@pytest.mark.parametrize("apart", [1, 4, 16])
 @pytest.mark.parametrize("frames", [1, 2, 50])
-def test_correlate_is_a_dense_correlation(frames, monkeypatch):
+def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
     monkeypatch.setattr(network, "CHUNK", 7 * BINS)  # several chunks, the last one short
     rng = np.random.default_rng(0)
     cells = rng.standard_normal((2, frames, BINS, 3))
     weight, bias = rng.standard_normal((3, 3, 3, 4)), rng.standard_normal(4)
-    found = network.correlate(cells, weight, bias, np)
+    found = network.correlate(cells, weight, bias, apart, np)
+    kernel = np.zeros((3, 2 * apart + 1, 3, 4))
+    kernel[:, ::apart] = weight
+    padded = np.pad(cells, [(0, 0), (1, 1), (apart, apart), (0, 0)])
     for clip in range(2):
         for out in range(4):
             dense = sum(
-                signal.correlate2d(cells[clip, :, :, c], weight[:, :, c, out], mode="same")
+                signal.correlate2d(padded[clip, :, :, c], kernel[:, :, c, out], mode="valid")
                 for c in range(3)
             )
             np.testing.assert_allclose(found[clip, :, :, out], dense + bias[out], atol=1e-12)

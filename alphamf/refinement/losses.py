@@ -126,7 +126,14 @@ def _similarity(clean: Array, said: Array) -> Array:
     return (normalised(clean) * normalised(said)).mean((1, 2, 3))
 
 
-def _convolve(cells: Array, weight: Array, bias: Array, xp: Any) -> Array:
+def _convolve(cells: Array, weight: Array, bias: Array, apart: int, xp: Any) -> Array:
     """Do the work of `network.correlate`."""
-    layout = ("NHWC", "HWIO", "NHWC")
-    return lax.conv_general_dilated(cells, weight, (1, 1), "SAME", dimension_numbers=layout) + bias
+    found = lax.conv_general_dilated(
+        cells,
+        weight,
+        (1, 1),
+        "SAME",
+        rhs_dilation=(1, apart),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    return found + bias

@@ -1,9 +1,9 @@
 """The refiner's network: what it reads of a cell, and what it makes of it.
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
-convolutions (as Conv-TasNet does), and says a few numbers about every cell; two small
-convolutions over time and frequency set them beside what the cell and its neighbours show. The
-answer is a correction of the posterior mean on the logistic scale, and a standard deviation.
+convolutions (as Conv-TasNet does), and says a few numbers about every cell; small convolutions
+over time and frequency set them beside what the cell and its neighbours show. The answer is a
+correction of the posterior mean on the logistic scale, and a standard deviation.
 
 All of it is NumPy-like code, so that learning can differentiate the very lines that denoise.
 
@@ -15,6 +15,7 @@ Luo and Mesgarani, "Conv-TasNet", IEEE/ACM TASLP 27 (2019), for the dilated stac
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -26,6 +27,9 @@ FEATURES = 5
 TAPS = 5
 DILATIONS = 7
 """Blocks until the distance of the taps, doubled in every block, is one frame again."""
+APART = 4
+"""Bins between the taps of the first deep convolution: a voice's harmonics lie some 5 to 20 apart
+at 16 kHz."""
 SLOPE = 0.1
 """Of the leaky rectifiers."""
 LOGIT = 3.0
@@ -52,7 +56,10 @@ class Sizes(NamedTuple):
     maps
         Numbers that the stack says of a cell, the two of the answer first.
     local
-        Channels between the two small convolutions.
+        Channels between the small convolutions.
+    deep
+        Residual ones among these, between the first and the last: their taps lie `APART` bins
+        from each other, then the square of it, and so on.
     """
 
     width: int
@@ -60,18 +67,19 @@ class Sizes(NamedTuple):
     blocks: int
     maps: int
     local: int
+    deep: int
 
 
-NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12)
+NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
 """For telephones."""
 
-WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16)
+WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=2)
 """For rates above theirs, with twice the bins."""
 
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Return the name and the shape of every parameter of a network for frames of `bins`."""
-    width, hidden, blocks, maps, local = sizes
+    width, hidden, blocks, maps, local, deep = sizes
     found: dict[str, tuple[int, ...]] = {"in.weight": (FEATURES * bins, width), "in.bias": (width,)}
     for k in range(blocks):
         found |= {
@@ -85,6 +93,8 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         }
     found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
     found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
+    for k in range(deep):
+        found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
     return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
 
 
@@ -97,8 +107,8 @@ def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
         One is missing.
     """
     width, hidden = found["block0.up"]
-    maps = found["map.bias"][0] // bins
-    return Sizes(width, hidden, _blocks(found), maps, local=found["local.bias"][0])
+    maps, local = found["map.bias"][0] // bins, found["local.bias"][0]
+    return Sizes(width, hidden, _blocks(found), maps, local, _deep(found))
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
@@ -115,14 +125,14 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
         Name to float32 array.
     """
     # The stack's and the last layer's say is small at first: the posterior mean comes through.
-    scales = {"down": 0.3, "map.weight": 0.3, "out.weight": 0.1}
+    scales = {"block.down": 0.3, "map.weight": 0.3, "deep.weight": 0.3, "out.weight": 0.1}
     parameters = {}
     for name, shape in shapes(bins, sizes).items():
-        kind = name.split(".")[1] if name.startswith("block") else name
-        if kind == "taps":
+        kind = re.sub(r"\d+", "", name)
+        if kind == "block.taps":
             values = rng.standard_normal(shape) * 0.3
             values[TAPS // 2] += 0.5
-        elif kind == "scale":
+        elif kind == "block.scale":
             values = np.ones(shape)
         elif len(shape) > 1:
             inputs = np.prod(shape[:-1])
@@ -134,7 +144,7 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
     return parameters
 
 
-def correlate(cells: Array, weight: Array, bias: Array, xp: Any) -> Array:
+def correlate(cells: Array, weight: Array, bias: Array, apart: int, xp: Any) -> Array:
     """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
 
     Parameters
@@ -143,6 +153,8 @@ def correlate(cells: Array, weight: Array, bias: Array, xp: Any) -> Array:
         Shape (..., frames, bins, channels).
     weight, bias
         Shapes (3, 3, channels, outputs) and (outputs,).
+    apart
+        Bins from one of the kernel's taps to the next.
 
     Returns
     -------
@@ -151,14 +163,16 @@ def correlate(cells: Array, weight: Array, bias: Array, xp: Any) -> Array:
     """
     *outer, frames, bins, channels = cells.shape
     outputs = weight.shape[-1]
-    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (1, 1), (1, 1), (0, 0)])
+    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (1, 1), (apart, apart), (0, 0)])
     matrix = weight.reshape(9 * channels, outputs)
     result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
     step = max(1, CHUNK // bins)
     for first in range(0, frames, step):
         last = min(first + step, frames)
         near = [
-            padded[..., first + i : last + i, j : j + bins, :] for i in range(3) for j in range(3)
+            padded[..., first + i : last + i, j : j + bins, :]
+            for i in range(3)
+            for j in (0, apart, 2 * apart)
         ]
         result[..., first:last, :, :] = xp.concatenate(near, -1) @ matrix + bias
     return result
@@ -199,7 +213,7 @@ def forward(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, Any], Array] = correlate,
+    convolve: Callable[[Array, Array, Array, int, Any], Array] = correlate,
 ) -> tuple[Array, Array]:
     """Say the logit of the refined gain of every cell, and the log of its standard deviation.
 
@@ -229,8 +243,11 @@ def forward(
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
     maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
     y = xp.concatenate([features, maps], -1)
-    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], xp), xp)
-    y = convolve(y, p["out.weight"], p["out.bias"], xp) + maps[..., :2]
+    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], 1, xp), xp)
+    for k in range(_deep(p)):
+        z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], APART ** (k + 1), xp)
+        y = y + _rectified(z, xp)
+    y = convolve(y, p["out.weight"], p["out.bias"], 1, xp) + maps[..., :2]
     logit = y[..., 0] + LOGIT * features[..., 1]
     return logit, xp.clip(y[..., 1], *LOG_STD)
 
@@ -242,6 +259,10 @@ def logistic(logit: Array, xp: Any) -> Array:
 
 def _blocks(names: Iterable[str]) -> int:
     return sum(name.endswith(".taps") for name in names)
+
+
+def _deep(names: Iterable[str]) -> int:
+    return sum(name.startswith("deep") and name.endswith(".bias") for name in names)
 
 
 def _rectified(x: Array, xp: Any) -> Array:

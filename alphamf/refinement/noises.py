@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from alphamf.refinement.events import SPEEDS, events
 from alphamf.refinement.shaping import (
     NARROW,
     Rng,
@@ -51,9 +52,6 @@ NARROW_LAYERS, WIDE_LAYERS = (0.5, 0.25), (0.3, 0.1)
 
 RUMBLING = 0.3
 """Share of the noises with rumble below the voice, up to 12 dB above the rest."""
-
-SPEEDS = tuple(range(60, 165, 5))
-"""Per cent of a recorded sound's speed, and with it of its pitch."""
 
 
 def noise(
@@ -174,94 +172,3 @@ def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Flo
     if rng.random() < 0.5:
         sound = shape_spectrum(rng, sound, rate, 3.0, (-0.7, 0.3))
     return sound.astype(float)
-
-
-def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
-    """Make knocks, bursts, chimes, cries or scraps of recordings, 0.4 to 25 a second.
-
-    They last 4 to 500 ms, are regular or not, and all alike or each another.
-    """
-
-    def scrap(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-        piece = loud_cut(rng, pick(rng, sounds), 2 * len(clock), 0.3)
-        piece = at_speed(rng, piece, SPEEDS)[: len(clock)]
-        return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
-
-    result = np.zeros(samples)
-    per_second = log_uniform(rng, 0.4, 25)
-    makers = (_knock, _burst, _burst, _chime, _cry, _cry, scrap, scrap, scrap, scrap)
-    make = makers[rng.integers(len(makers))]
-    alike = rng.random() < 0.6
-    regular = rng.random() < 0.35
-    count = max(1, rng.poisson(per_second * samples / rate))
-    if regular:
-        times = (np.arange(count) + rng.uniform()) / count * samples
-    else:
-        times = rng.uniform(0, samples, count)
-    event = None
-    for start in times.astype(int):
-        if event is None or not alike:
-            length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
-            clock = np.arange(length) / rate
-            event = make(rng, clock, _envelope(rng, clock, length / rate), rate)
-            event = event / (np.abs(event).max() + 1e-9)
-        heard = event[: samples - start] * decibels(rng.normal(0, 4))
-        result[start : start + len(heard)] += heard
-    return result
-
-
-def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:
-    """Rise, suddenly or slowly, and decay exponentially."""
-    envelope: Floats = np.exp(-clock / seconds * rng.uniform(3, 8))
-    envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
-    return envelope
-
-
-def _knock(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-    """Strike one to three resonances in a row, 30 to 2000 Hz wide, which decay by themselves."""
-    from scipy.signal import lfilter
-
-    sound: Floats = np.zeros(len(clock))
-    sound[0] = 1
-    for _ in range(int(rng.integers(1, 4))):
-        frequency = rng.uniform(150, 0.45 * rate)
-        radius = np.exp(-np.pi * log_uniform(rng, 30, 2000) / rate)
-        poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
-        sound = lfilter([1], poles, sound)
-    return sound
-
-
-def _burst(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-    """Let coloured noise rise and decay."""
-    return shape_spectrum(rng, rng.standard_normal(len(clock)), rate) * envelope
-
-
-def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-    """Let one to five tones that are no harmonics rise and decay."""
-    tones = np.zeros(len(clock))
-    for _ in range(int(rng.integers(1, 6))):
-        tone = np.sin(2 * np.pi * rng.uniform(200, 0.45 * rate) * clock)
-        tones += tone * np.exp(rng.normal(0, 0.8))
-    return tones * envelope
-
-
-def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
-    """Glide and bend a harmonic tone with some breath, as animals and sirens do.
-
-    It swells, as a howl does, or begins at once and has resonances, as a bark.
-    """
-    seconds = len(clock) / rate
-    middle = rng.uniform(120, 1200)
-    glide = rng.uniform(-0.5, 0.5) * clock / seconds
-    bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
-    frequency = middle * (1 + glide + bend)
-    phase = 2 * np.pi * np.cumsum(frequency) / rate
-    sound: Floats = np.zeros(len(clock))
-    for k in range(1, 1 + int(rng.integers(2, 14))):
-        if k * frequency.max() < 0.48 * rate:
-            sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
-    sound += rng.uniform(0, 0.6) * rms(sound) * rng.standard_normal(len(sound))
-    if rng.random() < 0.5:
-        sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
-        return sound
-    return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope

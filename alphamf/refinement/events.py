@@ -1,0 +1,176 @@
+"""Events to learn the refiner from: short sounds, some regular, made up or cut from recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from alphamf.refinement.shaping import (
+    Rng,
+    at_speed,
+    decibels,
+    log_uniform,
+    loud_cut,
+    pick,
+    rms,
+    shape_spectrum,
+)
+from alphamf.stft import Floats
+
+SPEEDS = tuple(range(60, 165, 5))
+"""Per cent of a recorded sound's speed, and with it of its pitch."""
+
+
+def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+    """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
+
+    Knocks, bursts, chimes, cries, coughs, creaks or scraps of recordings; regular or not, and all
+    alike or each another. All that is drawn comes from `rng`.
+
+    Parameters
+    ----------
+    rng
+        Where all is drawn from.
+    samples, rate
+        Length, and samples per second.
+    sounds
+        Recordings at `rate`, float32 of shape (samples,) each, of any length.
+
+    Returns
+    -------
+    ndarray
+        Shape (samples,), float64.
+    """
+
+    def scrap(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+        piece = loud_cut(rng, pick(rng, sounds), 2 * len(clock), 0.3)
+        piece = at_speed(rng, piece, SPEEDS)[: len(clock)]
+        return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
+
+    result = np.zeros(samples)
+    per_second = log_uniform(rng, 0.4, 25)
+    makers = (_knock, _burst, _burst, _chime, _cry, _cry, _cough, _creak, *[scrap] * 6)
+    make = makers[rng.integers(len(makers))]
+    alike = rng.random() < 0.6
+    regular = rng.random() < 0.35
+    count = max(1, rng.poisson(per_second * samples / rate))
+    if regular:
+        times = (np.arange(count) + rng.uniform()) / count * samples
+    else:
+        times = rng.uniform(0, samples, count)
+    event = None
+    for start in times.astype(int):
+        if event is None or not alike:
+            length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
+            clock = np.arange(length) / rate
+            event = make(rng, clock, _envelope(rng, clock, length / rate), rate)
+            event = event / (np.abs(event).max() + 1e-9)
+        heard = event[: samples - start] * decibels(rng.normal(0, 4))
+        result[start : start + len(heard)] += heard
+    return result
+
+
+def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:
+    """Rise, suddenly or slowly, and decay exponentially."""
+    envelope: Floats = np.exp(-clock / seconds * rng.uniform(3, 8))
+    envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
+    return envelope
+
+
+def _knock(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Strike one to three resonances in a row, 30 to 2000 Hz wide, which decay by themselves."""
+    sound: Floats = np.zeros(len(clock))
+    sound[0] = 1
+    for _ in range(int(rng.integers(1, 4))):
+        frequency = rng.uniform(150, 0.45 * rate)
+        sound = _resonance(sound, rate, frequency, log_uniform(rng, 30, 2000))
+    return sound
+
+
+def _burst(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Let coloured noise rise and decay."""
+    return shape_spectrum(rng, rng.standard_normal(len(clock)), rate) * envelope
+
+
+def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Let one to five tones that are no harmonics rise and decay."""
+    tones = np.zeros(len(clock))
+    for _ in range(int(rng.integers(1, 6))):
+        tone = np.sin(2 * np.pi * rng.uniform(200, 0.45 * rate) * clock)
+        tones += tone * np.exp(rng.normal(0, 0.8))
+    return tones * envelope
+
+
+def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Glide and bend a harmonic tone with some breath, as animals and sirens do.
+
+    It swells, as a howl does, or begins at once and has resonances, as a bark.
+    """
+    seconds = len(clock) / rate
+    middle = rng.uniform(120, 1200)
+    glide = rng.uniform(-0.5, 0.5) * clock / seconds
+    bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
+    frequency = middle * (1 + glide + bend)
+    phase = 2 * np.pi * np.cumsum(frequency) / rate
+    sound: Floats = np.zeros(len(clock))
+    for k in range(1, 1 + int(rng.integers(2, 14))):
+        if k * frequency.max() < 0.48 * rate:
+            sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
+    sound += rng.uniform(0, 0.6) * rms(sound) * rng.standard_normal(len(sound))
+    if rng.random() < 0.5:
+        sound *= np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.3, 2)
+        return sound
+    return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope
+
+
+def _cough(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Push puffs of breath and voice through three to five resonances: a cough, a laugh."""
+    seconds = len(clock) / rate
+    pitch = log_uniform(rng, 70, 400) * (1 + rng.uniform(-0.3, 0.3) * clock / seconds)
+    turns = np.cumsum(pitch) / rate
+    pulses = np.diff(np.floor(turns), prepend=0) * np.sqrt(rate / pitch)
+    breath = rng.standard_normal(len(clock))
+    sound = rng.uniform(0, 1) * pulses + rng.uniform(0.1, 1) * breath
+    puffs = np.abs(np.sin(np.pi * rng.uniform(0.5, 4) * clock / seconds)) ** rng.uniform(0.3, 3)
+    count, width = int(rng.integers(3, 6)), np.exp(rng.normal(5, 0.6))
+    heard: Floats = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
+    return heard
+
+
+def _creak(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    """Let something stick and slip, evenly or not, ever faster or slower: a door, a zip, paper."""
+    seconds = len(clock) / rate
+    speed = log_uniform(rng, 15, 600) * np.exp(rng.uniform(-1.5, 1.5) * clock / seconds)
+    if rng.random() < 0.5:
+        slips = np.diff(np.floor(np.cumsum(speed) / rate), prepend=0)
+    else:
+        slips = (rng.random(len(clock)) < speed / rate).astype(float)
+    slips[0] = 1
+    slips *= np.exp(rng.normal(0, 0.5, len(clock)))
+    count, width = int(rng.integers(2, 6)), np.exp(rng.normal(4.5, 1))
+    swell = np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.2, 2)
+    heard: Floats = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
+    return heard
+
+
+def _resonances(
+    rng: Rng, sound: Floats, rate: int, count: int, between: tuple[float, float], width: float
+) -> Floats:
+    """Add up what `count` resonances, each about `width` Hz wide, make of a sound."""
+    result: Floats = np.zeros(len(sound))
+    for _ in range(count):
+        frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
+        loud = np.exp(rng.normal(0, 0.8))
+        result += loud * _resonance(sound, rate, frequency, width * np.exp(rng.normal(0, 0.4)))
+    return result
+
+
+def _resonance(sound: Floats, rate: int, frequency: float, width: float) -> Floats:
+    """Strike a resonance, both in Hz; one of white noise is as loud whatever its width."""
+    from scipy.signal import lfilter
+
+    radius = np.exp(-np.pi * width / rate)
+    poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
+    heard: Floats = lfilter([np.sqrt(1 - radius)], poles, sound)
+    return heard
