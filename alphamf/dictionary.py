@@ -100,7 +100,7 @@ class Dictionary:
     @property
     def bins(self) -> int:
         """Number of frequency bins of a frame."""
-        return self.frame.n_fft // 2 + 1
+        return self.frame.bins
 
     @property
     def rank(self) -> int:

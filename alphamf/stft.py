@@ -19,6 +19,11 @@ class Frame(NamedTuple):
     n_fft: int
     hop_length: int
 
+    @property
+    def bins(self) -> int:
+        """Number of frequency bins of a frame."""
+        return self.n_fft // 2 + 1
+
 
 def sqrt_hann(n_fft: int) -> Floats:
     """Return the periodic sqrt-Hann window, whose square overlaps to a constant."""

@@ -91,7 +91,7 @@ class Stream:
         skipped: Callable[[str], None] | None = None,
     ) -> None:
         self.voices, self.course, self.skipped = list(voices), course, skipped
-        self.rows = course.context * (course.frame.n_fft // 2 + 1)
+        self.rows = course.context * course.frame.bins
         self.size = self.rows * course.rank
         files = [file for voice in self.voices for file in voice.files]
         self._number = {file: number for number, file in enumerate(files)}

@@ -124,9 +124,8 @@ def _make(
     name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
 ) -> Refiner:
     frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
-    bins = frame.n_fft // 2 + 1
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
-    if shapes != network.shapes(bins, network.sizes_of(shapes, bins)):
+    if shapes != network.shapes(frame.bins, network.sizes_of(shapes, frame.bins)):
         raise AlphaMFError("its parameters are those of another network")
     values = arrays["parameters"].astype(np.float32)
     parameters, end = {}, 0
