@@ -65,7 +65,7 @@ def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
     np.testing.assert_allclose(gain, inside, atol=1e-6)
 
 
-@pytest.mark.parametrize("apart", [1, 4, 16])
+@pytest.mark.parametrize("apart", [(1, 1), (1, 4), (1, 16), (8, 1), (2, 3)])
 @pytest.mark.parametrize("frames", [1, 2, 50])
 def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
     monkeypatch.setattr(network, "CHUNK", 7 * BINS)  # several chunks, the last one short
@@ -73,9 +73,10 @@ def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
     cells = rng.standard_normal((2, frames, BINS, 3))
     weight, bias = rng.standard_normal((3, 3, 3, 4)), rng.standard_normal(4)
     found = network.correlate(cells, weight, bias, apart, np)
-    kernel = np.zeros((3, 2 * apart + 1, 3, 4))
-    kernel[:, ::apart] = weight
-    padded = np.pad(cells, [(0, 0), (1, 1), (apart, apart), (0, 0)])
+    late, high = apart
+    kernel = np.zeros((2 * late + 1, 2 * high + 1, 3, 4))
+    kernel[::late, ::high] = weight
+    padded = np.pad(cells, [(0, 0), (late, late), (high, high), (0, 0)])
     for clip in range(2):
         for out in range(4):
             dense = sum(
@@ -137,10 +138,11 @@ def test_the_ends_of_all_ranges_give_numbers_in_theirs(frames):
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_what_lies_out_of_reach_changes_nothing(sizes):
-    """Beyond the dilated stack and the two small convolutions; the level is held fixed."""
+    """Beyond the dilated stack and the small convolutions; the level is held fixed."""
     sizes = SIZES[sizes]
     distances = [2 ** (k % network.DILATIONS) for k in range(sizes.blocks)]
-    reach = network.TAPS // 2 * sum(distances) + 2
+    small = 2 + sum(late for late, _ in network.DEEP[: sizes.deep])
+    reach = network.TAPS // 2 * sum(distances) + small
     rng = np.random.default_rng(2)
     seen = rng.standard_normal((reach + 30, BINS, network.FEATURES)).astype(np.float32)
     other = seen.copy()

@@ -2,5 +2,5 @@
 
 `network` is what it computes, `refiner` its file and its use. The others are how it is learnt, by
 ``python -m alphamf.refinement.learn``: `shaping`, `noises` and `mixtures` make noisy speech,
-`shards` keeps it, `losses` says what is wanted, and `lessons` learns.
+`shards` keeps it, `losses` and `intelligibility` say what is wanted, and `lessons` learns.
 """

@@ -25,8 +25,9 @@ SPEEDS = tuple(range(60, 165, 5))
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
     """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
 
-    Knocks, bursts, chimes, cries, coughs, creaks or scraps of recordings; regular or not, and all
-    alike or each another. All that is drawn comes from `rng`.
+    Knocks, bursts, chimes, cries, coughs, creaks, scraps of recordings or crosses of two, some of
+    two parts; at any time, regular or in bouts; and all alike, all akin or each another. All that
+    is drawn comes from `rng`.
 
     Parameters
     ----------
@@ -48,27 +49,74 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
         piece = at_speed(rng, piece, SPEEDS)[: len(clock)]
         return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
 
-    result = np.zeros(samples)
-    per_second = log_uniform(rng, 0.4, 25)
-    makers = (_knock, _burst, _burst, _chime, _cry, _cry, _cough, _creak, *[scrap] * 6)
-    make = makers[rng.integers(len(makers))]
-    alike = rng.random() < 0.6
-    regular = rng.random() < 0.35
-    count = max(1, rng.poisson(per_second * samples / rate))
-    if regular:
-        times = (np.arange(count) + rng.uniform()) / count * samples
-    else:
-        times = rng.uniform(0, samples, count)
-    event = None
-    for start in times.astype(int):
-        if event is None or not alike:
-            length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
+    def cross(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+        other = loud_cut(rng, pick(rng, sounds), len(clock), 0.3)
+        sound = scrap(rng, clock, 1 + 0 * envelope, rate)
+        return sound * _course(other, rate) / (_course(sound, rate) + 0.01 * rms(sound))
+
+    made_up = (_knock, _burst, _burst, _chime, _cry, _cry, _cough, _creak)
+    makers = (*made_up, *[scrap] * 4, *[cross] * 3)
+    parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
+    delay, quieter = rng.uniform(0, 0.15), decibels(rng.normal(-3, 6))
+
+    def make(seconds: float) -> Floats:
+        result = np.zeros(0)
+        for k, part in enumerate(parts):
+            length = max(int(rate * seconds), 16)
             clock = np.arange(length) / rate
-            event = make(rng, clock, _envelope(rng, clock, length / rate), rate)
-            event = event / (np.abs(event).max() + 1e-9)
-        heard = event[: samples - start] * decibels(rng.normal(0, 4))
-        result[start : start + len(heard)] += heard
+            event = part(rng, clock, _envelope(rng, clock, length / rate), rate)
+            event = event / (np.abs(event).max() + 1e-9) * quieter**k
+            late = int(k * delay * rate)
+            result = np.pad(result, (0, max(0, late + length - len(result))))
+            result[late : late + length] += event
+        return result
+
+    alike = rng.random()
+    first = make(log_uniform(rng, 0.004, 0.5))
+    result = np.zeros(samples)
+    for start in _times(rng, samples / rate):
+        event = first
+        if alike < 0.4:
+            event = make(log_uniform(rng, 0.004, 0.5))
+        elif alike < 0.7:
+            event = shape_spectrum(rng, first, rate, 3.0, (-0.3, 0.3))
+        begin = int(start * rate)
+        heard = event[: samples - begin] * decibels(rng.normal(0, 4))
+        result[begin : begin + len(heard)] += heard
     return result
+
+
+def _times(rng: Rng, seconds: float) -> list[float]:
+    """Draw when events begin: at any time, regularly, or in bouts, even, slowing or hastening."""
+    per_second = log_uniform(rng, 0.4, 25)
+    count = max(1, int(rng.poisson(per_second * seconds)))
+    way = rng.random()
+    if way < 0.4:
+        return list(rng.uniform(0, seconds, count))
+    if way < 0.6:
+        return list((np.arange(count) + rng.uniform()) / count * seconds)
+    times: list[float] = []
+    time, apart = -rng.exponential(0.3), log_uniform(rng, 0.04, 0.6)
+    size, pause = rng.uniform(1, 8), log_uniform(rng, 0.3, 2)
+    haste = np.exp(rng.normal(0, 0.15)) if rng.random() < 0.4 else 1.0
+    while time < seconds:
+        step = apart
+        for _ in range(1 + int(rng.poisson(size))):
+            times.append(time)
+            time += step * np.exp(rng.normal(0, 0.15))
+            step *= haste
+        time += pause * rng.exponential()
+    inside = [each for each in times if 0 <= each < seconds]
+    return inside or [rng.uniform(0, seconds)]
+
+
+def _course(sound: Floats, rate: int) -> Floats:
+    """Return the course of a sound's level, smoothed over 5 ms."""
+    from scipy.ndimage import uniform_filter1d
+
+    power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
+    course: Floats = np.sqrt(np.maximum(power, 0))
+    return course
 
 
 def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:

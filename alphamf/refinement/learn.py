@@ -107,7 +107,12 @@ def teach(
     began = time.perf_counter()
     clips = shards.Clips(planned)
     for news in lessons.learn(
-        clips, dictionary.rate, epochs=epochs, seed=seed, start=start.parameters if start else None
+        clips,
+        dictionary.frame,
+        dictionary.rate,
+        epochs=epochs,
+        seed=seed,
+        start=start.parameters if start else None,
     ):
         print(_line(news, time.perf_counter() - began), flush=True)
         if not np.isfinite(news.learnt).all():
@@ -125,7 +130,7 @@ def _line(news: Report, seconds: float) -> str:
 
 def _shown(found: Losses) -> str:
     distortion = -10 / np.log(10) * found.distortion
-    rest = f"{found.compression:.4f}, {1 - found.envelopes:.3f}, {found.likelihood:.3f}"
+    rest = f"{found.compression:.4f}, {1 - found.intelligibility:.3f}, {found.likelihood:.3f}"
     return f"{distortion:.2f} dB, {rest}"
 
 

@@ -27,9 +27,9 @@ FEATURES = 5
 TAPS = 5
 DILATIONS = 7
 """Blocks until the distance of the taps, doubled in every block, is one frame again."""
-APART = 4
-"""Bins between the taps of the first deep convolution: a voice's harmonics lie some 5 to 20 apart
-at 16 kHz."""
+DEEP = ((1, 4), (1, 16), (8, 1))
+"""Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
+bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 SLOPE = 0.1
 """Of the leaky rectifiers."""
 LOGIT = 3.0
@@ -58,8 +58,7 @@ class Sizes(NamedTuple):
     local
         Channels between the small convolutions.
     deep
-        Residual ones among these, between the first and the last: their taps lie `APART` bins
-        from each other, then the square of it, and so on.
+        How many of the residual ones of `DEEP` there are, between the first and the last.
     """
 
     width: int
@@ -73,7 +72,7 @@ class Sizes(NamedTuple):
 NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
 """For telephones."""
 
-WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=2)
+WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
 """For rates above theirs, with twice the bins."""
 
 
@@ -93,7 +92,7 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         }
     found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
     found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
-    for k in range(deep):
+    for k in range(min(deep, len(DEEP))):
         found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
     return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
 
@@ -144,7 +143,7 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
     return parameters
 
 
-def correlate(cells: Array, weight: Array, bias: Array, apart: int, xp: Any) -> Array:
+def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
     """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
 
     Parameters
@@ -154,7 +153,7 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: int, xp: Any) -> 
     weight, bias
         Shapes (3, 3, channels, outputs) and (outputs,).
     apart
-        Bins from one of the kernel's taps to the next.
+        Frames and bins from one of the kernel's taps to the next.
 
     Returns
     -------
@@ -163,18 +162,19 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: int, xp: Any) -> 
     """
     *outer, frames, bins, channels = cells.shape
     outputs = weight.shape[-1]
-    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (1, 1), (apart, apart), (0, 0)])
+    late, high = apart
+    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (late, late), (high, high), (0, 0)])
     # Only the taps over frames are laid side by side, and each of the three over bins has a product
     # of its own: all nine side by side take two to five times as long, most of it to lay them out.
     matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
     result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
-    step = max(1, CHUNK // bins)
+    step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
     for first in range(0, frames, step):
         last = min(first + step, frames)
-        near = xp.concatenate([padded[..., first + i : last + i, :, :] for i in range(3)], -1)
+        near = xp.concatenate([padded[..., first + i : last + i, :, :] for i in taps], -1)
         total = near[..., :bins, :] @ matrices[0]
-        total += near[..., apart : apart + bins, :] @ matrices[1]
-        total += near[..., 2 * apart :, :] @ matrices[2]
+        total += near[..., high : high + bins, :] @ matrices[1]
+        total += near[..., 2 * high :, :] @ matrices[2]
         total += bias
         result[..., first:last, :, :] = total
     return result
@@ -215,7 +215,7 @@ def forward(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, int, Any], Array] = correlate,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
 ) -> tuple[Array, Array]:
     """Say the logit of the refined gain of every cell, and the log of its standard deviation.
 
@@ -245,11 +245,11 @@ def forward(
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
     maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
     y = xp.concatenate([features, maps], -1)
-    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], 1, xp), xp)
+    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
     for k in range(_deep(p)):
-        z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], APART ** (k + 1), xp)
+        z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + _rectified(z, xp)
-    y = convolve(y, p["out.weight"], p["out.bias"], 1, xp) + maps[..., :2]
+    y = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
     logit = y[..., 0] + LOGIT * features[..., 1]
     return logit, xp.clip(y[..., 1], *LOG_STD)
 
