@@ -261,6 +261,8 @@ def test_what_is_learnt_from_is_estoi(lessons, rate):
         spectra = [stft.forward(each, frame)[None] / unit for each in (clean, noisy)]
         ours = float(intelligibility.estoi(*spectra, frame, rate)[0])
         assert ours == pytest.approx(stoi(clean, noisy, rate, extended=True), abs=0.02)
+    bands = intelligibility.third_octaves(257, rate)
+    assert bands.sum(1).max() == 1 and (bands.sum(0) > 0).all()
 
 
 def test_silence_has_a_slope(lessons):

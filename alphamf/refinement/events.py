@@ -51,7 +51,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
 
     def cross(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
         other = loud_cut(rng, pick(rng, sounds), len(clock), 0.3)
-        sound = scrap(rng, clock, 1 + 0 * envelope, rate)
+        sound = scrap(rng, clock, np.ones_like(envelope), rate)
         return sound * _course(other, rate) / (_course(sound, rate) + 0.01 * rms(sound))
 
     made_up = (_knock, _burst, _burst, _chime, _cry, _cry, _cough, _creak)
@@ -59,25 +59,24 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
     delay, quieter = rng.uniform(0, 0.15), decibels(rng.normal(-3, 6))
 
-    def make(seconds: float) -> Floats:
-        result = np.zeros(0)
+    def make() -> Floats:
+        length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
+        clock = np.arange(length) / rate
+        late = int(delay * rate)
+        result = np.zeros((len(parts) - 1) * late + length)
         for k, part in enumerate(parts):
-            length = max(int(rate * seconds), 16)
-            clock = np.arange(length) / rate
             event = part(rng, clock, _envelope(rng, clock, length / rate), rate)
             event = event / (np.abs(event).max() + 1e-9) * quieter**k
-            late = int(k * delay * rate)
-            result = np.pad(result, (0, max(0, late + length - len(result))))
-            result[late : late + length] += event
+            result[k * late : k * late + length] += event
         return result
 
     alike = rng.random()
-    first = make(log_uniform(rng, 0.004, 0.5))
+    first = make()
     result = np.zeros(samples)
     for start in _times(rng, samples / rate):
         event = first
         if alike < 0.4:
-            event = make(log_uniform(rng, 0.004, 0.5))
+            event = make()
         elif alike < 0.7:
             event = shape_spectrum(rng, first, rate, 3.0, (-0.3, 0.3))
         begin = int(start * rate)

@@ -80,11 +80,12 @@ def estoi(clean: Array, said: Array, frame: Frame, rate: int) -> Array:
         Shape (clips,); 0 where there is less than a segment of sound.
     """
     length = round(WINDOW * rate)
+    step = length // 2
     bands = third_octaves(length + 1, rate)
 
     def analysed(spectra: Array) -> Array:
         audio = inverse(spectra, frame.hop_length)
-        places = _places(max(1, 1 + (audio.shape[1] - length) // (length // 2)), length)
+        places = _places(max(1, 1 + (audio.shape[1] - length) // step), length, step)
         found = jnp.fft.rfft(audio[:, places] * np.hanning(length + 2)[1:-1], 2 * length)
         return found.real**2 + found.imag**2
 
@@ -111,7 +112,6 @@ def estoi(clean: Array, said: Array, frame: Frame, rate: int) -> Array:
     return (each * counts).sum(1) / jnp.maximum(counts.sum(1), 1)
 
 
-def _places(blocks: int, length: int, step: int | None = None) -> Array:
+def _places(blocks: int, length: int, step: int) -> Array:
     """Return the places of the samples of every block, shape (blocks, length)."""
-    step = length // 2 if step is None else step
     return step * np.arange(blocks)[:, None] + np.arange(length)

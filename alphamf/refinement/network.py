@@ -92,7 +92,7 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
         }
     found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
     found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
-    for k in range(min(deep, len(DEEP))):
+    for k in range(min(deep, len(DEEP))):  # a file with more has names that are none of these
         found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
     return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
 
