@@ -136,6 +136,16 @@ def test_the_ends_of_all_ranges_give_numbers_in_theirs(frames):
     assert gain.min() >= 0 and gain.max() <= 1 and std.min() >= 0 and std.max() <= 0.5
 
 
+def test_the_exponent_is_the_gains_power():
+    """And the deviation is that of the gain that is given, as far as it can have one."""
+    given = posterior()
+    gain, std = replace(drawn(), exponent=0.5).refine(**given)
+    whole, whole_std = drawn().refine(**given)
+    np.testing.assert_allclose(gain, np.sqrt(whole), rtol=1e-5)
+    most = np.sqrt(gain * (1 - gain)) / np.sqrt(whole * (1 - whole))
+    np.testing.assert_allclose(std, whole_std * np.sqrt(most), rtol=1e-3)
+
+
 @pytest.mark.parametrize("sizes", SIZES)
 def test_what_lies_out_of_reach_changes_nothing(sizes):
     """Beyond the dilated stack and the small convolutions; the level is held fixed."""
@@ -155,10 +165,11 @@ def test_what_lies_out_of_reach_changes_nothing(sizes):
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_file_and_back(tmp_path, sizes):
-    made = replace(drawn(sizes=SIZES[sizes]), about={"by": "Ä. Nonym"})
+    made = replace(drawn(sizes=SIZES[sizes]), exponent=0.75, about={"by": "Ä. Nonym"})
     made.save(tmp_path / "refiner-x.npz")
     back = refiner.load(tmp_path / "refiner-x.npz")
-    assert (back.rate, back.frame, back.about) == (8000, FRAME, {"by": "Ä. Nonym"})
+    assert (back.rate, back.frame, back.exponent) == (8000, FRAME, 0.75)
+    assert back.about == {"by": "Ä. Nonym"}
     for name, value in made.parameters.items():
         np.testing.assert_allclose(back.parameters[name], value, atol=2e-3)
         assert back.parameters[name].dtype == np.float32
@@ -170,11 +181,12 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
     header = io.BytesIO()
     np.savez(header, parameters=np.zeros(3, np.float16), header=np.array(json.dumps({"format": 9})))
     lacking, endless, narrower = drawn(), drawn(), drawn()
+    powerless = replace(drawn(), exponent=0.0)
     del lacking.parameters["in.bias"]
     endless.parameters["in.bias"][0] = np.inf
     narrower.parameters["block1.up"] = narrower.parameters["block1.up"][:, :-1]
     contents = [b"", b"RIFF", whole[: len(whole) // 2], header.getvalue()]
-    for other in (lacking, endless, narrower):
+    for other in (lacking, endless, narrower, powerless):
         other.save(tmp_path / "other.npz")
         contents.append((tmp_path / "other.npz").read_bytes())
     for k, content in enumerate(contents):

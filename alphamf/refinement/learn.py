@@ -120,7 +120,7 @@ def teach(
         if news.held_out is not None:
             parameters = {name: np.asarray(value) for name, value in news.parameters.items()}
             about = _about(planned, epochs, seed, news) | {"start": start and start.name}
-            Refiner(parameters, dictionary.rate, dictionary.frame, about).save(output)
+            Refiner(parameters, dictionary.rate, dictionary.frame, about=about).save(output)
 
 
 def _line(news: Report, seconds: float) -> str:

@@ -38,7 +38,7 @@ HELD_OUT = (25, 80)
 MEMORY = 0.998
 """Of the running mean of the parameters, which is what is reported: single steps are noisy."""
 
-WEIGHTS = (1.5, 0.7, 12.0, 0.1)
+WEIGHTS = (1.5, 0.7, 20.0, 0.1)
 """Of the losses in what is minimised."""
 
 NEWS, CHECK = 100, 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -39,6 +40,8 @@ class Refiner:
         Sampling rate in Hz.
     frame
         Window length and hop in samples.
+    exponent
+        The network's gain is raised to this power: below 1, less is taken away.
     about
         How it was made. For reading only.
     name
@@ -50,6 +53,7 @@ class Refiner:
     parameters: dict[str, Array]
     rate: int
     frame: Frame
+    exponent: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)
     name: str = field(default="", compare=False)
     sha256: str = field(default="", compare=False)
@@ -81,7 +85,7 @@ class Refiner:
         weight = xp.zeros(frames, power.dtype)
         for first in sorted({*range(0, frames - length, WINDOW // 2), frames - length}):
             window = slice(first, first + length)
-            found = _refine(xp, parameters, *(each[..., window] for each in given))
+            found = _refine(xp, parameters, self.exponent, *(each[..., window] for each in given))
             total[..., window] += fade * xp.stack(found)
             weight[window] += fade
         total /= weight
@@ -99,6 +103,7 @@ class Refiner:
             "rate": self.rate,
             "n_fft": self.frame.n_fft,
             "hop_length": self.frame.hop_length,
+            "exponent": self.exponent,
             "names": {name: value.shape for name, value in self.parameters.items()},
             "about": self.about,
         }
@@ -134,10 +139,14 @@ def _make(
         parameters[key] = values[first:end].reshape(shape)
     if not np.isfinite(values).all():
         raise AlphaMFError("its parameters are not finite")
+    exponent = float(header.get("exponent", 1))
+    if not 0 < exponent < math.inf:
+        raise AlphaMFError(f"its exponent, {exponent:g}, is not a positive number")
     return Refiner(
         parameters=parameters,
         rate=int(header["rate"]),
         frame=frame,
+        exponent=exponent,
         about=dict(header["about"]),
         name=name,
         sha256=digest,
@@ -147,6 +156,7 @@ def _make(
 def _refine(
     xp: Any,
     parameters: dict[str, Array],
+    exponent: float,
     power: Array,
     gain: Array,
     gain_std: Array,
@@ -161,7 +171,7 @@ def _refine(
     logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
     read = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
     logit, log_std = network.forward(parameters, read, xp)
-    refined = network.logistic(logit, xp)
+    refined = network.logistic(logit, xp) ** exponent
     # The geometric mean of what the network says and of the most that a gain of this mean can have
     # is the more honest (docs/quality.md).
     most = xp.sqrt(refined * (1 - refined))
