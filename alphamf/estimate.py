@@ -18,6 +18,8 @@ from alphamf.context import stack, unstack
 from alphamf.dictionary import Dictionary
 from alphamf.presets import KERNELS, Settings
 from alphamf.protocols import Record
+from alphamf.refinement import fine
+from alphamf.refinement.refiner import Refiner, choose_fine
 from alphamf.refinement.refiner import choose as choose_refiner
 from alphamf.stft import Floats, Frame
 from alphamf.targets.alpha_mf import FLOOR, AlphaMF, Source
@@ -40,7 +42,10 @@ WARM_UP = 1 << 30
 
 
 class Estimate(NamedTuple):
-    """Speech of the stretch, shape (samples,); gain and deviation have shape (bins, frames)."""
+    """Speech of the stretch, shape (samples,); gain and deviation have shape (bins, frames).
+
+    The speech is what the gain leaves of the sound, or what a second look made of that.
+    """
 
     speech: Floats
     gain: Floats
@@ -48,10 +53,10 @@ class Estimate(NamedTuple):
     acceptance: list[float]
 
 
-def native_frame(dictionary: Dictionary, rate: int) -> Frame:
-    """Return the frame at `rate` that lasts as long as the dictionary's."""
-    overlap = dictionary.frame.n_fft // dictionary.frame.hop_length
-    hop = max(1, round(dictionary.frame.hop_length * rate / dictionary.rate))
+def native_frame(model: Dictionary | Refiner, rate: int) -> Frame:
+    """Return the frame at `rate` that lasts as long as the model's."""
+    overlap = model.frame.n_fft // model.frame.hop_length
+    hop = max(1, round(model.frame.hop_length * rate / model.rate))
     return Frame(hop * overlap, hop)
 
 
@@ -67,7 +72,8 @@ def estimate(
     """Estimate the speech in stretches of sound of one length, by chains that move together.
 
     The model works at the dictionary's rate. Its gain is interpolated to the STFT at the sound's
-    own rate; what lies above the dictionary's band follows the gain of the band's top.
+    own rate; what lies above the dictionary's band follows the gain of the band's top. So do the
+    shares of a second look.
 
     Parameters
     ----------
@@ -97,6 +103,7 @@ def estimate(
     acceptances = [[1.0, 1.0]] * len(powers)
     groups = list(_heard(powers))
     refiner = choose_refiner(dictionary) if settings.refine else None
+    second = choose_fine(dictionary) if refiner else None
     for done, (group, frames) in enumerate(groups):
 
         def share(steps: float, done: int = done) -> None:
@@ -127,11 +134,39 @@ def estimate(
         if rate != dictionary.rate:
             axes = _positions(dictionary, rate, frame, spectrum.shape)
             gain, gain_std = _interpolate(gain, *axes), _interpolate(gain_std, *axes)
-        if settings.max_attenuation is not None:
-            gain = np.maximum(gain, np.float32(10 ** (-settings.max_attenuation / 20)))
-        speech = stft.inverse(spectrum * gain, frame, len(sound)) / scale
-        estimates.append(Estimate(speech, gain, gain_std, acceptance))
+        limit = np.inf if settings.max_attenuation is None else settings.max_attenuation
+        least = np.float32(10 ** (-limit / 20))
+        limited = np.maximum(gain, least)
+        # Silence is not looked at again, nor what nothing may be taken from.
+        if second and least < 1 and sound.any():
+            speech = stft.inverse(spectrum * gain, frame, len(sound))
+            speech = _look_again(second, sound * scale, speech, rate, least, xp)
+        else:
+            speech = stft.inverse(spectrum * limited, frame, len(sound))
+        estimates.append(Estimate(speech / scale, limited, gain_std, acceptance))
     return estimates
+
+
+def _look_again(
+    second: Refiner, sound: Floats, speech: Floats, rate: int, least: np.float32, xp: Any
+) -> Floats:
+    """Return the speech, shape (samples,), that a second look makes of a sound and a first one."""
+    frame = native_frame(second, rate)
+    spectra = [stft.forward(each, frame) for each in (sound, speech)]
+    at_rate = spectra
+    if rate != second.rate:
+        at_rate = [
+            stft.forward(resample(each, rate, second.rate), second.frame)
+            for each in (sound, speech)
+        ]
+    shares = [to_host(each) for each in fine.shares(second, *map(xp.asarray, at_rate))]
+    if rate != second.rate:
+        axes = _positions(second, rate, frame, spectra[0].shape)
+        shares = [_interpolate(each, *axes) for each in shares]
+    found = shares[0] * spectra[0] + shares[1] * spectra[1]
+    if least:
+        found = np.where(np.abs(found) < least * np.abs(spectra[0]), least * spectra[0], found)
+    return stft.inverse(found, frame, len(sound))
 
 
 def _heard(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
@@ -298,12 +333,12 @@ def sources(dictionary: Dictionary, settings: Settings, level: Floats) -> list[S
 
 
 def _positions(
-    dictionary: Dictionary, rate: int, frame: Frame, shape: tuple[int, ...]
+    model: Dictionary | Refiner, rate: int, frame: Frame, shape: tuple[int, ...]
 ) -> tuple[Floats, Floats]:
-    """Where the bins and frames at `rate` lie on the dictionary's grid."""
-    seconds = dictionary.frame.n_fft / dictionary.rate
+    """Where the bins and frames at `rate` lie on the model's grid."""
+    seconds = model.frame.n_fft / model.rate
     bins = np.arange(shape[0]) * (rate / frame.n_fft * seconds)
-    step = dictionary.frame.hop_length / dictionary.rate
+    step = model.frame.hop_length / model.rate
     return bins, np.arange(shape[1]) * (frame.hop_length / rate / step)
 
 

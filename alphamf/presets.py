@@ -50,7 +50,8 @@ class Settings:
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether a network that was taught by mixtures reads the posterior (`refinement`), where
-        there is one for the dictionary's rate and window; else the gain is the posterior mean. It
+        there is one for the dictionary's rate and window, and another looks again at what that
+        made, where there is one; else the gain is the posterior mean. It
         was taught by what the presets `fast` and `balanced` find out; with settings far from
         theirs it may do worse than the posterior mean.
     dry

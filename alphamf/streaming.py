@@ -45,7 +45,8 @@ class Segment(NamedTuple):
         Speech and noise estimate, float32, shape (samples, channels); they add up to the input
         where `dry` is 0 and no attenuation limit is set.
     gain, gain_std
-        Mean and standard deviation of the gain: of its posterior, or as the refiner says them.
+        Mean and standard deviation of the gain: of its posterior, or as the refiner says them. They
+        are those of the first look, where there is a second (`alphamf.refinement.fine`).
         Shape (channels, bins, frames), of the frames that begin in this stretch.
     acceptance
         Share of accepted Phi proposals of speech and noise.

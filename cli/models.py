@@ -16,8 +16,10 @@ def models() -> None:
     with report.user_errors():
         for name, path in dictionary.shipped().items():
             kilobytes = path.stat().st_size // 1024
-            typer.echo(f"{name:16}{describe(dictionary.load(name)):48}{kilobytes:6} kB")
+            typer.echo(f"{name:18}{describe(dictionary.load(name)):48}{kilobytes:6} kB")
         for name, path in refiner.shipped().items():
             kilobytes = path.stat().st_size // 1024
-            rate = refiner.load(path).rate
-            typer.echo(f"{name:16}{f'{rate} Hz, network that refines the gain':48}{kilobytes:6} kB")
+            found = refiner.load(path)
+            window = f"{1000 * found.frame.n_fft / found.rate:g} ms"
+            about = f"{found.rate} Hz, network that refines windows of {window}"
+            typer.echo(f"{name:18}{about:48}{kilobytes:6} kB")

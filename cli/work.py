@@ -57,6 +57,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     from alphamf.dictionary import choose
     from alphamf.estimate import native_frame
     from alphamf.refinement.refiner import choose as choose_refiner
+    from alphamf.refinement.refiner import choose_fine
 
     started = time.perf_counter()
     if _done(job, job.output, request):
@@ -76,6 +77,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
         dictionary = choose(request.model, reader.rate)
         refiner = choose_refiner(dictionary) if request.settings.refine else None
+        fine = choose_fine(dictionary) if refiner else None
         extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
         writer = stack.enter_context(
             open_writer(
@@ -134,6 +136,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "model_sha256": dictionary.sha256,
         "refiner": refiner and refiner.name,
         "refiner_sha256": refiner and refiner.sha256,
+        "fine": fine and fine.name,
+        "fine_sha256": fine and fine.sha256,
         "preset": request.preset,
         "seed": request.seed,
         "device": request.device,

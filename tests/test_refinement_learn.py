@@ -11,7 +11,17 @@ from alphamf import stft
 from alphamf.audio import resample
 from alphamf.dictionary import Dictionary
 from alphamf.errors import AlphaMFError
-from alphamf.refinement import events, learn, mixtures, network, noises, refiner, shaping, shards
+from alphamf.refinement import (
+    events,
+    fine,
+    learn,
+    mixtures,
+    network,
+    noises,
+    refiner,
+    shaping,
+    shards,
+)
 from alphamf.score import stoi
 from alphamf.stft import Frame
 
@@ -44,6 +54,7 @@ KINDS = {
     "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
     "rumble": lambda rng: noises.rumble(rng, SAMPLES, RATE),
     "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
+    "crackle": lambda rng: events.crackle(rng, SAMPLES, RATE),
     "events": lambda rng: events.events(rng, SAMPLES, RATE, SOUNDS),
     "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
     "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS),
@@ -79,6 +90,7 @@ def lessons(monkeypatch):
     pytest.importorskip("optax", reason="learning needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
     monkeypatch.setattr(network, "NARROW_SIZES", SMALL)
+    monkeypatch.setattr(network, "FINE_SIZES", SMALL)
     from alphamf.refinement import lessons
 
     return lessons
@@ -174,6 +186,7 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
 def test_shards_hold_what_alpha_mf_found_out(made):
     found = shards.Clips(made)
     clips = mixtures.Clip(*(np.stack(each) for each in zip(*found, strict=True)))
+    assert all(isinstance(each, mixtures.Clip) for each in found)
     frames = 1 + SAMPLES // FRAME.hop_length
     cells = (CLIPS, FRAME.n_fft // 2 + 1, frames)
     spectra = (CLIPS, 2, *cells[1:])
@@ -182,6 +195,32 @@ def test_shards_hold_what_alpha_mf_found_out(made):
     power = (clips.noisy.astype(float) ** 2).sum(1)
     np.testing.assert_allclose(power.mean((1, 2)), 1, rtol=1e-2)
     assert clips.gain.min() >= 0 and clips.gain.max() <= 1 and clips.gain_std.min() >= 0
+
+
+@pytest.fixture(scope="module")
+def looks(recipe, tmp_path_factory):
+    """Return the shards of clips for second looks, which a network of zeros looked at first."""
+    folder = tmp_path_factory.mktemp("looks")
+    start = network.start(np.random.default_rng(0), FRAME.bins, SMALL)
+    zeros = {name: 0 * value for name, value in start.items()}
+    refiner.Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
+    again = recipe._replace(first=str(folder / "first.npz"))
+    return learn.prepare(again, folder / "mixtures", CLIPS, jobs=1)
+
+
+def test_shards_for_second_looks_hold_sounds(looks, recipe):
+    for number, found in enumerate(shards.Clips(looks)):
+        noisy, first, clean = (each.astype(float) for each in found)
+        assert noisy.shape == first.shape == clean.shape == (SAMPLES,)
+        np.testing.assert_allclose(np.mean(noisy**2), 1, rtol=1e-2)
+        voices, sounds = (mixtures.load(names, RATE) for names in recipe[:2])
+        rng = np.random.default_rng([recipe.seed, number])
+        spoken, heard = mixtures.mixture(rng, SAMPLES, RATE, voices, sounds)
+        unit = shaping.rms(heard)
+        np.testing.assert_allclose(noisy, heard / unit, atol=5e-3)
+        np.testing.assert_allclose(clean, spoken / unit, atol=5e-3)
+        # What alpha-MF made of it is between nothing and all of the sound.
+        assert 0 < np.mean(first**2) < 1
 
 
 def test_a_stopped_run_goes_on(made, recipe, monkeypatch):
@@ -226,6 +265,43 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
     bins = FRAME.n_fft // 2 + 1
     assert {name: each.shape for name, each in learnt.parameters.items()} == network.shapes(
         bins, SMALL
+    )
+
+
+def test_a_second_look_is_learnt_in_short_windows(looks, recipe, lessons, tmp_path, capsys):
+    learn.teach(looks, learn.load(recipe.model), tmp_path / "fine.npz", epochs=90, seed=0)
+    lines = capsys.readouterr().out.splitlines()
+    found = [re.search(r": (-?[\d.]+) dB, ([\d.]+), ([\d.]+), 0.000", x).groups() for x in lines]
+    distortion, _, intelligibility = np.array([found[0], found[-1]], float).T
+    assert distortion[1] > distortion[0] + 0.3 and intelligibility[1] > intelligibility[0]
+    learnt = refiner.load(tmp_path / "fine.npz")
+    assert (learnt.rate, learnt.frame) == (RATE, fine.frame(RATE)) == (RATE, Frame(128, 64))
+    assert learnt.about["first"] == looks[0].recipe.first
+
+
+def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
+    """What is learnt from, in JAX, against what denoises, in NumPy."""
+    from alphamf.refinement import losses
+
+    short = fine.frame(RATE)
+    rng = np.random.default_rng(0)
+    parameters = network.start(rng, short.bins, SMALL)
+    parameters = {
+        k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in parameters.items()
+    }
+    each = shards.Clips(looks)[0]
+    found = losses.fine_losses(
+        parameters, mixtures.Look(*(x[None] for x in each)), frame=short, rate=RATE
+    )
+    noisy, first, clean = (stft.forward(x.astype(np.float32), short) for x in each)
+    sound, speech = fine.shares(refiner.Refiner(parameters, RATE, short), noisy, first)
+    error = np.abs(sound * noisy + speech * first - clean) ** 2
+    expected = np.log(error.sum() / (np.abs(clean) ** 2).sum() + 1e-3)
+    np.testing.assert_allclose(found.distortion, expected, atol=2e-3)
+    said = stft.inverse(sound * noisy + speech * first, short, SAMPLES)
+    spoken = each.clean.astype(np.float32)
+    assert 1 - float(found.intelligibility) == pytest.approx(
+        stoi(spoken, said, RATE, extended=True), abs=0.05
     )
 
 

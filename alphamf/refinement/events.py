@@ -85,6 +85,36 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     return result
 
 
+def crackle(rng: Rng, samples: int, rate: int) -> Floats:
+    """Make crackle of one to four kinds of click, 3 to 600 a second in all, each of 1 to 60 ms.
+
+    As fires, records, gravel and keyboards have it: how often they come wanders, and their sizes
+    have a heavy tail, so that a few stand out.
+    """
+    from scipy.signal import fftconvolve
+
+    per_second, tail = log_uniform(rng, 3, 600), rng.uniform(0.7, 2.2)
+    knots = max(2, int(samples / rate / log_uniform(rng, 0.05, 1.5)) + 2)
+    levels = rng.normal(0, rng.uniform(0, 1.5), knots)
+    course = np.exp(np.interp(np.linspace(0, knots - 1, samples), np.arange(knots), levels))
+    kinds = int(rng.integers(1, 5))
+    result = np.zeros(samples)
+    for _ in range(kinds):
+        hits = np.flatnonzero(rng.random(samples) < course * per_second / kinds / rate)
+        if not len(hits):
+            hits = rng.integers(samples, size=1)
+        sizes = np.minimum(rng.pareto(tail, len(hits)) + 1, 100)
+        train = np.zeros(samples)
+        train[hits] = sizes * rng.choice([-1, 1], len(hits))
+        length = max(int(rate * log_uniform(rng, 0.001, 0.06)), 16)
+        clock = np.arange(length) / rate
+        make = (_knock, _knock, _burst)[int(rng.integers(3))]
+        click = make(rng, clock, _envelope(rng, clock, length / rate), rate)
+        click /= np.abs(click).max() + 1e-9
+        result += fftconvolve(train, click)[:samples] * decibels(rng.normal(0, 5))
+    return shape_spectrum(rng, result, rate, 4.0, (-0.7, 0.4))
+
+
 def _times(rng: Rng, seconds: float) -> list[float]:
     """Draw when events begin: at any time, regularly, or in bouts, even, slowing or hastening."""
     per_second = log_uniform(rng, 0.4, 25)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from alphamf.arrays import Array
-from alphamf.stft import Floats, Frame, sqrt_hann
+from alphamf.stft import Floats, Frame, frame_count, sqrt_hann
 
 WINDOW = 0.0256
 """Of the analysis, in seconds; the next begins after half of it."""
@@ -32,6 +32,28 @@ def third_octaves(bins: int, rate: int) -> Floats:
     edges = edges[: 1 + np.searchsorted(edges, rate / 2)]
     inside = (frequencies[:, None] >= edges[:-1]) & (frequencies[:, None] < edges[1:])
     return inside.astype(np.float32)
+
+
+def forward(sounds: Array, frame: Frame) -> Array:
+    """Do the work of `alphamf.stft.forward`.
+
+    Parameters
+    ----------
+    sounds
+        Shape (clips, samples).
+
+    Returns
+    -------
+    ndarray
+        Shape (clips, bins, frames), complex.
+    """
+    n_fft, hop_length = frame
+    frames = frame_count(sounds.shape[1], frame)
+    left = n_fft // 2
+    right = (frames - 1) * hop_length + n_fft - left - sounds.shape[1]
+    padded = jnp.pad(sounds, ((0, 0), (left, right)))
+    blocks = padded[:, _places(frames, n_fft, hop_length)] * sqrt_hann(n_fft)
+    return jnp.swapaxes(jnp.fft.rfft(blocks), 1, 2)
 
 
 def inverse(spectra: Array, hop_length: int) -> Array:

@@ -5,6 +5,11 @@ For example a refiner for 8 kHz, from LibriSpeech and three of the five folds of
     python -m alphamf.refinement.learn LIBRISPEECH --noise 'ESC-10/*/[1-3]-*.flac' \
         --model speech-8k -o models/refiner-8k.npz --mixtures DIR
 
+With ``--second`` it learns to look again, in short windows, at what a refiner made::
+
+    python -m alphamf.refinement.learn LIBRISPEECH --noise 'ESC-10/*/[1-3]-*.flac' \
+        --model speech-16k --second refiner-16k -o models/refiner-16k-fine.npz --mixtures DIR
+
 Mixtures stay in DIR, a hundred in a file, and files that are there are not made again, so that a
 run that was stopped goes on. Needs JAX and optax: pip install 'alphamf[learn]'.
 """
@@ -25,10 +30,11 @@ import numpy as np
 from alphamf.dictionary import Dictionary, load
 from alphamf.errors import AlphaMFError
 from alphamf.files import shown
-from alphamf.refinement import shards
-from alphamf.refinement.refiner import Refiner
+from alphamf.refinement import fine, shards
+from alphamf.refinement.refiner import Refiner, find
 from alphamf.refinement.refiner import load as load_refiner
 from alphamf.refinement.shards import Recipe, Shard
+from alphamf.stft import Frame
 
 if TYPE_CHECKING:
     from alphamf.refinement.lessons import Report
@@ -120,7 +126,8 @@ def teach(
         if news.held_out is not None:
             parameters = {name: np.asarray(value) for name, value in news.parameters.items()}
             about = _about(planned, epochs, seed, news) | {"start": start and start.name}
-            Refiner(parameters, dictionary.rate, dictionary.frame, about=about).save(output)
+            frame = lessons.task(clips[0], dictionary.frame, dictionary.rate).frame
+            Refiner(parameters, dictionary.rate, frame, about=about).save(output)
 
 
 def _line(news: Report, seconds: float) -> str:
@@ -140,6 +147,7 @@ def _about(planned: list[Shard], epochs: float, seed: int, news: Report) -> dict
     return {
         "software": f"alphamf {version('alphamf')}",
         "model": recipe.model,
+        "first": recipe.first or None,
         "clips": sum(shard.clips for shard in planned),
         "seconds": recipe.seconds,
         "epochs": epochs,
@@ -165,6 +173,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--mixtures", type=Path, required=True, metavar="DIR", help="folder that keeps the mixtures"
     )
+    parser.add_argument(
+        "--second", default="", metavar="REFINER", help="look again at what this refiner made"
+    )
     parser.add_argument("--start", type=Path, metavar="FILE.npz", help="a refiner to go on from")
     parser.add_argument("--clips", type=int, default=3000, metavar="N", help="(default 3000)")
     parser.add_argument("--seconds", type=float, default=2.6, help="of a clip (default 2.6)")
@@ -186,6 +197,13 @@ def _arguments() -> argparse.Namespace:
     return asked
 
 
+def _fitting(path: Path, rate: int, frame: Frame) -> Refiner:
+    refiner = load_refiner(path)
+    if (refiner.rate, refiner.frame) != (rate, frame):
+        raise AlphaMFError(f"{shown(path)} is for another rate or window than what is asked for")
+    return refiner
+
+
 def main() -> None:
     """Do what the command line asks for."""
     asked = _arguments()
@@ -193,11 +211,18 @@ def main() -> None:
         check_installed()
         dictionary = load(asked.model)
         recipe = Recipe(
-            tuple(asked.speech), tuple(asked.noise), asked.model, asked.seconds, asked.seed
+            tuple(asked.speech),
+            tuple(asked.noise),
+            asked.model,
+            asked.seconds,
+            asked.seed,
+            asked.second,
         )
-        start = load_refiner(asked.start) if asked.start else None
-        if start and (start.rate, start.frame) != (dictionary.rate, dictionary.frame):
-            raise AlphaMFError(f"{shown(asked.start)} is for another rate or window than the model")
+        frame = dictionary.frame
+        if asked.second:
+            _fitting(find(asked.second), dictionary.rate, frame)
+            frame = fine.frame(dictionary.rate)
+        start = _fitting(asked.start, dictionary.rate, frame) if asked.start else None
         planned = prepare(recipe, asked.mixtures, asked.clips, asked.jobs)
         teach(planned, dictionary, asked.output, epochs=asked.epochs, seed=asked.seed, start=start)
     except AlphaMFError as error:

@@ -5,7 +5,7 @@ Needs JAX and optax, the extra ``learn``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,9 +16,9 @@ import optax
 
 from alphamf.arrays import Array
 from alphamf.errors import AlphaMFError
-from alphamf.refinement import network
-from alphamf.refinement.losses import Losses, losses
-from alphamf.refinement.mixtures import Clip
+from alphamf.refinement import fine, network
+from alphamf.refinement.losses import Losses, fine_losses, losses
+from alphamf.refinement.mixtures import Clip, Look
 from alphamf.refinement.refiner import WINDOW
 from alphamf.refinement.shaping import NARROW
 from alphamf.stft import Floats, Frame
@@ -38,8 +38,8 @@ HELD_OUT = (25, 80)
 MEMORY = 0.998
 """Of the running mean of the parameters, which is what is reported: single steps are noisy."""
 
-WEIGHTS = (1.5, 0.7, 20.0, 0.1)
-"""Of the losses in what is minimised."""
+WEIGHTS, FINE_WEIGHTS = (1.5, 0.7, 20.0, 0.1), (1.5, 0.7, 40.0, 0.0)
+"""Of the losses in what is minimised, for first and for second looks."""
 
 NEWS, CHECK = 100, 500
 """Steps between two reports, and between two that include the clips held out."""
@@ -67,6 +67,39 @@ class Report(NamedTuple):
     parameters: dict[str, Array]
 
 
+class Task(NamedTuple):
+    """What there is to learn.
+
+    Attributes
+    ----------
+    frame
+        Of the spectra that the network reads.
+    sizes
+        Of the network.
+    longest
+        Most of a clip, along the last axis of its arrays, that a step hears.
+    losses, weights
+        Of parameters, clips and levels; and their weights in what is minimised.
+    """
+
+    frame: Frame
+    sizes: network.Sizes
+    longest: int
+    losses: Callable[..., Losses]
+    weights: tuple[float, ...]
+
+
+def task(clip: Clip | Look, frame: Frame, rate: int) -> Task:
+    """Return what is to be learnt from such clips; `frame` is that of the first look."""
+    if isinstance(clip, Look):
+        short = fine.frame(rate)
+        longest = (fine.WINDOW - 1) * short.hop_length
+        reckon = partial(fine_losses, frame=short, rate=rate)
+        return Task(short, network.FINE_SIZES, longest, reckon, FINE_WEIGHTS)
+    sizes = network.WIDE_SIZES if rate > NARROW else network.NARROW_SIZES
+    return Task(frame, sizes, WINDOW, partial(losses, frame=frame, rate=rate), WEIGHTS)
+
+
 def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     """Draw filters: log powers, linear between 8 frequencies, shape (clips, bins, 1).
 
@@ -80,7 +113,7 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
 
 
 def learn(
-    clips: Sequence[Clip],
+    clips: Sequence[Clip | Look],
     frame: Frame,
     rate: int,
     *,
@@ -95,7 +128,7 @@ def learn(
     clips
         All of one shape; those that `HELD_OUT` says are not learnt from.
     frame, rate
-        Of the clips.
+        Of the dictionary.
     epochs
         How often each clip is heard.
     seed
@@ -114,7 +147,9 @@ def learn(
         There are too few clips, or too few epochs for a single step.
     """
     count = len(clips)
-    bins, frames = clips[0].gain.shape
+    length = clips[0][0].shape[-1]
+    given = task(clips[0], frame, rate)
+    bins = given.frame.bins
     every, most = HELD_OUT
     held = np.arange(count)[::every][:most]
     heard = np.setdiff1d(np.arange(count), held)
@@ -125,8 +160,7 @@ def learn(
             f"for {epochs:g} epochs make no step of {BATCH} clips"
         )
     if start is None:
-        sizes = network.WIDE_SIZES if rate > NARROW else network.NARROW_SIZES
-        start = network.start(np.random.default_rng(seed), bins, sizes)
+        start = network.start(np.random.default_rng(seed), bins, given.sizes)
     parameters = {name: jnp.asarray(value) for name, value in start.items()}
     first, highest, last = STEP_SIZE
     schedule = optax.warmup_cosine_decay_schedule(
@@ -137,27 +171,25 @@ def learn(
     )
     mean, state = parameters, optimiser.init(parameters)
 
-    reckon = partial(losses, frame=frame, rate=rate)
-
-    def weighted(parameters: Array, batch: Clip, levels: Floats) -> tuple[Array, Losses]:
-        found = reckon(parameters, batch, levels)
-        return sum(weight * each for weight, each in zip(WEIGHTS, found, strict=True)), found
+    def weighted(parameters: Array, batch: Clip | Look, levels: Floats) -> tuple[Array, Losses]:
+        found = given.losses(parameters, batch, levels)
+        return sum(weight * each for weight, each in zip(given.weights, found, strict=True)), found
 
     def move(
-        parameters: Array, mean: Array, state: Any, batch: Clip, levels: Floats, share: float
+        parameters: Array, mean: Array, state: Any, batch: Clip | Look, levels: Floats, share: float
     ) -> tuple[Any, Any, Any, Losses]:
         slopes, found = jax.grad(weighted, has_aux=True)(parameters, batch, levels)
         updates, state = optimiser.update(slopes, state, parameters)
         parameters = optax.apply_updates(parameters, updates)
         return parameters, optax.incremental_update(parameters, mean, share), state, found
 
-    advance, check = jax.jit(move), jax.jit(reckon)
+    advance, check = jax.jit(move), jax.jit(given.losses)
     rng = np.random.default_rng(seed + 1)
-    length = min(WINDOW, frames)  # of a clip in a step
+    part = min(given.longest, length)  # of a clip in a step
     news: list[Losses] = []
     for step, which in enumerate(_batches(rng, heard, steps), 1):
-        begin = int(rng.integers(frames - length + 1))
-        batch = _some(clips, which, slice(begin, begin + length))
+        begin = int(rng.integers(length - part + 1))
+        batch = _some(clips, which, slice(begin, begin + part))
         levels = equaliser(rng, BATCH, bins)
         share = max(1 - MEMORY, 9 / (9 + step))  # at first the memory is short: it starts nowhere
         parameters, mean, state, found = advance(parameters, mean, state, batch, levels, share)
@@ -165,7 +197,7 @@ def learn(
         if step % NEWS == 0 or step == steps:
             held_out = None
             if step % CHECK == 0 or step == steps:
-                held_out = _mean([check(mean, _some(clips, [k], slice(length))) for k in held])
+                held_out = _mean([check(mean, _some(clips, [k], slice(part))) for k in held])
             yield Report(step, steps, _mean(news), held_out, mean)
             news = []
 
@@ -180,10 +212,10 @@ def _batches(rng: np.random.Generator, heard: Array, steps: int) -> Iterator[Arr
             left -= 1
 
 
-def _some(clips: Sequence[Clip], which: Iterable[int], frames: slice) -> Clip:
+def _some(clips: Sequence[Clip | Look], which: Iterable[int], part: slice) -> Clip | Look:
     """Lay clips side by side: each array has them as its first axis."""
-    chosen = [[each[..., frames] for each in clips[k]] for k in which]
-    return Clip(*(np.stack(each) for each in zip(*chosen, strict=True)))
+    chosen = [[each[..., part] for each in clips[k]] for k in which]
+    return type(clips[0])(*(np.stack(each) for each in zip(*chosen, strict=True)))
 
 
 def _mean(found: list[Losses]) -> Losses:

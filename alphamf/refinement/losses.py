@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from alphamf.arrays import Array
-from alphamf.refinement import network
+from alphamf.refinement import fine, network
 from alphamf.refinement.intelligibility import estoi
-from alphamf.refinement.mixtures import Clip
+from alphamf.refinement.intelligibility import forward as spectra
+from alphamf.refinement.mixtures import Clip, Look
 from alphamf.stft import Frame
 
 
@@ -72,18 +73,49 @@ def losses(
         for each in network.forward(parameters, read, jnp, convolve=_convolve)
     )
     said = network.logistic(logit, jnp)
-    error = ((clean - said[:, None] * noisy) ** 2).sum((1, 2, 3))
-    whole = (clean * clean).sum((1, 2, 3)) + 1e-3
-    distortion = jnp.log(error / whole + 1e-3)
-    # Both magnitudes are about 3e-4, -70 dB, where there is silence: the root's slope is finite.
-    loud = jnp.sqrt((clean * clean).sum(1) + 1e-7)
-    said_loud = said * jnp.sqrt(power) + 3e-4
-    compression = ((loud**0.3 - said_loud**0.3) ** 2).mean((1, 2)) / (loud**0.6).mean((1, 2))
-    intelligibility = 1 - estoi(_complex(clean), said * _complex(noisy), frame, rate)
+    away = _away(_complex(clean), said * _complex(noisy), frame, rate)
     true = jnp.clip((clean * noisy).sum(1) / power, 0, 1)
     square = lax.stop_gradient((true - said) ** 2)
     likelihood = log_std + 0.5 * square * jnp.exp(-2 * log_std)
-    return Losses(distortion.mean(), compression.mean(), intelligibility.mean(), likelihood.mean())
+    return Losses(*away, likelihood.mean())
+
+
+def fine_losses(
+    parameters: dict[str, Array], looks: Look, levels: Array = 0.0, *, frame: Frame, rate: int
+) -> Losses:
+    """Compute the losses of a network for second looks, which says no deviation.
+
+    Parameters
+    ----------
+    parameters, levels, rate
+        As in `losses`.
+    looks
+        Each array has clips as its first axis.
+    frame
+        Of the second look.
+    """
+    noisy, first, clean = (spectra(each.astype(jnp.float32), frame) for each in looks)
+    level = _power(noisy).mean((1, 2), keepdims=True)
+    read = fine.features(noisy, first, level, levels, jnp)
+    sound, speech = fine.answered(parameters, read, jnp, convolve=_convolve)
+    unit = jnp.sqrt(level)
+    said = sound * noisy + speech * first
+    return Losses(*_away(clean / unit, said / unit, frame, rate), jnp.zeros(()))
+
+
+def _away(clean: Array, said: Array, frame: Frame, rate: int) -> tuple[Array, Array, Array]:
+    """Return the first three losses of spectra, shape (clips, bins, frames)."""
+    error, whole = (_power(each).sum((1, 2)) for each in (clean - said, clean))
+    distortion = jnp.log(error / (whole + 1e-3) + 1e-3)
+    # Both magnitudes are about 3e-4, -70 dB, where there is silence: the root's slope is finite.
+    loud, said_loud = (jnp.sqrt(_power(each) + 1e-7) for each in (clean, said))
+    compression = ((loud**0.3 - said_loud**0.3) ** 2).mean((1, 2)) / (loud**0.6).mean((1, 2))
+    intelligibility = 1 - estoi(clean, said, frame, rate)
+    return distortion.mean(), compression.mean(), intelligibility.mean()
+
+
+def _power(spectra: Array) -> Array:
+    return spectra.real**2 + spectra.imag**2
 
 
 def _complex(spectra: Array) -> Array:

@@ -18,6 +18,7 @@ from alphamf.inputs import find
 from alphamf.presets import PRESETS, Settings
 from alphamf.refinement.network import SILENT
 from alphamf.refinement.noises import noise
+from alphamf.refinement.refiner import Refiner
 from alphamf.refinement.shaping import (
     NARROW,
     Rng,
@@ -49,6 +50,11 @@ READERS, SHARES = (HASTY, PRESETS["fast"], PRESETS["balanced"]), (0.5, 0.4, 0.1)
 and a hasty one nine: more kinds of mixtures are worth more than the better look at each."""
 
 
+LEAKY, LEAK = 0.4, 0.25
+"""Share of the clips for second looks of which some is put back that the first look took away, and
+the most that is."""
+
+
 class Clip(NamedTuple):
     """What is learnt from a clip, in half precision.
 
@@ -69,6 +75,21 @@ class Clip(NamedTuple):
     gain_std: Any
     log_speech: Any
     log_noise: Any
+
+
+class Look(NamedTuple):
+    """What a second look is learnt from, in half precision.
+
+    Attributes
+    ----------
+    noisy, first, clean
+        The sound, what the first look made of it, and the speech, in units of the sound's root
+        mean square; shape (samples,).
+    """
+
+    noisy: Any
+    first: Any
+    clean: Any
 
 
 def load(names: Sequence[str], rate: int) -> list[Floats]:
@@ -157,6 +178,40 @@ def clip(
     clean, noisy = mixture(rng, samples, dictionary.rate, voices, sounds)
     settings = READERS[rng.choice(len(READERS), p=SHARES)]
     return pack(clean, noisy, dictionary, settings, (seed, number))
+
+
+def look(
+    seed: int,
+    number: int,
+    samples: int,
+    dictionary: Dictionary,
+    refiner: Refiner,
+    voices: Sequence[Floats],
+    sounds: Sequence[Floats],
+) -> Look:
+    """Make clip `number` of a seed, and have `refiner` look at it first.
+
+    In some, the first look left more of the noise than it did: with noises that it was not taught
+    it will.
+    """
+    rng = np.random.default_rng([seed, number])
+    clean, noisy = mixture(rng, samples, dictionary.rate, voices, sounds)
+    settings = READERS[rng.choice(len(READERS), p=SHARES)]
+    spectrum = stft.forward(noisy, dictionary.frame)
+    power = np.abs(spectrum) ** 2
+    posterior = sample_posterior(power, dictionary, settings, (seed, number), lambda step: None)
+    gain, _ = refiner.refine(
+        power,
+        gain=posterior.gain,
+        gain_std=posterior.gain_std,
+        speech=posterior.speech,
+        noise=posterior.noise,
+    )
+    first = stft.inverse(spectrum * gain, dictionary.frame, samples)
+    if rng.random() < LEAKY:
+        first += rng.uniform(0, LEAK) * (noisy - first)
+    unit = rms(noisy)
+    return Look(*((each / unit).astype(np.float16) for each in (noisy, first, clean)))
 
 
 def pack(

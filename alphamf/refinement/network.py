@@ -75,6 +75,9 @@ NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
 WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
 """For rates above theirs, with twice the bins."""
 
+FINE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
+"""For the second look (`alphamf.refinement.fine`)."""
+
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Return the name and the shape of every parameter of a network for frames of `bins`."""
@@ -219,6 +222,26 @@ def forward(
 ) -> tuple[Array, Array]:
     """Say the logit of the refined gain of every cell, and the log of its standard deviation.
 
+    Takes what `answers` takes.
+
+    Returns
+    -------
+    tuple of ndarray
+        Both of shape (..., frames, bins).
+    """
+    y = answers(parameters, features, xp, convolve)
+    logit = y[..., 0] + LOGIT * features[..., 1]
+    return logit, xp.clip(y[..., 1], *LOG_STD)
+
+
+def answers(
+    parameters: Mapping[str, Array],
+    features: Array,
+    xp: Any,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
+) -> Array:
+    """Say two numbers of every cell.
+
     Parameters
     ----------
     parameters
@@ -230,8 +253,8 @@ def forward(
 
     Returns
     -------
-    tuple of ndarray
-        Both of shape (..., frames, bins).
+    ndarray
+        Shape (..., frames, bins, 2).
     """
     p = parameters
     bins = features.shape[-2]
@@ -249,9 +272,8 @@ def forward(
     for k in range(_deep(p)):
         z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + _rectified(z, xp)
-    y = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
-    logit = y[..., 0] + LOGIT * features[..., 1]
-    return logit, xp.clip(y[..., 1], *LOG_STD)
+    said: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    return said
 
 
 def logistic(logit: Array, xp: Any) -> Array:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.refinement.events import SPEEDS, events
+from alphamf.refinement.events import SPEEDS, crackle, events
 from alphamf.refinement.shaping import (
     NARROW,
     Rng,
@@ -38,12 +38,13 @@ NARROW_SHARES = {
 """How often a layer of noise is of each kind, for telephones: calls come from halls and streets."""
 
 WIDE_SHARES = {
-    "place": 0.12,
-    "coloured": 0.10,
-    "hum": 0.03,
-    "babble": 0.11,
-    "events": 0.28,
-    "recorded": 0.36,
+    "place": 0.07,
+    "coloured": 0.08,
+    "hum": 0.02,
+    "babble": 0.08,
+    "crackle": 0.17,
+    "events": 0.25,
+    "recorded": 0.33,
 }
 """The same above the rate of telephones."""
 
@@ -57,7 +58,7 @@ RUMBLING = 0.3
 def noise(
     rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
 ) -> Floats:
-    """Make a noise of one to three layers, each of one of six kinds, some in a room; some rumble.
+    """Make a noise of one to three layers, each of one of seven kinds, some in a room; some rumble.
 
     Parameters
     ----------
@@ -88,6 +89,8 @@ def noise(
             layer = hum(rng, samples, rate)
         elif kind == "babble":
             layer = babble(rng, samples, rate, voices)
+        elif kind == "crackle":
+            layer = crackle(rng, samples, rate)
         elif kind == "events":
             layer = events(rng, samples, rate, sounds)
         else:

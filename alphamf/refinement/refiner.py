@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -77,19 +78,7 @@ class Refiner:
         if xp is not np:
             parameters = {name: xp.asarray(value) for name, value in parameters.items()}
         given = power, gain, gain_std, speech, noise
-        frames = power.shape[-1]
-        length = min(frames, WINDOW)
-        # Up and down, so that windows half of one apart fade into each other.
-        fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(power.dtype)
-        total = xp.zeros((2, *power.shape), power.dtype)
-        weight = xp.zeros(frames, power.dtype)
-        for first in sorted({*range(0, frames - length, WINDOW // 2), frames - length}):
-            window = slice(first, first + length)
-            found = _refine(xp, parameters, self.exponent, *(each[..., window] for each in given))
-            total[..., window] += fade * xp.stack(found)
-            weight[window] += fade
-        total /= weight
-        return total[0], total[1]
+        return in_windows(partial(_refine, xp, parameters, self.exponent), given, WINDOW)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the refiner to an ``.npz``, its parameters in half precision.
@@ -153,6 +142,41 @@ def _make(
     )
 
 
+def in_windows(
+    look: Callable[..., tuple[Array, Array]], given: Sequence[Array], window: int
+) -> tuple[Array, Array]:
+    """Have a long stretch looked at in windows half of one apart, which fade into each other.
+
+    Parameters
+    ----------
+    look
+        Takes a window of each of `given`, and returns two arrays of its shape.
+    given
+        Shape (..., bins, frames) each.
+    window
+        Most frames of a window.
+    """
+    xp = namespace(given[0])
+    frames, dtype = given[0].shape[-1], given[0].real.dtype
+    length = min(frames, window)
+    fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(dtype)
+    total = xp.zeros((2, *given[0].shape), dtype)
+    weight = xp.zeros(frames, dtype)
+    for first in sorted({*range(0, frames - length, window // 2), frames - length}):
+        part = slice(first, first + length)
+        total[..., part] += fade * xp.stack(look(*(each[..., part] for each in given)))
+        weight[part] += fade
+    total /= weight
+    return total[0], total[1]
+
+
+def mean_level(power: Array, xp: Any) -> Array:
+    """Return the mean of what is heard: silence beside it must not make it seem louder."""
+    level = power.sum((-2, -1), keepdims=True)
+    level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
+    return xp.where(level > 0, level, 1)
+
+
 def _refine(
     xp: Any,
     parameters: dict[str, Array],
@@ -164,10 +188,7 @@ def _refine(
     noise: Array,
 ) -> tuple[Array, Array]:
     """Do as `Refiner.refine` for one window."""
-    # The mean of what is heard: silence beside it must not make it seem louder.
-    level = power.sum((-2, -1), keepdims=True)
-    level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
-    level = xp.where(level > 0, level, 1)
+    level = mean_level(power, xp)
     logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
     read = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
     logit, log_std = network.forward(parameters, read, xp)
@@ -184,6 +205,11 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder().glob("refiner-*.npz"))}
 
 
+def find(name: str) -> Path:
+    """Return the file of a shipped refiner, or the one that is named."""
+    return shipped().get(name, Path(name))
+
+
 def choose(dictionary: Dictionary) -> Refiner | None:
     """Return the shipped refiner for spectrograms of a dictionary's kind, None if there is none."""
     path = shipped().get(f"refiner-{dictionary.rate // 1000}k")
@@ -191,6 +217,12 @@ def choose(dictionary: Dictionary) -> Refiner | None:
     if found and (found.rate, found.frame) == (dictionary.rate, dictionary.frame):
         return found
     return None
+
+
+def choose_fine(dictionary: Dictionary) -> Refiner | None:
+    """Return the shipped network for second looks after that of `choose`, None if there is none."""
+    path = shipped().get(f"refiner-{dictionary.rate // 1000}k-fine")
+    return _loaded(path) if path and choose(dictionary) else None
 
 
 _loaded = cache(load)

@@ -16,7 +16,9 @@ import numpy as np
 from alphamf.dictionary import load as load_dictionary
 from alphamf.errors import AlphaMFError
 from alphamf.files import atomic, reason, shown
-from alphamf.refinement.mixtures import Clip, clip, load
+from alphamf.refinement.mixtures import Clip, Look, clip, load, look
+from alphamf.refinement.refiner import find
+from alphamf.refinement.refiner import load as load_refiner
 from alphamf.stft import Floats
 
 SIZE = 100
@@ -36,6 +38,8 @@ class Recipe(NamedTuple):
         Length of a clip.
     seed
         The same seed gives the same clips.
+    first
+        Name or file of the refiner that looks at them first, of clips for second looks.
     """
 
     voices: tuple[str, ...]
@@ -43,6 +47,7 @@ class Recipe(NamedTuple):
     model: str
     seconds: float
     seed: int
+    first: str = ""
 
 
 class Shard(NamedTuple):
@@ -107,16 +112,24 @@ def make(shard: Shard) -> None:
     dictionary = load_dictionary(recipe.model)
     voices, sounds = (_recordings(names, dictionary.rate) for names in recipe[:2])
     samples = int(dictionary.rate * recipe.seconds)
-    clips = [
-        clip(recipe.seed, number, samples, dictionary, voices, sounds)
-        for number in range(shard.first, shard.first + shard.clips)
-    ]
+    numbers = range(shard.first, shard.first + shard.clips)
+    clips: Sequence[Clip | Look]
+    if recipe.first:
+        refiner = load_refiner(find(recipe.first))
+        clips = [
+            look(recipe.seed, number, samples, dictionary, refiner, voices, sounds)
+            for number in numbers
+        ]
+    else:
+        clips = [
+            clip(recipe.seed, number, samples, dictionary, voices, sounds) for number in numbers
+        ]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     with atomic(shard.path) as part, part.open("wb") as file:
         np.save(file, np.array([tuple(each) for each in clips], kinds))
 
 
-class Clips(Sequence[Clip]):
+class Clips(Sequence[Clip | Look]):
     """The clips of all files; what is looked at is read from the disk.
 
     Parameters
@@ -128,21 +141,22 @@ class Clips(Sequence[Clip]):
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._rows = [np.load(shard.path, mmap_mode="r")[: shard.clips] for shard in shards]
         self._ends = np.cumsum([shard.clips for shard in shards])
+        self._kind: type[Clip | Look] = Look if shards[0].recipe.first else Clip
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
     @overload
-    def __getitem__(self, index: int) -> Clip: ...
+    def __getitem__(self, index: int) -> Clip | Look: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Clip]: ...
-    def __getitem__(self, index: int | slice) -> Clip | Sequence[Clip]:
+    def __getitem__(self, index: slice) -> Sequence[Clip | Look]: ...
+    def __getitem__(self, index: int | slice) -> Clip | Look | Sequence[Clip | Look]:
         if isinstance(index, slice):
             return [self[k] for k in range(len(self))[index]]
         k = range(len(self))[index]
         shard = int(np.searchsorted(self._ends, k, "right"))
         row = self._rows[shard][k - self._ends[shard]]
-        return Clip(*(row[name] for name in Clip._fields))
+        return self._kind(*(row[name] for name in self._kind._fields))
 
 
 @cache
