@@ -51,9 +51,9 @@ class Settings:
     refine
         Whether a network that was taught by mixtures reads the posterior (`refinement`), where
         there is one for the dictionary's rate and window, and another looks again at what that
-        made, where there is one; else the gain is the posterior mean. It
-        was taught by what the presets `fast` and `balanced` find out; with settings far from
-        theirs it may do worse than the posterior mean.
+        made, where there is one; else the gain is the posterior mean. They were taught by what the
+        presets `fast` and `balanced` find out; with settings far from theirs they may do worse than
+        the posterior mean.
     dry
         Share of the input in the output, from 0 to 1.
     max_attenuation

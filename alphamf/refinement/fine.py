@@ -79,11 +79,13 @@ def features(noisy: Array, first: Array, level: Array, louder: Array | float, xp
         that leads from it to `first`, the cosine between both, and the log powers of what was
         taken away and of what was left.
     """
+    unit = xp.sqrt(level)  # first of all, as squares of faint sounds would vanish
+    noisy, first = noisy / unit, first / unit
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
-    gain = xp.clip(inner / (powers[0] + 1e-9 * level), network.NARROWEST, 1 - network.NARROWEST)
-    likeness = inner / xp.sqrt(powers[0] * powers[2] + 1e-12 * level * level)
-    logs = [xp.log(power / level + SILENT) + louder for power in powers]
+    gain = xp.clip(inner / (powers[0] + 1e-9), network.NARROWEST, 1 - network.NARROWEST)
+    likeness = inner / xp.sqrt(powers[0] * powers[2] + 1e-12)
+    logs = [xp.log(power + SILENT) + louder for power in powers]
     each = [
         logs[0] / 4,
         xp.log(gain / (1 - gain)) / network.LOGIT,
