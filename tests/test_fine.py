@@ -58,7 +58,8 @@ def test_features_are_what_they_are_said_to_be():
     noisy, first = spectra()
     power = np.abs(noisy) ** 2
     level = power.mean()
-    found = fine.features(noisy, first, level, 0.0, np)
+    unit = np.sqrt(level)
+    found = fine.features(noisy / unit, first / unit, 0.0, np)
     assert found.shape == (*noisy.T.shape, network.FEATURES)
     log_power, logit, likeness, taken, left = np.moveaxis(found.swapaxes(0, 1), -1, 0)
     gain = np.abs(first) / np.abs(noisy)  # real, as the second is the first times one
@@ -69,7 +70,7 @@ def test_features_are_what_they_are_said_to_be():
     expected = [np.log(np.abs(each) ** 2 / level + 1e-7) for each in (noisy - first, first)]
     np.testing.assert_allclose(4 * taken[inside], expected[0][inside], atol=1e-2)
     np.testing.assert_allclose(4 * left[inside], expected[1][inside], atol=1e-2)
-    turned = fine.features(noisy, 1j * first, level, 0.0, np)[..., 2].T
+    turned = fine.features(noisy / unit, 1j * first / unit, 0.0, np)[..., 2].T
     np.testing.assert_allclose(turned[inside], 0, atol=1e-4)
 
 

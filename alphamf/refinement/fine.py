@@ -54,21 +54,20 @@ def shares(refiner: Refiner, noisy: Array, first: Array) -> tuple[Array, Array]:
     parameters = {name: xp.asarray(value) for name, value in refiner.parameters.items()}
 
     def look(noisy: Array, first: Array) -> tuple[Array, Array]:
-        level = mean_level(noisy.real**2 + noisy.imag**2, xp)
-        return answered(parameters, features(noisy, first, level, 0.0, xp), xp)
+        unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
+        return answered(parameters, features(noisy / unit, first / unit, 0.0, xp), xp)
 
     return in_windows(look, (noisy, first), WINDOW)
 
 
-def features(noisy: Array, first: Array, level: Array, louder: Array | float, xp: Any) -> Array:
+def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
     """Lay side by side what the network reads of every cell.
 
     Parameters
     ----------
     noisy, first
-        As in `shares`; shape (..., bins, frames).
-    level
-        Mean power of `noisy`, of a shape that broadcasts.
+        As in `shares`, in units in which the mean power of `noisy` is one: squares of faint sounds
+        would vanish. Shape (..., bins, frames).
     louder
         Log power that is added to all, for lessons.
 
@@ -79,8 +78,6 @@ def features(noisy: Array, first: Array, level: Array, louder: Array | float, xp
         that leads from it to `first`, the cosine between both, and the log powers of what was
         taken away and of what was left.
     """
-    unit = xp.sqrt(level)  # first of all, as squares of faint sounds would vanish
-    noisy, first = noisy / unit, first / unit
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
     gain = xp.clip(inner / (powers[0] + 1e-9), network.NARROWEST, 1 - network.NARROWEST)

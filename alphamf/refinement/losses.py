@@ -95,12 +95,12 @@ def fine_losses(
         Of the second look.
     """
     noisy, first, clean = (spectra(each.astype(jnp.float32), frame) for each in looks)
-    level = _power(noisy).mean((1, 2), keepdims=True)
-    read = fine.features(noisy, first, level, levels, jnp)
+    unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
+    noisy, first, clean = (each / unit for each in (noisy, first, clean))
+    read = fine.features(noisy, first, levels, jnp)
     sound, speech = fine.answered(parameters, read, jnp, convolve=_convolve)
-    unit = jnp.sqrt(level)
     said = sound * noisy + speech * first
-    return Losses(*_away(clean / unit, said / unit, frame, rate), jnp.zeros(()))
+    return Losses(*_away(clean, said, frame, rate), jnp.zeros(()))
 
 
 def _away(clean: Array, said: Array, frame: Frame, rate: int) -> tuple[Array, Array, Array]:
