@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from alphamf.denoising import Denoised, denoise, denoise_stream
-    from alphamf.dictionary import Dictionary, load
+    from alphamf.denoising.api import Denoised, denoise, denoise_stream
+    from alphamf.denoising.settings import PRESETS, Settings
+    from alphamf.denoising.stream import Segment, Stream
     from alphamf.errors import AlphaMFError
-    from alphamf.presets import PRESETS, Settings
-    from alphamf.samplers import SAMPLERS
-    from alphamf.streaming import Segment, Stream
-    from alphamf.training import train
+    from alphamf.inference.samplers import SAMPLERS
+    from alphamf.learnt.dictionary import Dictionary, load
+    from alphamf.training.dictionary.api import train
 
 __all__ = [
     "PRESETS",
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 _HOME = {
-    "PRESETS": "presets",
-    "SAMPLERS": "samplers",
+    "PRESETS": "denoising.settings",
+    "SAMPLERS": "inference.samplers",
     "AlphaMFError": "errors",
-    "Denoised": "denoising",
-    "Dictionary": "dictionary",
-    "Segment": "streaming",
-    "Settings": "presets",
-    "Stream": "streaming",
-    "denoise": "denoising",
-    "denoise_stream": "denoising",
-    "load": "dictionary",
-    "train": "training",
+    "Denoised": "denoising.api",
+    "Dictionary": "learnt.dictionary",
+    "Segment": "denoising.stream",
+    "Settings": "denoising.settings",
+    "Stream": "denoising.stream",
+    "denoise": "denoising.api",
+    "denoise_stream": "denoising.api",
+    "load": "learnt.dictionary",
+    "train": "training.dictionary.api",
 }
 
 

@@ -23,14 +23,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import spearmanr
 
-from alphamf import stft, tables
-from alphamf.audio import read
-from alphamf.denoising import PRESETS, denoise
-from alphamf.dictionary import choose
+from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.audio.stft import Floats
+from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.estimate import native_frame
 from alphamf.errors import AlphaMFError
-from alphamf.estimate import native_frame
-from alphamf.files import atomic
-from alphamf.stft import Floats
+from alphamf.learnt.dictionary import choose
+from alphamf.tools import tables
+from alphamf.tools.files import atomic
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 

@@ -22,16 +22,16 @@ import numpy as np
 import psutil
 import soundfile
 
-from alphamf.cli import cluster, pool
+from alphamf.audio.inputs import plan
 from alphamf.cli.report import Update
-from alphamf.cli.work import Request, process
+from alphamf.denoising.file import Request, process
+from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.measure import measure
 from alphamf.evaluation.methods import resolve
 from alphamf.evaluation.pairs import find_pairs
 from alphamf.evaluation.runner import plan as plan_evaluation
-from alphamf.inputs import plan
-from alphamf.presets import PRESETS
-from alphamf.tables import markdown
+from alphamf.tools import cluster, pool
+from alphamf.tools.tables import markdown
 
 RATE = 8000
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 import time
 
-from alphamf.distributed import Alone, Made, Model, Ranks, Walk, launched
-from alphamf.distributed.samplers import Layout, layout
-from alphamf.samplers.hamcmc import HAMCMC
-from alphamf.samplers.langevin import PSGLD, SGLD
-from alphamf.samplers.richardson import SGRRLD
-from alphamf.tables import markdown
+from alphamf.inference.blocks import Alone, Made, Model, Ranks, Walk, launched
+from alphamf.inference.blocks.samplers import Layout, layout
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.richardson import SGRRLD
+from alphamf.tools.tables import markdown
 
 USERS, FILMS, RATINGS = 480_189, 17_770, 100_480_507
 """Of the Netflix prize."""

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf import tables
+from alphamf.tools import tables
 from benchmarks.mutants import model, models, mutate, sounds
 from benchmarks.report import caption, publish
 
@@ -77,7 +77,7 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
 
 def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> None:
     """Do files one after the other in this process, and tell of each before and after."""
-    from alphamf.presets import PRESETS
+    from alphamf.denoising.settings import PRESETS
 
     warnings.simplefilter("error")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libmpg123 speaks there
@@ -103,12 +103,12 @@ def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> N
 
 def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, str]:
     """Return ``result``, ``refused`` or ``finding``, and what there is to say of it."""
-    from alphamf.audio import open_reader
-    from alphamf.cli.work import Request, process
-    from alphamf.denoising import denoise
-    from alphamf.dictionary import load
+    from alphamf.audio.inputs import Job
+    from alphamf.audio.reader import open_reader
+    from alphamf.denoising.api import denoise
+    from alphamf.denoising.file import Request, process
     from alphamf.errors import AlphaMFError
-    from alphamf.inputs import Job
+    from alphamf.learnt.dictionary import load
 
     try:
         if kind.startswith("model"):

@@ -27,20 +27,21 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from alphamf import stft, tables
-from alphamf.arrays import Array
-from alphamf.audio import read
-from alphamf.baselines import METHODS, Clip
-from alphamf.chain import Mean
-from alphamf.context import unstack
-from alphamf.denoising import denoise
-from alphamf.dictionary import Dictionary, choose, load
+from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.audio.stft import Floats
+from alphamf.denoising.api import denoise
+from alphamf.denoising.estimate import sample
+from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
-from alphamf.estimate import sample
-from alphamf.presets import PRESETS, Settings
-from alphamf.score import pesq, si_sdr, stoi
-from alphamf.stft import Floats
-from alphamf.targets.alpha_mf import AlphaMF
+from alphamf.evaluation.baselines import METHODS, Clip
+from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.factorization.alpha_mf import AlphaMF
+from alphamf.factorization.stacking import unstack
+from alphamf.inference.chain import Mean
+from alphamf.learnt.dictionary import Dictionary, choose, load
+from alphamf.tools import tables
+from alphamf.tools.arrays import Array
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import soundfile
 
-from alphamf import jsonlines, tables
+from alphamf.tools import jsonlines, tables
 from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
@@ -45,7 +45,7 @@ TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "p
 
 # What a shell starts in the background inherits a Ctrl-C that is ignored.
 HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-COMMAND = [sys.executable, "-c", f"{HEARD}; from alphamf.start import main; main()"]
+COMMAND = [sys.executable, "-c", f"{HEARD}; from alphamf.cli.start import main; main()"]
 
 Products = dict[str, Any]
 """What a command has made so far, by name; only what is equal in every run."""

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf import tables
-from alphamf.audio import open_writer
+from alphamf.audio.writer import open_writer
+from alphamf.tools import tables
 from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-COMMAND = [sys.executable, "-c", "from alphamf.start import main; main()", "denoise", "in"]
+COMMAND = [sys.executable, "-c", "from alphamf.cli.start import main; main()", "denoise", "in"]
 RATE = 16000
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf import stamps
+from alphamf.audio import stamps
 
 SECONDS = 0.2
 """Length of the sounds, so that thousands can be denoised."""

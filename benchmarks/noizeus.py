@@ -23,7 +23,8 @@ sampler-NAME
     dictionary; SGLD, PSGLD and HAMCMC under a Gamma prior of shape 1 (`Settings.speech_prior`).
 printed-NAME, tuned-NAME
     The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
-    printed step sizes or those of `alphamf.presets.KERNELS`, which are tuned on train sentences.
+    printed step sizes or those of `alphamf.denoising.settings.KERNELS`, which are tuned on train
+    sentences.
 
 The corpus is in ``$ALPHAMF_DATA/corpora/noizeus`` (by default ``../shared`` is ALPHAMF_DATA), with
 a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.
@@ -47,16 +48,16 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from alphamf.audio import read
-from alphamf.denoising import PRESETS, Settings, denoise
-from alphamf.dictionary import Dictionary
+from alphamf.audio.reader import read
+from alphamf.denoising.api import PRESETS, Settings, denoise
+from alphamf.denoising.settings import KERNELS
 from alphamf.errors import AlphaMFError
-from alphamf.presets import KERNELS
-from alphamf.protocols import Sampler
-from alphamf.samplers import HAMCMC, PSGLD, SGLD
-from alphamf.schedule import Polynomial
-from alphamf.score import pesq, sdr, si_sdr, stoi
-from alphamf.training import train
+from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
+from alphamf.inference.protocols import Sampler
+from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.inference.schedule import Polynomial
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.training.dictionary.api import train
 from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]

@@ -15,9 +15,9 @@ import argparse
 import csv
 from pathlib import Path
 
-from alphamf.corpora import find
 from alphamf.errors import AlphaMFError
-from alphamf.files import reason
+from alphamf.research.corpora import find
+from alphamf.tools.files import reason
 
 
 def pairs(

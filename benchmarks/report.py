@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf import tables
+from alphamf.tools import tables
 
 SCORES = {
     "si_sdr": ("SI-SDR dB", 2),

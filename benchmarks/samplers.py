@@ -33,11 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.arrays import Array, generator
-from alphamf.chain import Trace, run
-from alphamf.diagnostics import ess
-from alphamf.experiments.hamcmc_quartic import bias
-from alphamf.samplers import (
+from alphamf.inference.chain import Trace, run
+from alphamf.inference.diagnostics import ess
+from alphamf.inference.samplers import (
     HAMCMC,
     HMC,
     HMCBFGS,
@@ -56,8 +54,10 @@ from alphamf.samplers import (
     NaiveQN,
     UnitMass,
 )
-from alphamf.tables import markdown
-from alphamf.targets.gaussian import LinearGaussian
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.research.experiments.hamcmc.quartic import bias
+from alphamf.tools.arrays import Array, generator
+from alphamf.tools.tables import markdown
 from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]

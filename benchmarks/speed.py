@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import soundfile
 
-from alphamf import speed, tables
 from alphamf.cli.benchmark import core_rows, denoiser_rows, step_rows
+from alphamf.research import speed
+from alphamf.tools import tables
 from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]
@@ -60,7 +61,7 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
     """Return the seconds and the most bytes of memory that a run of alphamf takes."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", "from alphamf.start import main; main()", *arguments]
+        [sys.executable, "-c", "from alphamf.cli.start import main; main()", *arguments]
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

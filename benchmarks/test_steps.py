@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from alphamf.presets import KERNELS
-from alphamf.speed import paper
-from alphamf.speed.measure import stepper
+from alphamf.denoising.settings import KERNELS
+from alphamf.research.speed import paper
+from alphamf.research.speed.measure import stepper
 
 
 @pytest.mark.parametrize("blocks", [1, paper.BLOCKS])

@@ -9,10 +9,11 @@ from typing import Any
 
 import typer
 
-from alphamf.cli import pool, report
-from alphamf.cli.work import Request, process
-from alphamf.files import shown
-from alphamf.inputs import STREAM, Job, Plan
+from alphamf.audio.inputs import STREAM, Job, Plan
+from alphamf.cli import report
+from alphamf.denoising.file import Request, process
+from alphamf.tools import pool
+from alphamf.tools.files import shown
 
 SEGMENTS = 16
 """Segments that move together on a device: a gigabyte of its memory, for mono."""

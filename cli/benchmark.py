@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.cli import pool, report
+from alphamf.cli import report
 from alphamf.cli.denoise import Device
 from alphamf.cli.options import check_least
 from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from alphamf.speed import Denoiser, Step
+    from alphamf.research.speed import Denoiser, Step
 
 
 def benchmark(
@@ -34,8 +35,8 @@ def benchmark(
     """
     with report.user_errors(as_json=as_json):
         check_least("--rounds", rounds, 1)
-        from alphamf import compiled
-        from alphamf.arrays import module
+        from alphamf.factorization import compiled
+        from alphamf.tools.arrays import module
 
         module(device.value)
         if not compiled.AVAILABLE:
@@ -43,7 +44,7 @@ def benchmark(
                 "alphamf benchmark is about the compiled loops, which could not be built when "
                 "alphamf was installed: install it again where there is a C compiler"
             )
-        from alphamf import speed
+        from alphamf.research import speed
 
         parts = [
             ("steps", step_rows(speed.steps(rounds, device.value))),
@@ -85,10 +86,10 @@ def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
     import numpy as np
     import soundfile
 
-    from alphamf.cli.work import Request, process
-    from alphamf.inputs import plan
-    from alphamf.presets import PRESETS
-    from alphamf.speed import made_up_sound
+    from alphamf.audio.inputs import plan
+    from alphamf.denoising.file import Request, process
+    from alphamf.denoising.settings import PRESETS
+    from alphamf.research.speed import made_up_sound
 
     cores = pool.cores()
     for name, lengths in (("a folder of clips", range(10, 26)), ("one recording", [280])):
@@ -119,7 +120,7 @@ def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
 
 
 def _tell(name: str, rows: Iterator[dict[str, str | float]], *, as_json: bool) -> None:
-    from alphamf import tables
+    from alphamf.tools import tables
 
     if as_json:
         for row in rows:

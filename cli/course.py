@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.learning.lessons import Progress
-    from alphamf.learning.selection import Selection
+    from alphamf.training.dictionary.fit import Progress
+    from alphamf.training.dictionary.selection import Selection
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
@@ -37,7 +37,7 @@ def bar(name: str, quiet: bool, *, several: bool) -> Iterator[Callable[[Progress
     Yields
     ------
     callable or None
-        Takes what `alphamf.learning.lessons` tells of; None where nothing is shown.
+        Takes what `alphamf.training.dictionary.fit` tells of; None where nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -71,7 +71,7 @@ def bar(name: str, quiet: bool, *, several: bool) -> Iterator[Callable[[Progress
 
 def table(selection: Selection) -> str:
     """Return the scores of what was tried, the best marked; differences are of the same voices."""
-    from alphamf.tables import mean_and_error
+    from alphamf.tools.tables import mean_and_error
 
     best = selection.best
     lines = ["  rank  alpha   log density of a hidden cell   less than the best"]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from alphamf.audio.inputs import plan
 from alphamf.cli import report
 from alphamf.cli.batch import run
 from alphamf.cli.options import (
@@ -18,8 +19,7 @@ from alphamf.cli.options import (
     check_streams,
     choose_device,
 )
-from alphamf.cli.work import Request
-from alphamf.inputs import plan
+from alphamf.denoising.file import Request
 
 
 class Preset(StrEnum):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.cli import pool, report
+from alphamf.cli import report
 from alphamf.cli.options import Cluster, check_least
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
+from alphamf.tools import pool
+from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
     from alphamf.evaluation.methods import Entry
@@ -206,7 +207,7 @@ def _tell(result: Result, told: set[tuple[str, str]], *, as_json: bool) -> None:
 
 def _tell_of_misfits(entries: Sequence[Entry], results: Sequence[Result]) -> None:
     """Say which dictionaries are for wider sound than that of some clips."""
-    from alphamf.dictionary import load
+    from alphamf.learnt.dictionary import load
 
     for entry in entries:
         if entry.method.uses_model and entry.model != "auto":
@@ -223,7 +224,7 @@ def _tell_of_misfits(entries: Sequence[Entry], results: Sequence[Result]) -> Non
 
 def _show(results: Sequence[Result], output: Path) -> None:
     from alphamf.evaluation.summary import overview
-    from alphamf.tables import markdown
+    from alphamf.tools.tables import markdown
 
     headings, rows = overview(results)
     if sys.stdout.isatty():

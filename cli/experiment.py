@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alphamf.cli import pool, report
+from alphamf.cli import report
 from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
 
 if TYPE_CHECKING:
-    from alphamf.experiments.base import Experiment, Record
+    from alphamf.research.experiments.base import Experiment, Record
 
 
 def experiment(
@@ -32,7 +33,7 @@ def experiment(
 ) -> None:
     """Run an experiment of the papers again; a run that was stopped goes on."""
     with report.user_errors():
-        from alphamf.experiments import EXPERIMENTS
+        from alphamf.research.experiments.catalogue import EXPERIMENTS
 
         if name == "list":
             for known in EXPERIMENTS.values():
@@ -43,7 +44,7 @@ def experiment(
             raise AlphaMFError(
                 f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
             )
-        from alphamf.experiments.base import markdown, run
+        from alphamf.research.experiments.base import markdown, run
 
         with report.progress(quiet, "jobs") as update:
 
@@ -69,7 +70,7 @@ def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int
 ) -> Iterator[Record]:
     """Do jobs side by side, each in a process with one thread."""
-    from alphamf.experiments.base import Record
+    from alphamf.research.experiments.base import Record
 
     work = partial(_work, name=experiment.name)
     for outcome in pool.each(work, jobs, workers=workers, update=None, in_order=False):
@@ -81,7 +82,7 @@ def _each(
 
 
 def _work(job: dict[str, Any], update: object, name: str) -> dict[str, Any]:
-    from alphamf.experiments import EXPERIMENTS
+    from alphamf.research.experiments.catalogue import EXPERIMENTS
 
     # A job writes no files, and can be left at any time.
     with pool.stoppable():

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from alphamf.audio.inputs import STREAM
 from alphamf.cli import report
-from alphamf.inputs import STREAM
 
 if TYPE_CHECKING:
-    from alphamf.dictionary import Dictionary
-    from alphamf.refinement.refiner import Refiner
+    from alphamf.learnt.dictionary import Dictionary
+    from alphamf.learnt.refiner import Refiner
 
 
 def info(
@@ -23,8 +23,7 @@ def info(
     ],
 ) -> None:
     """Show what a recording or a model holds."""
-    from alphamf import dictionary
-    from alphamf.refinement import refiner
+    from alphamf.learnt import dictionary, refiner
 
     with report.user_errors():
         if name in refiner.shipped():
@@ -43,8 +42,8 @@ def describe(model: Dictionary) -> str:
 
 
 def _audio_lines(name: str) -> dict[str, str]:
-    from alphamf.audio import open_reader
-    from alphamf.dictionary import choose
+    from alphamf.audio.reader import open_reader
+    from alphamf.learnt.dictionary import choose
 
     with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
         model = choose("auto", reader.rate)
@@ -69,7 +68,7 @@ def _level(amplitude: float) -> str:
 
 
 def _model_lines(model: Dictionary | Refiner) -> dict[str, str]:
-    from alphamf.dictionary import Dictionary
+    from alphamf.learnt.dictionary import Dictionary
 
     rate, (n_fft, hop_length) = model.rate, model.frame
     lines = {

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.inputs import STREAM, Problem, plan
 from alphamf.cli import report
 from alphamf.cli.options import check_least
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
-from alphamf.inputs import STREAM, Problem, plan
+from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
-    from alphamf.mixed_corpus import Noise, Speech
-    from alphamf.mixed_table import Mixture
+    from alphamf.evaluation.mixing.corpus import Noise, Speech
+    from alphamf.evaluation.mixing.table import Mixture
 
 RATES = (4000, 192000)
 """Lowest and highest sampling rate of ``--rate``, in Hz."""
 
 
 class Level(StrEnum):
-    """Names of `alphamf.mixing.LEVELS`, which this file does not import: it needs numpy."""
+    """Names of `evaluation.mixing.mixture.LEVELS`, which is not imported here: it needs numpy."""
 
     plain = "plain"
     active = "active"
@@ -105,8 +105,7 @@ def mix(
             typer.echo(f"Note: {sentence}", err=True)
 
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf import mixed_corpus as corpus
-        from alphamf import mixed_table as table
+        from alphamf.evaluation.mixing import corpus, table
 
         snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
@@ -158,7 +157,7 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
 
 def _speech(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Speech]:
     """Yield the clean recordings, under different names."""
-    from alphamf.mixed_corpus import Speech
+    from alphamf.evaluation.mixing.corpus import Speech
 
     taken: dict[str, str] = {}
     for path, relative in _found(names, folder, problems):
@@ -172,7 +171,7 @@ def _speech(names: list[str], folder: Path, problems: list[Problem]) -> Iterator
 
 
 def _noises(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Noise]:
-    from alphamf.mixed_corpus import Noise
+    from alphamf.evaluation.mixing.corpus import Noise
 
     for path, relative in _found(names, folder, problems):
         yield Noise(path, relative.parent.name or relative.stem)

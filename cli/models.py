@@ -10,8 +10,7 @@ from alphamf.cli.info import describe
 
 def models() -> None:
     """List the speech models that come with alphamf."""
-    from alphamf import dictionary
-    from alphamf.refinement import refiner
+    from alphamf.learnt import dictionary, refiner
 
     with report.user_errors():
         for name, path in dictionary.shipped().items():

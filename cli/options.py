@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.inputs import STREAM, Job, Plan, exists
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
-from alphamf.inputs import STREAM, Job, Plan, exists
+from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
-    from alphamf.denoising import Settings
+    from alphamf.denoising.api import Settings
 
 Cluster = Annotated[
     str | None,
@@ -94,7 +94,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
     AlphaMFError
         A value is out of range; the sentence speaks of options.
     """
-    from alphamf.denoising import PRESETS
+    from alphamf.denoising.api import PRESETS
 
     base = PRESETS[preset]
     changes = {name: value for name, value in overrides.items() if value is not None}
@@ -117,7 +117,7 @@ def check_model(model: str) -> None:
     AlphaMFError
         There is no such model.
     """
-    from alphamf.dictionary import load
+    from alphamf.learnt.dictionary import load
 
     if model != "auto":
         load(model)
@@ -131,7 +131,7 @@ def choose_device(wanted: str, *, quiet: bool) -> str:
     AlphaMFError
         CUDA is asked for and cannot be had.
     """
-    from alphamf.arrays import module
+    from alphamf.tools.arrays import module
 
     found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
     if wanted == "auto" and found == "cpu" and not quiet:

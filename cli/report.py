@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 
+from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
-from alphamf.inputs import STREAM
-
-Update = Callable[[str, float, float], None]
-"""What a progress display takes: a name, how much of it is done, and how much there is."""
+from alphamf.tools.files import shown
+from alphamf.tools.pool import Update
 
 
 @contextmanager

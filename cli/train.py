@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
 from alphamf.cli.course import bar, numbers, table
 from alphamf.cli.info import describe
 from alphamf.errors import AlphaMFError
-from alphamf.files import shown
-from alphamf.inputs import STREAM, exists, find
+from alphamf.tools.files import shown
 
 
 def train(
@@ -92,8 +92,8 @@ def train(
 
     Unfinished work lies in MODEL.npz.checkpoint, and the same command goes on with it.
     """
-    from alphamf.learning.course import Course
-    from alphamf.learning.selection import clear, select
+    from alphamf.training.dictionary.selection import clear, select
+    from alphamf.training.dictionary.settings import Course
 
     started = time.perf_counter()
     problems: list[str] = []

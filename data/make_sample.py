@@ -14,8 +14,8 @@ import soundfile
 import soxr
 from numpy.typing import NDArray
 
-from alphamf.arrays import generator
-from alphamf.stable import symmetric_stable
+from alphamf.factorization.stable import symmetric_stable
+from alphamf.tools.arrays import generator
 
 RATE = 16000
 SNR_DB = 5.0

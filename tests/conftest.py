@@ -1,4 +1,4 @@
-"""What the tests share: the folder of corpora, and the harness that tests a sampler's law."""
+"""What all tests share: one thread a process, and the folder of corpora."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from pathlib import Path
 # Small products on two cores lose more by waiting for each other than they gain.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import pytest
-
-CHAINS = 100_000
-"""Chains of a one-step test: enough to see one per cent of a wrong variance."""
-
-P_LEAST = 1e-4
-"""A statistical test fails below this p-value; seeds are fixed and nothing is retried."""
-
-Z_MOST = 4.0
-"""A statistical test fails above this |z|."""
 
 
 @pytest.fixture(scope="session")
@@ -28,52 +18,3 @@ def shared() -> Path:
     if not (folder / "corpora").is_dir():
         pytest.skip(f"no corpora in {folder}: set ALPHAMF_DATA to the folder that holds them")
     return folder
-
-
-def step_many(target, sampler, theta, *, steps=1, seed=0):
-    """Return where chains of shape (n, D) stand after some steps from theta."""
-    from alphamf.arrays import generator
-
-    rng = generator(seed, 1)
-    state = sampler.init(rng, theta)
-    for _ in range(steps):
-        state = sampler.step(rng, state, target)
-    return state.theta
-
-
-def discretised(drift, noise):
-    """Return the stationary covariance of x' = drift x + N(0, noise)."""
-    from scipy.linalg import solve_discrete_lyapunov
-
-    return solve_discrete_lyapunov(drift, noise)
-
-
-def gaussian_draws(mean, covariance, *, n=CHAINS, seed=0, dtype=np.float64):
-    """Return n exact draws from N(mean, covariance), shape (n, D)."""
-    from alphamf.arrays import generator
-
-    z = generator(seed, 0).standard_normal((n, len(covariance)))
-    return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
-
-
-def whiten(sample, mean, covariance):
-    """Return draws (n, D) in the coordinates in which the law is standard normal."""
-    centred = sample.astype(np.float64) - mean
-    return np.linalg.solve(np.linalg.cholesky(covariance).astype(np.float64), centred.T).T
-
-
-def gaussian_z(sample, mean, covariance):
-    """Return the largest |z| among the whitened means and second moments of draws (n, D)."""
-    white = whiten(sample, mean, covariance)
-    n, size = white.shape
-    of_means = white.mean(0) * np.sqrt(n)
-    eye = np.eye(size)
-    of_moments = (white.T @ white / n - eye) * np.sqrt(n / (1 + eye))
-    return max(np.abs(of_means).max(), np.abs(of_moments).max())
-
-
-def gaussian_p(sample, mean, covariance):
-    """Return the least Kolmogorov-Smirnov p-value of the whitened coordinates of draws (n, D)."""
-    from scipy.stats import kstest
-
-    return min(kstest(row, "norm").pvalue for row in whiten(sample, mean, covariance).T)

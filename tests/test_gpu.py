@@ -9,11 +9,11 @@ import pytest
 import soundfile
 
 from alphamf import PRESETS, AlphaMFError, denoise
-from alphamf.arrays import generator, module, to_host
-from alphamf.presets import KERNELS
-from alphamf.score import si_sdr
-from alphamf.speed import paper, steps
-from alphamf.targets import cells
+from alphamf.denoising.settings import KERNELS
+from alphamf.evaluation.score import si_sdr
+from alphamf.factorization import cells
+from alphamf.research.speed import paper, steps
+from alphamf.tools.arrays import generator, module, to_host
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -61,7 +61,7 @@ def test_moves_accept_as_often(cupy):
 @pytest.mark.parametrize("name", sorted(KERNELS))
 @pytest.mark.parametrize("blocks", [1, 10])
 def test_every_sampler_runs(cupy, name, blocks):
-    from alphamf.chain import run
+    from alphamf.inference.chain import run
 
     power, basis = (cupy.asarray(array) for array in paper.made_up())
     target = paper.target(power, basis, blocks)

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import open_writer, read
-from alphamf.baselines import Clip
+from alphamf.audio.reader import read
+from alphamf.audio.stft import Floats
+from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
+from alphamf.evaluation.baselines import Clip
 from alphamf.evaluation.methods import method
 from alphamf.evaluation.runner import Job, Result, audio_name
-from alphamf.files import reason, shown
-from alphamf.score import pesq, si_sdr, stoi
-from alphamf.stft import Floats
+from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.tools.files import reason, shown
 
 MOST_DB = 100.0
 """A ratio above this is infinite but for rounding."""
@@ -73,7 +74,7 @@ def scores(
     rate
         Sampling rate in Hz.
     """
-    from alphamf.bss_eval import bss_eval
+    from alphamf.evaluation.bss_eval import bss_eval
 
     found: dict[str, float | None] = {}
     reasons: dict[str, str] = {}

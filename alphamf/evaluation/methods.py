@@ -1,4 +1,4 @@
-"""The methods that can be evaluated: alphamf's presets, and those of `alphamf.baselines`."""
+"""The methods that can be evaluated: the presets, and those of `evaluation.baselines`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf.baselines import METHODS, Clip, Method
-from alphamf.denoising import PRESETS, Settings, denoise
-from alphamf.dictionary import load, shipped
+from alphamf.audio.stft import Floats
+from alphamf.denoising.api import PRESETS, Settings, denoise
 from alphamf.errors import AlphaMFError
-from alphamf.refinement.refiner import shipped as refiners
-from alphamf.stft import Floats
+from alphamf.evaluation.baselines import METHODS, Clip, Method
+from alphamf.learnt.dictionary import load, shipped
+from alphamf.learnt.refiner import shipped as refiners
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
 """Methods of an evaluation unless others are asked for."""

@@ -16,7 +16,7 @@ from alphamf.evaluation.measure import memory_source
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, markdown
-from alphamf.files import atomic
+from alphamf.tools.files import atomic
 
 _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.files import reason, shown
-from alphamf.inputs import find
+from alphamf.tools.files import reason, shown
 
 
 class Pair(NamedTuple):

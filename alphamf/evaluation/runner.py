@@ -13,11 +13,11 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from alphamf import jsonlines
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
-from alphamf.files import lock, reason, shown
+from alphamf.tools import jsonlines
+from alphamf.tools.files import lock, reason, shown
 
 LINES = "results.jsonl"
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf import tables
 from alphamf.evaluation.runner import Result
-from alphamf.files import shown
-from alphamf.tables import mean_and_error
+from alphamf.tools import tables
+from alphamf.tools.files import shown
+from alphamf.tools.tables import mean_and_error
 
 
 class Score(NamedTuple):

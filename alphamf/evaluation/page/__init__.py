@@ -9,7 +9,7 @@ from typing import Any
 
 from alphamf.evaluation.page.content import content
 from alphamf.evaluation.runner import Result
-from alphamf.files import atomic
+from alphamf.tools.files import atomic
 
 
 def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path:
@@ -50,6 +50,6 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
     )
     path = output / "report.html"
     with atomic(path) as part:
-        # A name that is no UTF-8 comes as `alphamf.files.shown` has it.
+        # A name that is no UTF-8 comes as `alphamf.tools.files.shown` has it.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path

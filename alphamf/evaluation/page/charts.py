@@ -15,8 +15,8 @@ from alphamf.evaluation.page.tables import Differences
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, Difference, values
-from alphamf.files import shown
-from alphamf.tables import mean_and_error
+from alphamf.tools.files import shown
+from alphamf.tools.tables import mean_and_error
 
 _MOST_DOTS = 60
 """Clips of a method that are drawn one by one."""

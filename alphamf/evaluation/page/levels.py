@@ -13,8 +13,8 @@ from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, groups, values
-from alphamf.files import shown
-from alphamf.tables import mean_and_error
+from alphamf.tools.files import shown
+from alphamf.tools.tables import mean_and_error
 
 Lines = dict[Look, list[tuple[float, float, float]]]
 """Level, mean and standard error (0 where it is not known), for each method."""

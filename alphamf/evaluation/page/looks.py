@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.runner import Result
-from alphamf.files import shown
-from alphamf.presets import PRESETS
+from alphamf.tools.files import shown
 
 Kind = Literal["alphamf", "baseline", "oracle", "input"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from alphamf.files import shown
+from alphamf.tools.files import shown
 
 # Colours that no chart has otherwise; the style sheet knows what they are in light and dark.
 INK, LINE, MUTED, PAPER = "#0a0c00", "#0a0c01", "#0a0c02", "#0a0c03"

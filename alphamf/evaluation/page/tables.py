@@ -8,15 +8,8 @@ from typing import NamedTuple
 from alphamf.evaluation.page.looks import Look
 from alphamf.evaluation.page.text import NONE, clip_count, number
 from alphamf.evaluation.runner import Result
-from alphamf.evaluation.summary import (
-    SCORES,
-    Difference,
-    Score,
-    groups,
-    paired_difference,
-    values,
-)
-from alphamf.tables import mean_and_error
+from alphamf.evaluation.summary import SCORES, Difference, Score, groups, paired_difference, values
+from alphamf.tools.tables import mean_and_error
 
 
 class Heading(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.evaluation.page.looks import Look
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
-from alphamf.tables import mean_and_error
+from alphamf.tools.tables import mean_and_error
 
 DEFINITIONS = {
     "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the clean signal, at the "

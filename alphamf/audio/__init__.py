@@ -1,0 +1,1 @@
+"""Sound in and out: files and their formats, sampling rates, the STFT."""

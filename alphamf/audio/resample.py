@@ -1,0 +1,42 @@
+"""Other sampling rates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alphamf.audio.reader import Floats
+from alphamf.errors import AlphaMFError
+
+
+def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
+    """Change the sampling rate; sample k / rate stays at time k / rate.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples,) or (samples, channels).
+    rate_in, rate_out
+        Samples per second before and after.
+
+    Returns
+    -------
+    ndarray
+        ``round(samples * rate_out / rate_in)`` samples of the input's dtype.
+
+    Raises
+    ------
+    AlphaMFError
+        A rate is not positive.
+    """
+    import soxr
+
+    if rate_in <= 0 or rate_out <= 0:
+        raise AlphaMFError(f"sampling rates must be positive, not {rate_in} and {rate_out}")
+    if rate_in == rate_out:
+        return audio
+    samples = round(len(audio) * rate_out / rate_in)
+    result: Floats = soxr.resample(audio, rate_in, rate_out)[:samples]
+    if len(result) < samples:
+        missing = [(0, samples - len(result))] + [(0, 0)] * (audio.ndim - 1)
+        result = np.pad(result, missing)
+    return result

@@ -1,0 +1,177 @@
+"""Write audio files whole or not at all, in the format that the input had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from alphamf.audio import formats, stamps
+from alphamf.audio.reader import Floats, Reader, open_reader
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import atomic, shown, system_name
+
+_BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32, "ALAC_16": 16}
+_COMPANDED = ("ULAW", "ALAW")
+
+
+class Destination(NamedTuple):
+    """Where an output goes and how it is written; `note` says what differs from the input."""
+
+    path: str
+    format: str
+    subtype: str
+    note: str | None
+
+
+def destination(path: str, reader: Reader, *, derived: bool = False) -> Destination:
+    """Return how to write to `path` what was read from `reader`.
+
+    Parameters
+    ----------
+    path
+        The output; ``-`` is standard output, which gets WAV.
+    reader
+        The input.
+    derived
+        Whether `path` was made from the input's name. Then the input's format is kept, whatever
+        the name ends in, and an input that cannot be written in its own format becomes WAV, in
+        name as well. Otherwise the user chose the format by the ending of `path`.
+
+    Raises
+    ------
+    AlphaMFError
+        The user chose an ending that stands for no format that can be written.
+    """
+    ending = ".wav" if path == "-" else Path(path).suffix.lower()
+    subtype = reader.subtype
+    if derived:
+        wanted = reader.format
+        if wanted not in formats.WRITABLE:
+            wanted = "WAV"
+            path = str(Path(path).with_suffix(".wav"))
+    elif ending in formats.SUFFIXES:
+        wanted = formats.SUFFIXES[ending]
+        if (wanted, reader.format) == ("WAV", "WAVEX"):
+            wanted = "WAVEX"
+        if wanted == "OGG":
+            subtype = "OPUS" if ending == ".opus" else subtype
+    else:
+        known = ", ".join(formats.SUFFIXES)
+        raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
+    form = formats.writable(wanted, subtype, samples=reader.frames * reader.channels)
+    note = None
+    if form.subtype != reader.subtype or (derived and form.format != reader.format):
+        note = f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}"
+    return Destination(path, *form, note)
+
+
+class Writer:
+    """An open output; made by `open_writer`.
+
+    Attributes
+    ----------
+    clipped
+        Samples so far that were beyond full scale and were set to it.
+    frames
+        Samples per channel written so far.
+    """
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self._name = name
+        self.clipped = 0
+        self.frames = 0
+
+    def write(self, block: Floats) -> None:
+        """Append samples, shape (n, channels).
+
+        Integer formats are rounded to the nearest step and clipped at full scale; floating-point
+        and lossy formats keep larger values.
+
+        Raises
+        ------
+        AlphaMFError
+            The disk is full or fails.
+        """
+        import soundfile
+
+        subtype = self._file.subtype
+        bits = _BITS.get(subtype)
+        data: Any = block
+        if bits or subtype in _COMPANDED:
+            self.clipped += int(np.count_nonzero(np.abs(block) > 1))
+        if bits:
+            # soundfile would cut off the lower bits of a float, half a step below on average.
+            scale = 2 ** (bits - 1)
+            steps = np.rint(block * np.float64(scale)).clip(-scale, scale - 1)
+            data = steps.astype(np.int32) << (32 - bits)
+        elif subtype in _COMPANDED:
+            data = block.clip(-1, 1)
+        try:
+            self._file.write(data)
+        except soundfile.LibsndfileError as error:
+            what = error.error_string.rstrip(".")
+            what = "the disk is full or fails" if what in ("", "System error") else what
+            raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
+        self.frames += len(block)
+
+
+@contextmanager
+def open_writer(
+    target: str | os.PathLike[str] | BinaryIO,
+    rate: int,
+    channels: int,
+    *,
+    format: str = "WAV",
+    subtype: str = "PCM_16",
+) -> Iterator[Writer]:
+    """Write an audio file beside its target and rename it when all went well.
+
+    Parameters
+    ----------
+    target
+        The file, replaced if it exists, or a binary stream.
+    rate, channels
+        Samples per second; channels.
+    format, subtype
+        As libsndfile names them; see `destination`.
+
+    Raises
+    ------
+    AlphaMFError
+        The format does not allow this rate or number of channels, or the file cannot be written.
+    """
+    import soundfile
+
+    name = shown(target) if isinstance(target, (str, os.PathLike)) else "standard output"
+    with atomic(target) as part:
+        try:
+            name_of_part = system_name(part)
+            file = soundfile.SoundFile(name_of_part, "w", rate, channels, subtype, format=format)
+        except (soundfile.LibsndfileError, ValueError) as error:
+            raise AlphaMFError(
+                f"{name} cannot be written as {format} {subtype} with {channels} channels at "
+                f"{rate} Hz"
+            ) from error
+        with file:
+            writer = Writer(file, name)
+            yield writer
+        if format == "MP3":
+            _verify(part, name, writer.frames)
+        stamps.clear(part, format)
+
+
+def _verify(part: Path, name: str, frames: int) -> None:
+    """Read the file back: the MP3 encoder does not say when the disk was full."""
+    try:
+        with open_reader(part) as written:
+            complete = written.frames == frames
+    except AlphaMFError:
+        complete = False
+    if not complete:
+        raise AlphaMFError(f"{name} cannot be written: the disk is full or fails")

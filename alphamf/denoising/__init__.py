@@ -1,0 +1,1 @@
+"""The product: a noisy recording in, a clean one out."""

@@ -1,0 +1,167 @@
+"""Noise out, speech left: a gain from the posterior of alpha-MF, segment by segment.
+
+A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler, whose
+posterior a small network may then refine (`Settings.refine`); what comes back is a gain, laid over
+the STFT of the segment at its *own* rate. At 16 kHz and above, a second network then says, in short
+windows, how much of that and how much of the sound itself is taken. Nothing but these gains ever
+touches the sound, so rate, length and alignment are the input's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from os import PathLike
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Floats
+from alphamf.denoising.estimate import native_frame
+from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.stream import Segment, Stream
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import Dictionary, choose
+
+__all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
+
+
+class Denoised(NamedTuple):
+    """A denoised recording; `audio` and `noise` have the input's shape, the rest is a `Segment`'s.
+
+    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
+    """
+
+    audio: Floats
+    noise: Floats
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+    frame_times: Floats
+    frequencies: Floats
+
+
+def denoise(
+    audio: Floats,
+    rate: int,
+    settings: Settings = PRESETS["balanced"],
+    *,
+    model: str | PathLike[str] | Dictionary = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+    jobs: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> Denoised:
+    """Denoise a recording held in memory.
+
+    Parameters
+    ----------
+    audio
+        Finite samples, shape (samples,) or (samples, channels).
+    rate
+        Sampling rate in Hz.
+    settings
+        A preset, or one changed by ``dataclasses.replace``.
+    model
+        A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate.
+    seed
+        The same seed gives the same bits.
+    device
+        Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+    jobs
+        Segments side by side, which makes no difference to the result.
+    progress
+        Called with the seconds of sound done so far.
+
+    Raises
+    ------
+    AlphaMFError
+        The audio is empty, not finite or of another shape; a setting or the model does not do.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav")
+    >>> clean = denoise(audio, rate).audio
+    """
+    audio = np.asarray(audio)
+    if audio.ndim not in (1, 2) or not audio.size:
+        raise AlphaMFError(
+            f"audio must have the shape (samples,) or (samples, channels), not {audio.shape}"
+        )
+    block = audio.reshape(len(audio), -1)
+    dictionary = model if isinstance(model, Dictionary) else choose(model, rate)
+    segments = list(
+        denoise_stream(
+            [block],
+            rate,
+            settings,
+            model=dictionary,
+            seed=seed,
+            device=device,
+            jobs=jobs,
+            progress=progress,
+        )
+    )
+    gain = np.concatenate([s.gain for s in segments], axis=2)
+    frame = native_frame(dictionary, rate)
+    return Denoised(
+        audio=np.concatenate([s.audio for s in segments]).reshape(audio.shape),
+        noise=np.concatenate([s.noise for s in segments]).reshape(audio.shape),
+        gain=gain,
+        gain_std=np.concatenate([s.gain_std for s in segments], axis=2),
+        acceptance=list(np.mean([s.acceptance for s in segments], axis=0)),
+        frame_times=np.arange(gain.shape[2]) * (frame.hop_length / rate),
+        frequencies=np.arange(gain.shape[1]) * (rate / frame.n_fft),
+    )
+
+
+def denoise_stream(
+    blocks: Iterable[Floats],
+    rate: int,
+    settings: Settings = PRESETS["balanced"],
+    *,
+    model: str | PathLike[str] | Dictionary = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+    jobs: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[Segment]:
+    """Denoise a recording that comes in blocks, in constant memory.
+
+    Parameters
+    ----------
+    blocks
+        Arrays of finite samples, shape (samples, channels), of any number of samples.
+    rate, settings, model, seed, device, jobs, progress
+        As in `denoise`.
+
+    Yields
+    ------
+    Segment
+        Stretches in order, whose audio adds up to the input's length.
+
+    Raises
+    ------
+    AlphaMFError
+        As `denoise`; no block held a sample.
+    """
+    blocks = iter(blocks)
+    first = next(blocks, np.empty((0, 1)))
+    samples = 0
+    with Stream(
+        rate,
+        first.shape[1],
+        settings,
+        model=model,
+        seed=seed,
+        device=device,
+        jobs=jobs,
+        progress=progress,
+    ) as stream:
+        for block in chain([first], blocks):
+            samples += len(block)
+            yield from stream.segments(block)
+        if not samples:
+            raise AlphaMFError("audio holds no samples")
+        yield from stream.rest()

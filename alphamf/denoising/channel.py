@@ -1,0 +1,85 @@
+r"""The recording's channel: a frequency response laid over the dictionary.
+
+Microphone, line and room colour speech in a way that the training speech did not have. The
+dictionary is therefore used as :math:`\mathrm{diag}(d)\, W`, with one gain d per frequency that is
+the same in all frames of the context. d is learnt while the chain burns in, and rests while it is
+averaged: a smooth point estimate, by the multiplicative rule that EM uses for a factor,
+
+.. math:: d \leftarrow d \left(
+   \frac{S \sum_j v\, \partial U^- / \partial v}{S \sum_j v\, \partial U^+ / \partial v}
+   \right)^{1/2},
+
+where S smooths over frequency, so that the spectra cannot be redrawn bin by bin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.factorization.alpha_mf import AlphaMF
+from alphamf.tools.arrays import Array, namespace
+
+SMOOTH_HZ = 60.0
+"""Standard deviation of the smoothing over frequency."""
+
+
+class Channel:
+    """Learns d of one source with a fixed basis, which it rewrites in place.
+
+    Parameters
+    ----------
+    target
+        The model.
+    source
+        Index of the source.
+    context
+        Frames stacked in a column.
+    spacing
+        Distance between frequency bins in Hz.
+    burn_in
+        Steps of burn-in; d moves from the first tenth to the third quarter of them, at most forty
+        times.
+    """
+
+    def __init__(
+        self, target: AlphaMF, source: int, context: int, spacing: float, burn_in: int
+    ) -> None:
+        xp = namespace(target.power)
+        self.target, self.source, self.context = target, source, context
+        self.steps = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
+        reach = int(3 * SMOOTH_HZ / spacing)
+        distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
+        self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
+
+    def move(self, state: Any) -> None:
+        """Improve d given the state of the chain, if this is one of its steps."""
+        if state.step not in self.steps:
+            return
+        xp = namespace(self.target.power)
+        plus, minus = (self._fold(rows) for rows in self.target.row_parts(state.theta, self.source))
+        tiny = xp.finfo(plus.dtype).tiny
+        log_ratio = 0.5 * xp.log((minus + tiny) / (plus + tiny))
+        log_ratio -= log_ratio.mean(-1, keepdims=True)
+        basis = self.target.sources[self.source].basis
+        basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]
+
+    def _fold(self, rows: Array) -> Array:
+        """Sum over chains and over the frames of the context, and smooth over frequency.
+
+        Returns
+        -------
+        ndarray
+            Shape (*clips, bins).
+        """
+        xp = namespace(rows)
+        chains = rows.ndim - 1 - (self.target.power.ndim - 2)
+        rows = rows.sum(tuple(range(chains)))
+        bins = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
+        reach = len(self._kernel) // 2
+        smooth = xp.empty_like(bins)
+        for clip in np.ndindex(bins.shape[:-1]):
+            padded = xp.pad(bins[clip], reach, mode="edge")
+            smooth[clip] = xp.convolve(padded, self._kernel, mode="valid")
+        return smooth

@@ -1,0 +1,76 @@
+"""A stream of audio cut into overlapping pieces, so that memory does not grow with its length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Floats
+
+
+class Piece(NamedTuple):
+    """A stretch of the input.
+
+    Attributes
+    ----------
+    audio
+        Shape (samples, channels).
+    step
+        Samples from its start to the next piece's: all of them in the last piece; what follows
+        `step` comes again at the start of the next.
+    """
+
+    audio: Floats
+    step: int
+
+
+class Cutter:
+    """Cuts a stream into pieces of ``step + overlap`` samples.
+
+    The last piece holds what is left, from ``step / 2 + overlap`` to ``3 step / 2 + overlap``
+    samples, so that none is too short to learn a noise from; a shorter stream is one piece.
+
+    Parameters
+    ----------
+    step, overlap
+        In samples.
+
+    Attributes
+    ----------
+    limit
+        The most samples that are held back.
+    """
+
+    def __init__(self, step: int, overlap: int) -> None:
+        self.step, self.overlap = step, overlap
+        self.limit = step + overlap + step // 2
+        self._held: list[Floats] = []
+        self._count = 0
+
+    def push(self, block: Floats) -> Iterator[Piece]:
+        """Take in a block, shape (samples, channels), and yield the pieces that are now whole."""
+        self._held.append(block)
+        self._count += len(block)
+        while self._count > self.limit:
+            audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+            self._held = [audio[self.step :]]
+            self._count -= self.step
+            yield Piece(audio[: self.step + self.overlap], self.step)
+
+    def finish(self) -> Iterator[Piece]:
+        """Yield the last piece, if the stream held a sample."""
+        if self._count:
+            audio = np.concatenate(self._held)
+            yield Piece(audio, len(audio))
+
+
+def fade_in(audio: Floats, before: Floats) -> None:
+    """Fade from the end of the piece before into the start of `audio`, in place and linearly.
+
+    The two hold the same sound, so amplitudes are what has to add up to one.
+    """
+    n = len(before)
+    rise = ((np.arange(n, dtype=np.float32) + 0.5) / np.float32(n))[:, None]
+    audio[:n] = before + rise * (audio[:n] - before)

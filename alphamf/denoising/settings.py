@@ -1,0 +1,128 @@
+"""What a denoising run can be set to, and the presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.priors import Flat, Gamma, Prior
+from alphamf.factorization.stable import check_alpha
+from alphamf.inference.protocols import Sampler
+from alphamf.inference.samplers import EM, HAMCMC, PSGLD, SGLD, FactorSGRLD
+
+KERNELS: dict[str, Sampler[Any]] = {
+    "sgld": SGLD(1e-6),
+    "psgld": PSGLD(3e-4, damping=1.0),
+    "sgrld": FactorSGRLD(0.5, decay=0.5, freeze=150),
+    "hamcmc": HAMCMC(1e-6, memory=5, gamma=1.0, trust=1e6),
+    "em": EM(relaxation=1.5),
+}
+"""The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a denoising run.
+
+    Attributes
+    ----------
+    sampler
+        Kernel for W and H, a name in `KERNELS`.
+    steps, keep
+        Steps of each chain, and how many of the last ones are averaged.
+    thin
+        Distance between averaged steps.
+    warm_up
+        Steps of EM before those of the sampler.
+    chains
+        Independent chains that are averaged.
+    blocks
+        Row blocks of the minibatch: a step reads one of them.
+    alpha_speech
+        Index of the speech; None for the dictionary's own.
+    alpha_noise, noise_rank
+        Index of the noise and number of its spectra, which are learnt from the recording.
+    prior_speech, prior_noise, prior_noise_basis
+        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior, with a shape that
+        the sampler can take: SGLD, PSGLD and HAMCMC need the bounded gradient of shape one.
+    learn_channel
+        Whether the dictionary is fitted to the recording's frequency response (`channel`).
+    refine
+        Whether a network that was taught by mixtures reads the posterior (`refinement`), where
+        there is one for the dictionary's rate and window, and another looks again at what that
+        made, where there is one; else the gain is the posterior mean. They were taught by what the
+        presets `fast` and `balanced` find out; with settings far from theirs they may do worse than
+        the posterior mean.
+    dry
+        Share of the input in the output, from 0 to 1.
+    max_attenuation
+        Largest attenuation of a time-frequency cell in dB; None for no limit.
+
+    Raises
+    ------
+    AlphaMFError
+        A value is out of range.
+    """
+
+    sampler: str = "sgrld"
+    steps: int = 230
+    keep: int = 90
+    thin: int = 2
+    warm_up: int = 30
+    chains: int = 1
+    blocks: int = 1
+    alpha_speech: float | None = None
+    alpha_noise: float = 1.89
+    noise_rank: int = 4
+    prior_speech: Prior | None = None
+    prior_noise: Prior = Gamma(30.0, 30.0)
+    prior_noise_basis: Prior = Flat()
+    learn_channel: bool = True
+    refine: bool = True
+    dry: float = 0.0
+    max_attenuation: float | None = None
+
+    @property
+    def speech_prior(self) -> Prior:
+        """Prior of H_speech."""
+        shape = 0.1 if self.sampler in ("sgrld", "em") else 1.0
+        return self.prior_speech or Gamma(shape, 20.0)
+
+    def __post_init__(self) -> None:
+        if self.alpha_speech is not None:
+            check_alpha(self.alpha_speech, "alpha_speech")
+        check_alpha(self.alpha_noise, "alpha_noise")
+        if self.sampler not in KERNELS:
+            raise AlphaMFError(
+                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
+            )
+        for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
+            if getattr(self, name) < 1:
+                raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.warm_up < 0:
+            raise AlphaMFError(f"warm_up must not be negative, not {self.warm_up}")
+        if self.keep > self.steps:
+            raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
+        if not 0 <= self.dry <= 1:
+            raise AlphaMFError(f"dry must be from 0 to 1, not {self.dry}")
+        if self.max_attenuation is not None and not self.max_attenuation >= 0:
+            raise AlphaMFError(f"max_attenuation must not be negative, not {self.max_attenuation}")
+
+
+PRESETS = {
+    "fast": Settings(sampler="em", warm_up=0, steps=60, keep=20),
+    "balanced": Settings(),
+    "best": Settings(chains=2, steps=400, keep=200),
+    "plain": Settings(refine=False),
+    "paper": Settings(
+        sampler="hamcmc",
+        steps=2500,
+        keep=200,
+        blocks=10,
+        alpha_speech=1.2,
+        noise_rank=5,
+        learn_channel=False,
+        refine=False,
+    ),
+}

@@ -1,0 +1,114 @@
+r"""The log-spectral amplitude estimator, on a noise spectrum tracked by speech presence.
+
+*Noise.* With y the spectrum of a frame and l the noise power so far, the probability of speech is
+
+.. math:: p = \left(1 + (1 + \xi_1) \exp\left(-\frac{|y|^2}{l}
+   \frac{\xi_1}{1 + \xi_1}\right)\right)^{-1}, \qquad
+   l \leftarrow b\, l + (1 - b) \left(p\, l + (1 - p) |y|^2\right),
+
+where :math:`\xi_1` is the SNR that speech has where it is present; p stays below .99 where it has
+been above for long, so that l cannot be caught below a noise that has risen.
+
+*Gain.* With the a-posteriori SNR :math:`\gamma = |y|^2 / l`, and the a-priori SNR "directed" by
+the decision A of the frame before,
+
+.. math:: \xi = \max\left(\xi_0,\; d\, \frac{A^2}{l} + (1 - d) \max(\gamma - 1, 0)\right), \qquad
+   G = \frac{\xi}{1 + \xi} \exp\left(\frac12 E_1(v)\right), \qquad
+   v = \frac{\xi}{1 + \xi} \gamma, \qquad A = G |y|.
+
+The papers' settings are d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms
+were chosen on the train sentences of NOIZEUS, where they gain .3 dB of SI-SDR and .03 of ESTOI.
+
+References
+----------
+Gerkmann and Hendriks, IEEE TASLP 20 (2012), eqs. 8, 18 and 22 to 24, for the noise; Ephraim and
+Malah, IEEE TASSP 33 (1985), eq. 20, for the gain, and TASSP 32 (1984), eq. 51, for the SNR.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio import stft
+from alphamf.audio.stft import Floats, Frame
+from alphamf.evaluation.baselines.base import Clip
+
+Doubles = NDArray[np.float64]
+
+HOP_SECONDS = 0.008
+OVERLAP = 4
+"""Windows of 32 ms every 8 ms."""
+
+START_FRAMES = 12
+"""The first tenth of a second is taken for noise."""
+
+PRESENT_SNR = 10**1.5
+"""15 dB, the SNR of speech where it is present."""
+
+NOISE_SMOOTHING = PRESENCE_SMOOTHING = 0.95
+MOST_PRESENCE = 0.99
+SNR_SMOOTHING = 0.96
+LEAST_SNR = 10**-2.5
+"""-25 dB."""
+
+SILENT = 1e-8
+"""Power, as a share of the mean, below which a frame is digital silence and teaches nothing."""
+
+
+def denoise(clip: Clip) -> Floats:
+    """Denoise with the log-spectral amplitude estimator."""
+    hop = max(1, round(HOP_SECONDS * clip.rate))
+    frame = Frame(OVERLAP * hop, hop)
+    spectrum = stft.forward(clip.noisy, frame)
+    power = np.abs(spectrum.T.astype(np.complex128)) ** 2
+    loudness = power.mean(axis=1)
+    heard = loudness > SILENT * loudness.mean()
+    if not heard.any():
+        return clip.noisy.copy()
+    gain = np.ones(spectrum.shape, np.float32)
+    gain[:, heard] = _gains(power[heard], track_noise(power[heard])).T
+    return stft.inverse(spectrum * gain, frame, len(clip.noisy))
+
+
+def track_noise(power: Doubles) -> Doubles:
+    """Return the noise power under |y|^2, both of shape (frames, bins)."""
+    least = SILENT * power.mean()
+    noise = np.maximum(power[:START_FRAMES].mean(axis=0), least)
+    tracked = np.empty_like(power)
+    presence: Any = 0.5
+    share = PRESENT_SNR / (1 + PRESENT_SNR)
+    for y, row in zip(power, tracked, strict=True):
+        p = 1 / (1 + (1 + PRESENT_SNR) * np.exp(-share * y / noise))
+        presence = PRESENCE_SMOOTHING * presence + (1 - PRESENCE_SMOOTHING) * p
+        p = np.where(presence > MOST_PRESENCE, np.minimum(p, MOST_PRESENCE), p)
+        expected = p * noise + (1 - p) * y
+        noise = NOISE_SMOOTHING * noise + (1 - NOISE_SMOOTHING) * expected
+        noise = np.maximum(noise, least)
+        row[:] = noise
+    return tracked
+
+
+def _gains(power: Doubles, noise: Doubles) -> Doubles:
+    """Return the gain of every cell, shape (frames, bins)."""
+    posterior = power / noise
+    instant = np.maximum(posterior - 1, 0)
+    gains = np.empty_like(power)
+    before = instant[0] * noise[0]
+    for j, row in enumerate(gains):
+        prior = SNR_SMOOTHING * before / noise[j] + (1 - SNR_SMOOTHING) * instant[j]
+        row[:] = np.minimum(amplitude_gain(np.maximum(prior, LEAST_SNR), posterior[j]), 1)
+        before = row * row * power[j]
+    return gains
+
+
+def amplitude_gain(prior: Doubles, posterior: Doubles) -> Doubles:
+    """Return G, which makes of |y| the exponential of the mean of the log of speech's amplitude."""
+    from scipy.special import exp1
+
+    wiener = prior / (1 + prior)
+    v = np.maximum(wiener * posterior, 1e-8)  # E1(0) is infinite
+    gain: Doubles = wiener * np.exp(exp1(v) / 2)
+    return gain

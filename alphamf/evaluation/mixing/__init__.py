@@ -1,0 +1,1 @@
+"""Noisy speech at a chosen signal-to-noise ratio, for test corpora."""

@@ -1,0 +1,143 @@
+"""Speech and noise, added at a chosen signal-to-noise ratio."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.reader import Floats
+from alphamf.audio.speech_level import active_power
+from alphamf.errors import AlphaMFError
+
+LEVELS = ("plain", "active")
+"""How the power of speech is measured: over all of it, or while somebody speaks."""
+
+SHORTEST = 0.1
+"""The least that a noise must last, in seconds."""
+
+FADE = 0.05
+"""How long the end and the start of a noise overlap where it is repeated, in seconds."""
+
+QUIET_DB = 40.0
+"""What lies this far below the loudest piece of a noise is a pause, and not that noise."""
+
+_STEP = 0.01
+
+
+class Noise(NamedTuple):
+    """A noise that pieces can be cut from; made by `noise`.
+
+    Attributes
+    ----------
+    audio
+        Without its mean, shape (samples,).
+    energy
+        Of the first k steps of `step` samples, shape (steps + 1,).
+    step, fade
+        Pieces begin at a multiple of `step` samples; the overlap where the noise is repeated.
+    """
+
+    audio: Floats
+    energy: NDArray[np.float64]
+    step: int
+    fade: int
+
+
+def noise(audio: Floats, rate: int) -> Noise:
+    """Prepare a noise, shape (samples,), for `mix`.
+
+    Raises
+    ------
+    AlphaMFError
+        It is silent throughout, or too short.
+    """
+    if len(audio) < SHORTEST * rate:
+        raise AlphaMFError(
+            f"a noise must last {SHORTEST:g} s, and this one lasts {len(audio) / rate:.3f} s"
+        )
+    if audio.min() == audio.max():
+        raise AlphaMFError("a noise must not be silent throughout")
+    audio = audio - np.mean(audio, dtype=np.float64).astype(audio.dtype)
+    step = max(1, round(_STEP * rate))
+    energy = np.add.reduceat(np.square(audio, dtype=np.float64), np.arange(0, len(audio), step))
+    fade = min(round(FADE * rate), len(audio) // 2)
+    return Noise(audio, np.concatenate([[0.0], np.cumsum(energy)]), step, fade)
+
+
+def power(speech: Floats, rate: int, level: str) -> float:
+    """Return the mean square of speech, shape (samples,), measured as one of `LEVELS` says.
+
+    Raises
+    ------
+    AlphaMFError
+        The speech is silent, or too short for its active level.
+    """
+    if speech.min() == speech.max():
+        raise AlphaMFError("speech must not be silent throughout")
+    if level == "active":
+        return active_power(speech, rate)
+    return float(np.var(speech, dtype=np.float64))
+
+
+def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tuple[Floats, int]:
+    """Add noise to speech.
+
+    A piece of the noise as long as the speech is drawn among those that are not pauses, and
+    scaled by its own power. A noise that is shorter than the speech is repeated. A constant
+    offset counts neither as speech nor as noise.
+
+    Parameters
+    ----------
+    speech
+        Shape (samples,).
+    power
+        Of the speech.
+    noise
+        At the same rate.
+    snr
+        Ratio of the powers, in dB.
+    rng
+        Generator that draws the piece.
+
+    Returns
+    -------
+    noisy : ndarray
+        Shape (samples,).
+    offset : int
+        The sample of the noise, or of its repetition, that the piece begins at.
+
+    Raises
+    ------
+    AlphaMFError
+        The piece of the noise holds nothing but its mean.
+    """
+    piece, offset = _cut(noise, len(speech), rng)
+    heard = float(np.mean(np.square(piece, dtype=np.float64)))
+    if not heard > 0:
+        raise AlphaMFError("the piece of the noise is silent: the speech is too short for this one")
+    scale = math.sqrt(power / heard) * 10 ** (-snr / 20)
+    return speech + piece * np.float32(scale), offset
+
+
+def _cut(noise: Noise, samples: int, rng: Any) -> tuple[Floats, int]:
+    if len(noise.audio) < samples:
+        ring = _ring(noise.audio, noise.fade)
+        offset = int(rng.integers(len(ring)))
+        return np.take(ring, np.arange(offset, offset + samples), mode="wrap"), offset
+    starts = (len(noise.audio) - samples) // noise.step + 1
+    within = max(1, samples // noise.step)
+    energy = noise.energy[within : within + starts] - noise.energy[:starts]
+    loud = np.flatnonzero(energy >= energy.max() * 10 ** (-QUIET_DB / 10))
+    offset = int(loud[rng.integers(len(loud))]) * noise.step
+    return noise.audio[offset : offset + samples], offset
+
+
+def _ring(audio: Floats, fade: int) -> Floats:
+    """Return a noise whose end goes over into its start, of the same power all along."""
+    phase = (np.arange(fade, dtype=np.float32) + np.float32(0.5)) * np.float32(np.pi / 2 / fade)
+    ring = audio[: len(audio) - fade].copy()
+    ring[:fade] = ring[:fade] * np.sin(phase) + audio[len(audio) - fade :] * np.cos(phase)
+    return ring

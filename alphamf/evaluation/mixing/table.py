@@ -1,0 +1,116 @@
+"""The table of a corpus of noisy speech, ``pairs.csv``, and the folder that it lies in."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import atomic, reason, shown
+
+TABLE = "pairs.csv"
+
+
+class Mixture(NamedTuple):
+    """A line of ``pairs.csv``: a mixture that was made, and what it was made of.
+
+    Attributes
+    ----------
+    clean, noisy
+        The two files, relative to the corpus.
+    noise, snr
+        Kind of noise, and signal-to-noise ratio in dB.
+    noise_file, offset
+        The noise, and the sample of it, at the mixture's rate, that the mixture begins with.
+    gain
+        Factor of the clean file and all its mixtures: a power of two, below one where one of them
+        would exceed full scale.
+    level
+        One of `alphamf.evaluation.mixing.mixture.LEVELS`.
+    """
+
+    clean: str
+    noisy: str
+    noise: str
+    snr: float
+    noise_file: str
+    offset: int
+    gain: float
+    level: str
+
+
+def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
+    """Make the folder of a corpus, without the one that it held.
+
+    Parameters
+    ----------
+    folder
+        The corpus.
+    inputs
+        What it is to be made of.
+    overwrite
+        Whether a corpus there may be replaced: the files that its table names are removed.
+
+    Raises
+    ------
+    AlphaMFError
+        There is one that may not, it holds an input, or the folder cannot be made.
+    """
+    parts = [Path(os.path.realpath(folder), part) for part in ("clean", "noisy")]
+    for path in inputs:
+        if any(Path(os.path.realpath(path)).is_relative_to(part) for part in parts):
+            raise AlphaMFError(
+                f"{shown(path)} lies where the corpus {shown(folder)} goes: choose another folder"
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not overwrite:
+            if (folder / TABLE).exists() or any(part.exists() for part in parts):
+                raise AlphaMFError(
+                    f"{shown(folder)} holds a corpus already: use --overwrite to replace it"
+                )
+            return
+        for name in _written(folder / TABLE):
+            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):
+                (folder / name).parent.rmdir()
+        (folder / TABLE).unlink(missing_ok=True)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+
+
+@contextmanager
+def writing(folder: Path, mixtures: Sequence[Mixture]) -> Iterator[None]:
+    """Write ``pairs.csv`` after the block, however it ends: with what `mixtures` holds by then.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be written.
+    """
+    try:
+        yield
+    finally:
+        with (
+            atomic(folder / TABLE) as part,
+            part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+        ):
+            writer = csv.writer(file)
+            writer.writerow(Mixture._fields)
+            writer.writerows(mixtures)
+
+
+def _written(table: Path) -> Iterator[str]:
+    """Yield the files that a table names, as far as `make` could have written them."""
+    if not table.exists():
+        return
+    with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
+        for line in csv.DictReader(file):
+            for column in ("clean", "noisy"):
+                name = PurePosixPath(line.get(column) or "")
+                if name.parts[:1] == (column,) and ".." not in name.parts:
+                    yield str(name)

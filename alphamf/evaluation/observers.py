@@ -1,0 +1,135 @@
+"""What may come with a denoised file: the noise, a picture, the uncertainty, and scores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alphamf.audio.reader import Floats, Reader, read
+from alphamf.audio.writer import destination, open_writer
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.archive import Archive
+from alphamf.tools.files import shown
+
+if TYPE_CHECKING:
+    from alphamf.audio.stft import Frame
+    from alphamf.denoising.api import Segment
+    from alphamf.denoising.file import Request
+    from alphamf.evaluation.plot import Picture
+
+
+class Scores:
+    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels."""
+
+    def __init__(self, path: str, reader: Reader) -> None:
+        self._clean, self._rate = read(path)
+        found = self._rate, *self._clean.shape
+        needed = reader.rate, reader.frames, reader.channels
+        if found != needed:
+            raise AlphaMFError(
+                f"--reference {shown(path)} must match {reader.name}: (rate, samples, channels) "
+                f"is {found}, not {needed}"
+            )
+        self.before: list[Floats] = []
+        self.after: list[Floats] = []
+
+    def result(self) -> dict[str, dict[str, float | None]]:
+        """Return the scores; one that cannot be had (of silence, of a short clip) is None."""
+        return {
+            "before": self._measure(np.concatenate(self.before)),
+            "after": self._measure(np.concatenate(self.after)),
+        }
+
+    def _measure(self, estimate: Floats) -> dict[str, float | None]:
+        from alphamf.evaluation import score
+
+        def mean(measure: Any, *arguments: Any) -> float | None:
+            pairs = zip(self._clean.T, estimate.T, strict=True)
+            try:
+                return float(np.mean([measure(*pair, *arguments) for pair in pairs]))
+            except AlphaMFError:
+                return None
+
+        return {
+            "si_sdr": mean(score.si_sdr),
+            "sdr": mean(score.sdr),
+            "stoi": mean(score.stoi, self._rate),
+        }
+
+
+class Extras:
+    """Watches one file being denoised and makes what else was asked for.
+
+    Parameters
+    ----------
+    request, reader
+        What is asked for, and the input.
+    frame
+        Of the gain, in samples of the input.
+    stack
+        Closes what is opened here.
+    """
+
+    def __init__(self, request: Request, reader: Reader, frame: Frame, stack: ExitStack) -> None:
+        self._request = request
+        self._reader = reader
+        self._frame = frame
+        self._noise = None
+        if request.noise_output is not None:
+            target = destination(request.noise_output, reader)
+            self._noise = stack.enter_context(
+                open_writer(
+                    target.path,
+                    reader.rate,
+                    reader.channels,
+                    format=target.format,
+                    subtype=target.subtype,
+                )
+            )
+        self._scores = Scores(request.reference, reader) if request.reference else None
+        self._archive = stack.enter_context(Archive()) if request.uncertainty else None
+        self._picture: Picture | None = None
+        if request.plot is not None:
+            from alphamf.evaluation.plot import Picture
+
+            self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Pass the input on."""
+        for block in blocks:
+            if self._picture:
+                self._picture.before.add(block)
+            if self._scores:
+                self._scores.before.append(block)
+            yield block
+
+    def add(self, segment: Segment) -> None:
+        """Take in a stretch of the output."""
+        if self._noise:
+            self._noise.write(segment.noise)
+        if self._archive:
+            self._archive.append("gain", segment.gain)
+            self._archive.append("gain_std", segment.gain_std)
+        if self._picture:
+            self._picture.after.add(segment.audio)
+            self._picture.add_spread(segment.gain_std, self._frame.hop_length)
+        if self._scores:
+            self._scores.after.append(segment.audio)
+
+    def finish(self) -> dict[str, dict[str, float | None]] | None:
+        """Write the files that are made at the end, and return the scores if there are any."""
+        if self._picture and self._request.plot:
+            self._picture.save(self._request.plot)
+        if self._archive and self._request.uncertainty:
+            rate, (n_fft, hop_length) = self._reader.rate, self._frame
+            bins, frames = self._archive.shape("gain")[1:]
+            self._archive.save(
+                self._request.uncertainty,
+                frame_times=np.arange(frames) * (hop_length / rate),
+                frequencies=np.arange(bins) * (rate / n_fft),
+            )
+        return self._scores.result() if self._scores else None

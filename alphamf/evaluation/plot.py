@@ -1,0 +1,201 @@
+"""One picture of a denoised file: spectrogram before, after, and how sure the gain is."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.reader import Floats
+from alphamf.audio.stft import sqrt_hann
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import atomic, reason, shown
+
+_COLUMNS = 1200
+"""Most columns of a panel: about one per pixel."""
+
+_RANGE = 80.0
+"""Decibels shown below the loudest cell of the input."""
+
+_QUIETEST = 1e-20
+"""Power that stands for the loudest cell of digital silence."""
+
+_CHUNK = 256
+"""Frames transformed at a time."""
+
+
+class Columns:
+    """Means of frames over the columns of a picture, in memory that does not grow.
+
+    Parameters
+    ----------
+    count, rows
+        Size of the picture.
+    """
+
+    def __init__(self, count: int, rows: int) -> None:
+        self._sum = np.zeros((count, rows), np.float32)
+        self._frames = np.zeros(count, np.float32)
+
+    def add(self, frames: NDArray[np.floating[Any]], place: NDArray[np.floating[Any]]) -> None:
+        """Add frames, shape (n, rows), at places from 0 (left) to 1 (right), shape (n,)."""
+        column = np.minimum((place * len(self._sum)).astype(int), len(self._sum) - 1)
+        np.add.at(self._sum, column, frames)
+        np.add.at(self._frames, column, 1)
+
+    def mean(self) -> NDArray[np.float32]:
+        """Return the means, shape (rows, count); an empty column repeats the one before it."""
+        filled = np.flatnonzero(self._frames)
+        before = np.searchsorted(filled, np.arange(len(self._sum)), "right") - 1
+        column = filled[np.maximum(before, 0)]
+        mean: NDArray[np.float32] = (self._sum[column] / self._frames[column, None]).T
+        return mean
+
+
+class Spectrogram:
+    """Power of a signal that comes in blocks, averaged over its channels.
+
+    Parameters
+    ----------
+    frames, rate
+        Length of the signal in samples, and samples per second.
+
+    Attributes
+    ----------
+    width
+        Number of columns.
+    """
+
+    def __init__(self, frames: int, rate: int) -> None:
+        # About 30 ms, and no more rows than there are pixels for.
+        n_fft = min(2 ** round(math.log2(0.03 * rate)), 1024)
+        self._frames = frames
+        self._hop = n_fft // 4
+        self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
+        self.width = min(_COLUMNS, 1 + frames // self._hop)
+        self._columns = Columns(self.width, n_fft // 2 + 1)
+        # Frame j is centred on sample j * hop.
+        self._done = 0
+        self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
+
+    def add(self, block: Floats) -> None:
+        """Take in the next samples, shape (n, channels)."""
+        before = np.broadcast_to(self._rest, (len(self._rest), block.shape[1]))
+        audio = np.concatenate([before, block])
+        if len(audio) < len(self._window):
+            self._rest = audio
+            return
+        windows = np.lib.stride_tricks.sliding_window_view(audio, len(self._window), axis=0)
+        windows = windows[:: self._hop]
+        for start in range(0, len(windows), _CHUNK):
+            spectrum = np.fft.rfft(windows[start : start + _CHUNK] * self._window)
+            power = (np.abs(spectrum) ** 2).mean(1)
+            place = (self._done + np.arange(len(power))) * self._hop / self._frames
+            self._columns.add(power, place)
+            self._done += len(power)
+        self._rest = audio[len(windows) * self._hop :]
+
+    def power(self) -> NDArray[np.float32]:
+        """Return the power, shape (bins, columns), once the whole signal is in."""
+        self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
+        return self._columns.mean()
+
+
+class Picture:
+    """Collects what the picture shows while a file is denoised.
+
+    Parameters
+    ----------
+    title
+        The file's name.
+    frames, rate
+        Length of the file in samples, and samples per second.
+
+    Attributes
+    ----------
+    before, after
+        Spectrograms, to be fed with the samples of the input and of the output.
+    """
+
+    def __init__(self, title: str, frames: int, rate: int) -> None:
+        self.before = Spectrogram(frames, rate)
+        self.after = Spectrogram(frames, rate)
+        self._title = title
+        self._frames = frames
+        self._rate = rate
+        self._spread: Columns | None = None
+        self._spread_frames = 0
+
+    def add_spread(self, gain_std: Floats, hop_length: int) -> None:
+        """Take in the standard deviation of the next frames of the gain.
+
+        Parameters
+        ----------
+        gain_std
+            Shape (channels, bins, frames), from 0 Hz to half the rate.
+        hop_length
+            Distance between frames in samples of the file.
+        """
+        if self._spread is None:
+            self._spread = Columns(self.before.width, gain_std.shape[1])
+        index = self._spread_frames + np.arange(gain_std.shape[2])
+        self._spread.add(gain_std.mean(0).T, index * hop_length / self._frames)
+        self._spread_frames += len(index)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Draw the picture and write it as PNG.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        before, after = self.before.power(), self.after.power()
+        loudest = max(float(before.max()), _QUIETEST)
+        level = {"cmap": "magma", "vmin": -_RANGE, "vmax": 0.0}
+        figure = Figure(figsize=(12, 9), dpi=110, layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(self._title, parse_math=False)
+        panels = figure.subplots(3, 1, sharex=True, sharey=True)
+        self._draw(panels[0], _decibels(before, loudest), "Before", "dB", level)
+        self._draw(panels[1], _decibels(after, loudest), "After", "dB", level)
+        if self._spread is not None:
+            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.5}
+            title = "Standard deviation of the gain (0: sure)"
+            self._draw(panels[2], self._spread.mean(), title, "", spread)
+        with atomic(path) as part:
+            try:
+                figure.savefig(part, format="png")
+            except OSError as error:
+                raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+        figure.clear()
+
+    def _draw(
+        self, axes: Any, data: Floats, title: str, unit: str, colours: dict[str, Any]
+    ) -> None:
+        import librosa.display
+
+        image = librosa.display.specshow(
+            data,
+            x_coords=np.linspace(0, self._frames / self._rate, data.shape[1]),
+            y_coords=np.linspace(0, self._rate / 2, data.shape[0]),
+            x_axis="time",
+            y_axis="hz",
+            ax=axes,
+            **colours,
+        )
+        axes.set(title=title)
+        axes.label_outer()
+        axes.figure.colorbar(image, ax=axes, label=unit, pad=0.01)
+
+
+def _decibels(power: Floats, reference: float) -> Floats:
+    floor = reference * 10 ** (-_RANGE / 10 - 2)
+    decibels: Floats = 10 * np.log10(np.maximum(power, floor) / reference)
+    return decibels

@@ -1,0 +1,1 @@
+"""α-stable matrix factorization: the model, its priors, its densities and its inner loops."""

@@ -1,0 +1,142 @@
+r"""Draws from the stable laws behind the model.
+
+The positive variable of index h = alpha / 2 and the symmetric complex variable of index alpha,
+
+.. math:: E e^{-t \Phi} = e^{-(2t)^{\alpha/2}}, \qquad
+   X = \sqrt{\Phi / 2}\,(N_1 + i N_2), \quad E e^{i \Re(\bar z X)} = e^{-(|z|^2/2)^{\alpha/2}}.
+
+X given Phi is a complex Gaussian whose *whole* variance is E|X|^2 = Phi (half in each component);
+at alpha = 2, Phi is the constant 2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, namespace
+
+LOG_LIMIT = 60.0
+"""Largest log Phi: float32 overflows at 88, and Phi is still to be multiplied by a dispersion."""
+
+
+def check_alpha(alpha: float, name: str = "alpha") -> float:
+    """Return `alpha`, or raise where no stable law of the model has it."""
+    if not 0.5 <= alpha <= 2.0:
+        raise AlphaMFError(f"{name} must be from 0.5 to 2, not {alpha}")
+    return alpha
+
+
+class _Bits(NamedTuple):
+    """How a floating-point number is made of the upper bits of a random word."""
+
+    word: type[np.unsignedinteger[Any]]
+    shift: int
+    one: int
+    below_one: float
+
+
+_BITS = {
+    "float32": _Bits(np.uint32, 9, 0x3F800000, 1 - 2.0**-24),
+    "float64": _Bits(np.uint64, 12, 0x3FF0000000000000, 1 - 2.0**-53),
+}
+
+
+def uniform(rng: Any, out: Array) -> Array:
+    """Fill `out` with uniform draws from the open interval (0, 1), which log takes at both ends.
+
+    The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
+    """
+    xp = namespace(out)
+    if xp is not np:
+        rng.random(dtype=out.dtype, out=out)
+        return xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
+    # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
+    bits = _BITS[out.dtype.name]
+    raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
+    words = raw.view(bits.word)[: out.size].reshape(out.shape)
+    np.right_shift(words, bits.word(bits.shift), out=words)
+    np.bitwise_or(words, bits.word(bits.one), out=words)
+    return np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
+
+
+def positive_stable(
+    rng: Any, alpha: float, out: Array, scratch: tuple[Array, Array, Array] | None = None
+) -> Array:
+    r"""Fill `out` with positive (alpha/2)-stable draws by Kanter's method.
+
+    .. math:: \Phi = 2 \frac{\sin(hU)}{\sin(U)^{1/h}}
+       \left(\frac{\sin((1-h)U)}{E}\right)^{(1-h)/h},
+       \quad h = \alpha/2,\ U \sim \mathrm{Unif}(0, \pi),\ E \sim \mathrm{Exp}(1).
+
+    The HAMCMC paper (eq. 16) prints the scale as ``2 (cos(pi alpha) / 4)^(2/alpha)``; the scale
+    that gives the Laplace transform above is ``2 cos(pi alpha / 4)^(2/alpha)``, which is what
+    this draws (``tests/factorization/test_stable.py``). Draws are capped at ``exp(LOG_LIMIT)``,
+    which cuts off a probability of 2e-7 at alpha = 0.5 and of 1e-13 at alpha = 1.
+
+    Parameters
+    ----------
+    rng
+        Generator of `out`'s array module.
+    alpha
+        Index of the symmetric law, from 0.5 to 2.
+    out
+        Buffer that receives the draws, any shape.
+    scratch
+        Three buffers like `out`, to spare the allocation.
+
+    References
+    ----------
+    Kanter, Annals of Probability 3 (1975); Simsekli et al., ICML 2016, eq. 16.
+    """
+    xp = namespace(out)
+    h = check_alpha(alpha) / 2
+    if h == 1.0:
+        out.fill(2.0)
+        return out
+    u, e, rest = scratch or tuple(xp.empty_like(out) for _ in range(3))
+    uniform(rng, u)
+    xp.log(uniform(rng, e), out=e)
+    u *= np.pi
+    if h == 0.5:
+        # Kanter's formula is then 1 / (2 E cos(U/2)^2), the Levy law, without its logarithms.
+        u *= 0.5
+        xp.cos(u, out=out)
+        out *= out
+        out *= e
+        xp.divide(-0.5, out, out=out)
+        return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    # The same as 2 sin(hU) / sin(U) * (sin((1-h)U) / (E sin(U)))^((1-h)/h): one power, not two.
+    xp.sin(u, out=out)
+    e *= out
+    xp.multiply(u, h - 1, out=rest)
+    xp.sin(rest, out=rest)
+    rest /= e
+    xp.log(rest, out=rest)
+    rest *= (1 - h) / h
+    xp.minimum(rest, LOG_LIMIT, out=rest)
+    xp.exp(rest, out=rest)
+    u *= h
+    xp.sin(u, out=u)
+    u *= 2.0
+    u /= out
+    xp.multiply(u, rest, out=out)
+    return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+
+
+def symmetric_stable(
+    rng: Any, alpha: float, shape: tuple[int, ...], dtype: Any = np.float32, xp: Any = np
+) -> Array:
+    """Draw isotropic complex symmetric alpha-stable variables of unit dispersion.
+
+    Real and imaginary part share one positive stable variable (they are uncorrelated, not
+    independent, below alpha = 2). Multiply by ``v ** (1 / alpha)`` for dispersion v.
+    """
+    phi = positive_stable(rng, alpha, xp.empty(shape, dtype))
+    phi *= 0.5
+    xp.sqrt(phi, out=phi)
+    real = rng.standard_normal(shape, dtype=phi.dtype) * phi
+    imag = rng.standard_normal(shape, dtype=phi.dtype) * phi
+    return real + 1j * imag

@@ -1,0 +1,1 @@
+"""Samplers, targets and the loop that runs them: a library of its own."""

@@ -1,0 +1,76 @@
+"""A chain over blocks: the state arrays of a rank's rows, and of the columns that visit them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.inference.blocks.ranks import Alone, Message, Ranks
+from alphamf.tools.arrays import Array
+
+
+def owned(blocks: int, ranks: Alone | Ranks) -> range:
+    """Return the row blocks of a rank."""
+    share = blocks // ranks.size
+    return range(ranks.rank * share, (ranks.rank + 1) * share)
+
+
+class Chain:
+    """State arrays, block by block.
+
+    Row block b meets column block (b + part) mod B, and the rank that owns the one has the other.
+
+    Attributes
+    ----------
+    rows
+        By row block, shape (A, I_b, K), for A state arrays of the sampler.
+    columns
+        By column block, shape (A, J_b, K), of those blocks that are here now.
+    part
+        Which part of the data the blocks meet on.
+    """
+
+    def __init__(self, ranks: Alone | Ranks, widths: Array, number: int) -> None:
+        self.ranks, self.widths, self.number = ranks, widths, number
+        self.rows: dict[int, Array] = {}
+        self.columns: dict[int, Array] = {}
+        self.part = 0
+
+    def places(self) -> list[tuple[int, int]]:
+        """Return the blocks of the grid that meet here: row block and column block."""
+        blocks = len(self.widths)
+        return [(b, (b + self.part) % blocks) for b in owned(blocks, self.ranks)]
+
+    def move(self, part: int) -> None:
+        """Pass the blocks of H on so that they meet the rows on another part of the data."""
+        blocks = len(self.widths)
+        share = blocks // self.ranks.size
+        before, self.part = self.part, part
+        outgoing, incoming, here = [], [], {}
+        for j, array in self.columns.items():
+            to = (j - part) % blocks // share
+            if to != self.ranks.rank:
+                outgoing.append(Message(to, self._tag(j), array))
+        for _, j in self.places():
+            here[j] = self.columns.get(j)
+            if here[j] is None:
+                here[j] = np.empty(self._shape(j), np.float32)
+                origin = (j - before) % blocks // share
+                incoming.append(Message(origin, self._tag(j), here[j]))
+        self.ranks.exchange(outgoing, incoming)
+        self.columns = here
+
+    def _shape(self, j: int) -> tuple[int, ...]:
+        arrays, _, rank = next(iter(self.rows.values())).shape
+        return arrays, int(self.widths[j]), rank
+
+    def _tag(self, j: int) -> int:
+        return self.number * len(self.widths) + j
+
+    def halves(self) -> list[tuple[int, Array]]:
+        """Return the state arrays that are here with their random key: b, or B + j."""
+        pairs: list[tuple[int, Any]] = []
+        for b, j in self.places():
+            pairs += [(b, self.rows[b]), (len(self.widths) + j, self.columns[j])]
+        return pairs

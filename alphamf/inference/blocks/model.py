@@ -1,0 +1,39 @@
+"""The model whose posterior is sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from alphamf.errors import AlphaMFError
+
+
+@dataclass(frozen=True)
+class Model:
+    r"""Probabilistic matrix factorisation, the posterior of `alphamf.inference.targets.bpmf.BPMF`.
+
+    Attributes
+    ----------
+    rank
+        K.
+    variance_w, variance_h, variance_x
+        sigma_w^2, sigma_h^2 and sigma_x^2.
+    offset
+        What is added to each product of W and H.
+    level
+        What the entries of W and H start about.
+    """
+
+    rank: int
+    variance_w: float = 1.0
+    variance_h: float = 1.0
+    variance_x: float = 1.0
+    offset: float = 0.0
+    level: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.rank < 1:
+            raise AlphaMFError(f"rank must be at least 1, not {self.rank}")
+        for name in ("variance_w", "variance_h", "variance_x"):
+            if not getattr(self, name) > 0:
+                raise AlphaMFError(f"{name} must be positive, not {getattr(self, name)}")

@@ -1,0 +1,188 @@
+"""Ranks: processes that share a run by messages over MPI, or one process that does it all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array
+
+LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+"""Variables by which MPI launchers tell a process its rank: MPICH and its kin, PMIx, Open MPI."""
+
+PAUSE = 2e-5
+"""Seconds between looks at an unfinished message. MPI's own wait would keep the core busy, which
+the other ranks need where there are more of them than cores, and would not hear Ctrl-C."""
+
+WATCHER = "import sys\nif not sys.stdin.read(): sys.stderr.write(sys.argv[1])"
+
+
+class LostRank(AlphaMFError):
+    """Another rank is gone, and MPI noticed before the launcher ended this one."""
+
+
+class Message(NamedTuple):
+    """An array that goes to, or comes from, another rank."""
+
+    rank: int
+    tag: int
+    array: Array
+
+
+class Alone:
+    """The only rank: nothing is sent."""
+
+    rank, size, sent = 0, 1, 0
+
+    def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
+        """Send and receive nothing."""
+
+    def gather(self, own: Array) -> Array:
+        """Return the rows of all blocks, which are its own."""
+        return own
+
+    def collect(self, item: Any) -> list[Any] | None:
+        """Return the items of all ranks."""
+        return [item]
+
+    def barrier(self) -> None:
+        """Wait for nobody."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """Let errors pass."""
+        return nullcontext()
+
+    def watched(self, sentence: str) -> AbstractContextManager[None]:
+        """Have nothing said."""
+        return nullcontext()
+
+
+class Ranks:
+    """All processes that one MPI launcher started.
+
+    Parameters
+    ----------
+    comm
+        An mpi4py communicator.
+    broken
+        What its requests raise when a message fails.
+
+    Attributes
+    ----------
+    rank, size
+        Which of the ranks this is, and how many there are.
+    sent
+        Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
+        counts once for each rank that gets it.
+    """
+
+    def __init__(self, comm: Any, broken: type[Exception]) -> None:
+        self._comm, self._broken = comm, broken
+        self.rank, self.size, self.sent = int(comm.rank), int(comm.size), 0
+
+    def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
+        """Send some arrays, and receive others into their place."""
+        requests = [self._comm.Irecv(array, rank, tag) for rank, tag, array in incoming]
+        for rank, tag, array in outgoing:
+            requests.append(self._comm.Isend(array, rank, tag))
+            self.sent += array.nbytes
+        self._wait(*requests)
+
+    def gather(self, own: Array) -> Array:
+        """Return the rows of all blocks in the blocks' order, from those of the own blocks.
+
+        Every rank then adds the same numbers in the same order, which a sum by MPI would not.
+        """
+        rows = np.empty((self.size * len(own), *own.shape[1:]), own.dtype)
+        self._wait(self._comm.Iallgather(own, rows))
+        self.sent += own.nbytes * (self.size - 1)
+        return rows
+
+    def collect(self, item: Any) -> list[Any] | None:
+        """Return the items of all ranks on rank 0, None on the others; not counted."""
+        self.barrier()
+        items: list[Any] | None = self._comm.gather(item)
+        return items
+
+    def share(self, item: Any) -> Any:
+        """Return the item of rank 0 on every rank; not counted."""
+        self.barrier()
+        return self._comm.bcast(item)
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        self._wait(self._comm.Ibarrier())
+
+    def _wait(self, *requests: Any) -> None:
+        try:
+            # A finished request becomes a null request, which is finished as well.
+            while not all([request.Test() for request in requests]):
+                time.sleep(PAUSE)
+        except self._broken as error:
+            short = str(error).partition(", error stack")[0]
+            raise LostRank(f"a message to or from another rank failed ({short})") from error
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """End all ranks when one fails, with its sentence: the others would wait for ever."""
+        try:
+            yield
+        except Exception as error:
+            # An error that all ranks have is said by rank 0, which ends the others.
+            time.sleep(2.0 * (self.rank > 0))
+            known = isinstance(error, AlphaMFError)
+            sys.stderr.write(f"Error: {error}\n" if known else traceback.format_exc())
+            sys.stderr.flush()
+            # A launcher does not pass on what it has not read when it hears of the end.
+            time.sleep(0.5)
+            self._comm.Abort(2 if known else 1)
+
+    @contextmanager
+    def watched(self, sentence: str) -> Iterator[None]:
+        """Have a sentence said if a rank is killed.
+
+        A launcher kills all ranks when it has lost one, so that none of them can speak; a small
+        process outside of their group notices the end of rank 0.
+        """
+        if self.rank:
+            yield
+            return
+        command = [sys.executable, "-ISc", WATCHER, f"Error: {sentence}\n"]
+        watcher = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        word: bytes | None = b"end"
+        try:
+            yield
+        except LostRank:
+            word = None
+            raise
+        finally:
+            watcher.communicate(word)
+
+
+def launched() -> Ranks | None:
+    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, else None.
+
+    Raises
+    ------
+    AlphaMFError
+        It did, and mpi4py cannot be imported.
+    """
+    if not any(name in os.environ for name in LAUNCHERS):
+        return None
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise AlphaMFError(
+            "this process was started as one of several ranks, which needs mpi4py and an MPI "
+            f"library: pip install 'alphamf[mpi]' ({error})"
+        ) from error
+    return Ranks(MPI.COMM_WORLD, MPI.Exception)

@@ -1,0 +1,169 @@
+"""Ratings cut into a grid of blocks: from lists, or made up block by block."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, generator
+
+
+class Entries(NamedTuple):
+    """Ratings of a block, row by row.
+
+    Attributes
+    ----------
+    rows, columns
+        Places within the block, int32, sorted by row and then by column.
+    values
+        Ratings, float32.
+    """
+
+    rows: Array
+    columns: Array
+    values: Array
+
+
+class Ratings(Protocol):
+    """A source of blocks.
+
+    Attributes
+    ----------
+    shape
+        Number of rows and columns.
+    blocks
+        B: the grid has B x B blocks.
+    """
+
+    shape: tuple[int, int]
+    blocks: int
+
+    def block(self, row: int, column: int) -> tuple[Entries, Entries]:
+        """Return a block's ratings of training and of test."""
+        ...
+
+
+def bounds(count: int, blocks: int) -> Array:
+    """Return where blocks of `count` rows begin, and where the last one ends: shape (B + 1,)."""
+    ends: Array = np.arange(blocks + 1) * count // blocks
+    return ends
+
+
+class Listed:
+    """Ratings from lists, with rows and columns in random order so that blocks are alike.
+
+    Parameters
+    ----------
+    train, test
+        Rows, columns and values, each of shape (n,).
+    shape
+        Number of rows and columns.
+    blocks
+        B.
+
+    Attributes
+    ----------
+    order
+        For rows and for columns: the place that each of them has got.
+    """
+
+    def __init__(
+        self,
+        train: tuple[Array, Array, Array],
+        test: tuple[Array, Array, Array],
+        *,
+        shape: tuple[int, int],
+        blocks: int,
+    ) -> None:
+        _check(shape, blocks)
+        self.shape, self.blocks = shape, blocks
+        self.order = tuple(generator(0, axis).permutation(n) for axis, n in enumerate(shape))
+        self._sorted = tuple(self._sort(*entries) for entries in (train, test))
+
+    def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
+        """Sort entries block by block; return them, and where the blocks begin."""
+        of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
+        rows, columns = self.order[0][rows], self.order[1][columns]
+        down: Array = np.searchsorted(of_rows, rows, "right") - 1
+        across: Array = np.searchsorted(of_columns, columns, "right") - 1
+        block = down * self.blocks + across
+        order: Array = np.lexsort((columns, rows, block))
+        entries = Entries(
+            (rows - of_rows[down]).astype(np.int32)[order],
+            (columns - of_columns[across]).astype(np.int32)[order],
+            values.astype(np.float32)[order],
+        )
+        return entries, np.searchsorted(block[order], np.arange(self.blocks**2 + 1))
+
+    def block(self, row: int, column: int) -> tuple[Entries, Entries]:
+        """Return a block's ratings of training and of test."""
+        number = row * self.blocks + column
+        train, test = (
+            Entries(*(x[starts[number] : starts[number + 1]].copy() for x in entries))
+            for entries, starts in self._sorted
+        )
+        return train, test
+
+
+class Made:
+    """Made-up ratings of any size, each block from a random stream of its own.
+
+    A rating is 3.6 plus the product of a row's and a column's standard normal factors, over the
+    root of the rank, plus noise of half its width. Popular columns have many times the ratings of
+    others; a pair drawn twice counts once, so that there are a little fewer than `count`.
+
+    Parameters
+    ----------
+    count
+        About how many ratings there are.
+    rank
+        Number of factors.
+    test
+        Share of the ratings that are for test.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        count: int,
+        *,
+        rank: int,
+        blocks: int,
+        seed: int = 0,
+        test: float = 0.01,
+    ) -> None:
+        _check(shape, blocks)
+        self.shape, self.blocks = shape, blocks
+        self.count, self.rank, self.seed, self.test = count, rank, seed, test
+
+    def block(self, row: int, column: int) -> tuple[Entries, Entries]:
+        """Make a block's ratings of training and of test."""
+        w, h = self._factors(0, row), self._factors(1, column)
+        rng = generator(self.seed, 2, row, column)
+        count = self.count // self.blocks**2
+        # Columns by the square of a uniform number: the density falls like 1 / sqrt.
+        columns = (rng.random(count) ** 2 * h.shape[1]).astype(np.int64)
+        pairs = np.unique(rng.integers(w.shape[1], size=count) * h.shape[1] + columns)
+        rows, columns = (x.astype(np.int32) for x in np.divmod(pairs, h.shape[1]))
+        values = 0.5 * rng.standard_normal(len(pairs), dtype=np.float32)
+        values += 3.6
+        for left, right in zip(w, h, strict=True):
+            values += left[rows] * right[columns]
+        chosen = rng.random(len(pairs)) < self.test
+        train, test = (Entries(rows[c], columns[c], values[c]) for c in (~chosen, chosen))
+        return train, test
+
+    def _factors(self, axis: int, block: int) -> Array:
+        ends = bounds(self.shape[axis], self.blocks)
+        count = int(ends[block + 1] - ends[block])
+        rng = generator(self.seed, axis, block)
+        factors = rng.standard_normal((self.rank, count), dtype=np.float32)
+        factors *= self.rank**-0.25
+        return factors
+
+
+def _check(shape: tuple[int, int], blocks: int) -> None:
+    if not 1 <= blocks <= min(shape):
+        raise AlphaMFError(f"blocks must be from 1 to {min(shape)}, not {blocks}")

@@ -1,0 +1,200 @@
+r"""A step of the samplers over blocks: DSGLD, distributed PSGLD, HAMCMC and SGRRLD.
+
+SGLD and PSGLD work element by element, so that the samplers of `alphamf.inference.samplers` serve
+as they are, for each block by itself. HAMCMC needs inner products over all of theta, and SGRRLD a
+part of the data of its own for each of its three gradients.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
+from alphamf.inference.samplers.richardson import SGRRLD
+from alphamf.inference.schedule import at
+from alphamf.tools.arrays import Array
+
+
+class Layout(NamedTuple):
+    """What a sampler keeps for each entry of theta.
+
+    Attributes
+    ----------
+    chains
+        Number of chains, whose blocks travel each by themselves.
+    arrays
+        A, the number of state arrays that travel with a block of H.
+    positions
+        How many of them, the first ones, are positions; the last of these is the newest.
+    moves
+        How often a step asks for a part of the data, for which blocks of H travel.
+    sums
+        Numbers that a block adds to the sums over all blocks in a step.
+    """
+
+    chains: int
+    arrays: int
+    positions: int
+    moves: int
+    sums: int
+
+
+def layout(sampler: Any) -> Layout:
+    """Return what a sampler keeps.
+
+    Raises
+    ------
+    AlphaMFError
+        The sampler does not run over blocks.
+    """
+    if isinstance(sampler, SGLD):
+        return Layout(1, 1, 1, 1, 0)
+    if isinstance(sampler, PSGLD) and not sampler.correction:
+        return Layout(1, 2, 1, 1, 0)
+    if isinstance(sampler, HAMCMC):
+        pairs = sampler.memory - 1
+        return Layout(1, sampler.memory + 2 * pairs, sampler.memory, 1, 2 * pairs * (2 * pairs + 2))
+    if isinstance(sampler, SGRRLD):
+        return Layout(2, 1, 1, 3, 0)
+    raise AlphaMFError(
+        "over blocks run SGLD, PSGLD without its correction, HAMCMC and SGRRLD, "
+        f"not {type(sampler).__name__}{' with it' if isinstance(sampler, PSGLD) else ''}"
+    )
+
+
+def step(walk: Any, sampler: Any) -> None:
+    """Make a step of a `Walk`, in place."""
+    if isinstance(sampler, HAMCMC):
+        _hamcmc(walk, sampler)
+    elif isinstance(sampler, SGRRLD):
+        _sgrrld(walk, sampler)
+    else:
+        _elementwise(walk, sampler)
+
+
+class _Given:
+    """A target with one gradient, for a sampler that asks for no more."""
+
+    positive = False
+    latents: dict[str, Array]
+
+    def __init__(self, gradient: Array) -> None:
+        self.gradient = gradient
+        self.latents = {}
+
+    def draw(self, rng: Any, theta: Array) -> _Given:
+        return self
+
+    def grad(self, theta: Array) -> Array:
+        return self.gradient
+
+
+def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
+    (chain,) = walk.chains
+    walk.meet(chain)
+    for (key, x), gradient in zip(chain.halves(), walk.gradients(chain, 0), strict=True):
+        rng = walk.stream(key)
+        target: Any = _Given(gradient)
+        if isinstance(sampler, SGLD):
+            x[0] = sampler.step(rng, SGLDState(x[0], walk.steps), target).theta
+        else:
+            new = sampler.step(rng, PSGLDState(x[0], walk.steps, x[1], 0), target)
+            x[0], x[1] = new.theta, new.square
+
+
+def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
+    """Move the fine chain twice and the coarse one once, each on a part of its own.
+
+    A block of H is on another rank at each of the three, so both noises of the fine chain are
+    drawn again for the coarse one.
+    """
+    fine, coarse = walk.chains
+    h = at(sampler.step_size, walk.steps)
+    for draw, (chain, size, noises) in enumerate(
+        ((fine, h / 2, (0,)), (fine, h / 2, (1,)), (coarse, h, (0, 1)))
+    ):
+        walk.meet(chain, draw)
+        for (key, x), gradient in zip(chain.halves(), walk.gradients(chain, 0), strict=True):
+            theta = x[0]
+            gradient *= -size
+            theta += gradient
+            for half in noises:
+                # sqrt(2 size) (Z1 + Z2) / sqrt 2 for the coarse chain.
+                theta += sqrt(h) * walk.noise(key, theta.shape, half)
+
+
+def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
+    (chain,) = walk.chains
+    m = sampler.memory
+    pairs = m - 1
+    h = at(sampler.step_size, walk.steps - walk.steps % m)
+    walk.meet(chain)
+    halves = chain.halves()
+    before = walk.gradients(chain, 0)
+    noises = [walk.noise(key, x.shape[1:]) for key, x in halves]
+    own = []
+    for (_, x), gradient, z in zip(halves, before, noises, strict=True):
+        memory = x[m:].reshape(2 * pairs, -1)
+        others = np.concatenate([memory, gradient.reshape(1, -1), z.reshape(1, -1)])
+        own.append((memory @ others.T).astype(np.float64).ravel())
+    # Of a row block and the column block that meets it: in the order of the row blocks.
+    products = walk.ranks.gather(np.stack(own).reshape(len(own) // 2, 2, -1).sum(1)).sum(0)
+    w = walk.stream(walk.common + 1).standard_normal(pairs)
+    weights = combination(products.reshape(2 * pairs, -1), w, h, sampler.gamma).astype(np.float32)
+    for (_, x), gradient, z in zip(halves, before, noises, strict=True):
+        origin, memory = x[0].copy(), x[m:].reshape(2 * pairs, -1)
+        new = (weights @ memory).reshape(origin.shape)
+        new -= (h * sampler.gamma) * gradient
+        new += sqrt(2 * h * sampler.gamma) * z
+        new += origin
+        x[: m - 1] = x[1:m]
+        x[m - 1] = new
+        new -= origin
+        for group in (x[m : m + pairs], x[m + pairs :]):
+            group[:-1] = group[1:]
+        x[m + pairs - 1] = new
+    for (_, x), gradient, after in zip(halves, before, walk.gradients(chain, m - 1), strict=True):
+        after -= gradient
+        after += sampler.trust * x[m + pairs - 1]
+        x[-1] = after
+
+
+def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
+    r"""Return the weights of (S, Y) in HAMCMC's move, all that takes numbers from every block.
+
+    In the compact form of `alphamf.inference.samplers.lbfgs.InverseHessian`, with P = R^-1 S',
+
+    .. math:: -h H g + \sqrt{2h}\, (\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w)
+       = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y c.
+
+    Parameters
+    ----------
+    products
+        (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs, oldest first.
+    w
+        Standard normal numbers, shape (m,).
+
+    Returns
+    -------
+    Array
+        (a, c), shape (2m,).
+    """
+    m = len(w)
+    cross, yy = products[:m, m : 2 * m], products[m:, m : 2 * m]
+    sg, (yg, yz) = products[:m, 2 * m], products[m:, 2 * m :].T
+    sy, ss = np.diagonal(cross), np.diagonal(products)[:m]
+    # As in lbfgs.curvatures: the vectors are float32.
+    least = np.sqrt(ss * np.diagonal(yy) * float(np.finfo(np.float32).eps))
+    safe = sy > least
+    kept = safe[:, None] & safe
+    upper = np.where(np.triu(kept), cross, np.eye(m))
+    inverse = np.linalg.inv(upper) * kept
+    u = inverse @ sg
+    v = gamma * (yy @ u - yg) + sy * safe * u
+    kick = np.sqrt(sy * safe) * w - sqrt(gamma) * yz
+    return np.concatenate([inverse.T @ (sqrt(2 * h) * kick - h * v), h * gamma * u])

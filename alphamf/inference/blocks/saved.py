@@ -1,0 +1,120 @@
+"""Checkpoints over ranks: a file for each row block, and one that says which step is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.checkpoint import fingerprint
+from alphamf.tools.files import atomic, reason, shown
+
+INDEX = "checkpoint.json"
+
+
+def save(folder: Path, walk: Any) -> None:
+    """Write the blocks of all ranks to a folder of their own, and then make it the latest.
+
+    A run that is stopped at any moment finds the index of the step before, with its files, or that
+    of this one.
+    """
+    try:
+        latest = folder / str(walk.steps)
+        latest.mkdir(parents=True, exist_ok=True)
+        for b in walk.own:
+            with atomic(latest / f"{b}.npz") as part, part.open("wb") as file:
+                np.savez(file, **_arrays(walk, b))
+                file.flush()
+                os.fsync(file.fileno())
+        walk.ranks.barrier()
+        if walk.ranks.rank == 0:
+            index = {
+                "identity": _identity(walk),
+                "steps": walk.steps,
+                "seconds": walk.seconds,
+                "curve": walk.curve,
+                "parts": [chain.part for chain in walk.chains],
+                "visits": walk.predictions.visits.tolist(),
+            }
+            with atomic(folder / INDEX) as part, part.open("w", encoding="utf-8") as file:
+                json.dump(index, file)
+                file.flush()
+                os.fsync(file.fileno())
+            for older in folder.iterdir():
+                if older.is_dir() and older != latest:
+                    shutil.rmtree(older)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+
+
+def load(folder: Path, walk: Any) -> None:
+    """Put a walk where its latest checkpoint is, if there is one.
+
+    Raises
+    ------
+    AlphaMFError
+        The checkpoint cannot be read, or is of another run.
+    """
+    index_file = folder / INDEX
+    if not index_file.exists():
+        return
+    try:
+        index = json.loads(index_file.read_text(encoding="utf-8"))
+        for name, value in _identity(walk).items():
+            found = index["identity"].get(name)
+            if found != value:
+                raise AlphaMFError(
+                    f"checkpoint {shown(folder)} belongs to another run: its {name} is "
+                    f"{found}, not {value}"
+                )
+        for chain, part in zip(walk.chains, index["parts"], strict=True):
+            chain.part = part
+            chain.columns = {}
+        for b in walk.own:
+            with np.load(folder / str(index["steps"]) / f"{b}.npz", allow_pickle=False) as file:
+                _put_back(walk, b, dict(file))
+        walk.steps, walk.seconds, walk.curve = index["steps"], index["seconds"], index["curve"]
+        walk.predictions.visits[:] = index["visits"]
+    except AlphaMFError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise AlphaMFError(
+            f"checkpoint {shown(folder)} cannot be read ({type(error).__name__})"
+        ) from error
+
+
+def _identity(walk: Any) -> dict[str, Any]:
+    return {
+        "sampler": fingerprint(walk.sampler),
+        "model": fingerprint(walk.model),
+        "seed": walk.seed,
+        "burn-in": walk.predictions.burn_in,
+        "number of ratings by block": walk.sizes.tolist(),
+    }
+
+
+def _arrays(walk: Any, b: int) -> dict[str, Any]:
+    """Return what belongs to a row block: its rows, the columns that it has met, its sums."""
+    arrays = {}
+    for chain in walk.chains:
+        arrays[f"rows.{chain.number}"] = chain.rows[b]
+        arrays[f"columns.{chain.number}"] = chain.columns[(b + chain.part) % walk.blocks]
+    for (c, row, j), total in walk.predictions.sums.items():
+        if row == b:
+            arrays[f"sums.{c}.{j}"] = total
+    return arrays
+
+
+def _put_back(walk: Any, b: int, arrays: dict[str, Any]) -> None:
+    for chain in walk.chains:
+        chain.rows[b][:] = arrays[f"rows.{chain.number}"]
+        chain.columns[(b + chain.part) % walk.blocks] = arrays[f"columns.{chain.number}"]
+    for (c, row, j), total in walk.predictions.sums.items():
+        if row == b:
+            total[:] = arrays[f"sums.{c}.{j}"]

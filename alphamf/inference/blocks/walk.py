@@ -1,0 +1,234 @@
+"""The loop over blocks: which part of the data a step reads, and what the chain predicts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.blocks.blocks import Block, Scratch
+from alphamf.inference.blocks.chains import Chain, owned
+from alphamf.inference.blocks.model import Model
+from alphamf.inference.blocks.predictions import Predictions
+from alphamf.inference.blocks.ranks import Alone, Ranks
+from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
+from alphamf.inference.blocks.samplers import layout, step
+from alphamf.tools.arrays import Array, generator, noise
+
+
+class Walk:
+    r"""A chain over blocks, as far as this rank holds it.
+
+    A step draws a part s of the data with probability \|Omega_s\| / N, has the blocks of H pass on
+    to where they meet the rows on it, and moves every block with the gradient of
+
+    .. math:: \tilde U = \frac{N}{|\Omega_s|} \sum_{(i, j) \in \Omega_s}
+       \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2}.
+
+    Random numbers come from streams with the key (step, block), so that they are the same on any
+    number of ranks.
+
+    Parameters
+    ----------
+    ratings
+        Where blocks come from.
+    model
+        The posterior.
+    sampler
+        SGLD, PSGLD, HAMCMC or SGRRLD of `alphamf.inference.samplers`.
+    seed
+        The same seed, the same chain.
+    ranks
+        Those that share the run, each of which makes the same calls; by default this process alone.
+    burn_in
+        Steps whose predictions are not averaged.
+    every
+        Steps between points of the curve.
+
+    Attributes
+    ----------
+    steps
+        Number of steps made.
+    seconds
+        Time that they took, predictions aside: CPU time in one process, wall time over ranks.
+    curve
+        Steps, seconds and test RMSE.
+
+    Raises
+    ------
+    AlphaMFError
+        The blocks cannot be dealt out evenly, a part is empty, or the sampler is another one.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
+    """
+
+    def __init__(
+        self,
+        ratings: Ratings,
+        model: Model,
+        sampler: Any,
+        *,
+        seed: int,
+        ranks: Alone | Ranks | None = None,
+        burn_in: int = 0,
+        every: int = 10,
+    ) -> None:
+        self.ranks = ranks = ranks or Alone()
+        self.blocks = blocks = ratings.blocks
+        if blocks % ranks.size:
+            raise AlphaMFError(
+                f"the number of blocks must be a multiple of the {ranks.size} ranks, not {blocks}"
+            )
+        self.model, self.sampler, self.seed, self.every = model, sampler, seed, every
+        self.layout = layout(sampler)
+        self.own = owned(blocks, ranks)
+        self.common = 2 * blocks
+        """Key of random numbers that are not of one block; those below are b and B + j."""
+        self.steps, self.seconds = 0, 0.0
+        self._clock = time.process_time if ranks.size == 1 else time.perf_counter
+        self.curve: list[list[float]] = []
+        self._widths = [np.diff(bounds(count, blocks)) for count in ratings.shape]
+        self._load(ratings, burn_in)
+        self.chains = [Chain(ranks, self._widths[1], c) for c in range(self.layout.chains)]
+        for chain in self.chains:
+            for b, j in chain.places():
+                chain.rows[b] = self._start(b, self._widths[0][b])
+                chain.columns[j] = self._start(blocks + j, self._widths[1][j])
+
+    def _load(self, ratings: Ratings, burn_in: int) -> None:
+        model, offset = self.model, np.float32(self.model.offset)
+        read: list[tuple[int, int, Entries, Entries]] = []
+        for b in self.own:
+            for j in range(self.blocks):
+                train, test = (e._replace(values=e.values - offset) for e in ratings.block(b, j))
+                read.append((b, j, train, test))
+        sizes = np.array([float(len(train.values)) for _, _, train, _ in read])
+        most = max((len(e.values) for item in read for e in item[2:]), default=0)
+        scratch = Scratch(most, model.rank)
+        self._blocks = {
+            (b, j): Block(train, (int(self._widths[0][b]), int(self._widths[1][j])), scratch)
+            for b, j, train, _ in read
+        }
+        tests = {(b, j): test for b, j, _, test in read}
+        self.predictions = Predictions(tests, scratch, self.blocks, self.layout.chains, burn_in)
+        self.sizes = self.ranks.gather(sizes.reshape(len(self.own), self.blocks)).astype(np.int64)
+        places = np.arange(self.blocks)
+        self.parts = np.array(
+            [self.sizes[places, (places + s) % self.blocks].sum() for s in places]
+        )
+        if not self.parts.all():
+            raise AlphaMFError(
+                f"a part of the data has no ratings: {self.blocks} blocks are too many"
+            )
+
+    def _start(self, key: int, count: int) -> Array:
+        """Return the start: a tenth of the prior's width about the level, and empty memories."""
+        _, arrays, positions, _, _ = self.layout
+        state = np.zeros((arrays, int(count), self.model.rank), np.float32)
+        variance = self.model.variance_w if key < self.blocks else self.model.variance_h
+        z = generator(self.seed, 0, key).standard_normal(state.shape[1:], dtype=np.float32)
+        state[:positions] = self.model.level + 0.1 * variance**0.5 * z
+        return state
+
+    def stream(self, key: int, draw: int = 0) -> Any:
+        """Return the random stream of a block at this step, or of all of them."""
+        return generator(self.seed, 1 + self.steps, key, draw)
+
+    def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
+        """Return standard normal noise of a block at this step."""
+        return noise(self.stream(key, draw), np.empty(shape, np.float32))
+
+    def meet(self, chain: Chain, draw: int = 0) -> None:
+        """Draw a part of the data, have the chain's blocks meet on it, and note what they predict.
+
+        The part is independent of the chain, as it is now, so that any of the test ratings that
+        fall to it are as good as others.
+        """
+        ends = np.cumsum(self.parts)
+        number = self.stream(self.common, draw).integers(ends[-1])
+        chain.move(int(np.searchsorted(ends, number, "right")))
+        begin = self._clock()
+        self.predictions.add(chain, self.layout.positions - 1, self.steps)
+        self.seconds -= self._clock() - begin
+
+    def gradients(self, chain: Chain, position: int) -> list[Array]:
+        """Return the gradients at one of the positions, in the order of ``chain.halves()``."""
+        weight = float(self.parts.sum() / self.parts[chain.part] / self.model.variance_x)
+        found = []
+        for b, j in chain.places():
+            w, h = chain.rows[b][position], chain.columns[j][position]
+            of_w, of_h = self._blocks[b, j].gradient(w, h, weight)
+            of_w += w * (1 / self.model.variance_w)
+            of_h += h * (1 / self.model.variance_h)
+            found += [of_w, of_h]
+        return found
+
+    def run(
+        self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
+    ) -> Iterator[int]:
+        """Go on until `steps` steps are made, and yield their number after each.
+
+        Parameters
+        ----------
+        checkpoint
+            Folder that all ranks see, written to after each `segment` steps. A run that finds one
+            there goes on from it, bit for bit, on any number of ranks.
+
+        Raises
+        ------
+        AlphaMFError
+            The chain is no longer finite, or the checkpoint cannot be read or is of another run.
+        """
+        from alphamf.inference.blocks import saved
+
+        if checkpoint is not None:
+            saved.load(checkpoint, self)
+        while self.steps < steps:
+            begin = self._clock()
+            # A chain that diverges is told by its sum, not by warnings.
+            with np.errstate(over="ignore", invalid="ignore"):
+                step(self, self.sampler)
+                self._check_finite()
+            self.steps += 1
+            self.seconds += self._clock() - begin
+            if self.steps % self.every == 0:
+                rmse = self.predictions.rmse(self.ranks)
+                if rmse is not None:
+                    self.curve.append([self.steps, self.seconds, rmse])
+            if checkpoint is not None and self.steps % segment == 0:
+                saved.save(checkpoint, self)
+            yield self.steps
+
+    def _check_finite(self) -> None:
+        newest = self.layout.positions - 1
+        for chain in self.chains:
+            total = sum(float(x[newest].sum()) for _, x in chain.halves())
+            if not isfinite(total):
+                raise AlphaMFError(
+                    f"the {type(self.sampler).__name__} chain diverged at step {self.steps + 1} "
+                    f"(theta is {total}): it needs a smaller step_size, or another sampler"
+                )
+
+    def factors(self) -> list[tuple[Array, Array]] | None:
+        """Return W, (I, K), and H', (J, K), of each chain on rank 0, None on the others."""
+        newest = self.layout.positions - 1
+        own = [{key: x[newest] for key, x in chain.halves()} for chain in self.chains]
+        found = self.ranks.collect(own)
+        if found is None:
+            return None
+        pairs = []
+        for number in range(len(self.chains)):
+            blocks = {key: x for rank in found for key, x in rank[number].items()}
+            w, h = (
+                np.concatenate([blocks[first + b] for b in range(self.blocks)])
+                for first in (0, self.blocks)
+            )
+            pairs.append((w, h))
+        return pairs

@@ -1,0 +1,159 @@
+"""Checkpoints of a run: one ``.npz`` without pickled objects, replaced atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import Record, Target
+from alphamf.tools.arrays import Array, namespace, to_host
+
+S = TypeVar("S")
+
+
+def fingerprint(part: object) -> str:
+    """Return the repr of a sampler or record, by which a checkpoint knows it again.
+
+    Raises
+    ------
+    AlphaMFError
+        The repr names a memory address, which another process does not share.
+    """
+    text = repr(part)
+    if re.search(r" at 0x[0-9a-f]+", text):
+        raise AlphaMFError(
+            f"a checkpoint needs a sampler and a record whose repr is the same in every process, "
+            f"not {text} (a step size can be schedule.Polynomial, or a class with a repr)"
+        )
+    return text
+
+
+def save(
+    path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
+) -> None:
+    """Write aside, then rename: the file is the old checkpoint or the new one, never half of it."""
+    arrays = {f"state.{name}": value for name, value in _flat(state).items()}
+    arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
+    if record is not None:
+        arrays |= {f"record.{name}": array for name, array in record.arrays().items()}
+    arrays = {name: _host(array) for name, array in arrays.items()}
+    aside = path.with_name(path.name + ".part")
+    try:
+        with aside.open("wb") as file:
+            np.savez(file, identity=np.asarray(json.dumps(identity)), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def load(
+    path: Path, identity: dict[str, Any], template: S, target: Target[Any], record: Record | None
+) -> S:
+    """Return the state at `path`, and put back the latents and the record.
+
+    Parameters
+    ----------
+    identity
+        What the checkpoint must have been saved with.
+    template
+        A state of the same sampler on the same target, for the fields' shapes and dtypes.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or belongs to another run.
+    """
+    arrays, saved = _read(path)
+    for name, value in identity.items():
+        if saved.get(name) != value:
+            raise AlphaMFError(
+                f"checkpoint {path} belongs to another run: its {name} is "
+                f"{saved.get(name)}, not {value}"
+            )
+    groups: dict[str, dict[str, Array]] = {"state": {}, "latent": {}, "record": {}}
+    for name, array in arrays.items():
+        group, _, field = name.partition(".")
+        groups[group][field] = array
+    expected: Any = template
+    xp = namespace(expected.theta)
+    fields = _flat(expected)
+    _compare(path, "state", groups["state"], fields)
+    _compare(path, "latent", groups["latent"], target.latents)
+    for name, latent in target.latents.items():
+        latent[...] = xp.asarray(groups["latent"][name])
+    if record is not None:
+        record.load({name: xp.asarray(array) for name, array in groups["record"].items()})
+    values = {
+        name: array.item() if isinstance(fields[name], int | float) else xp.asarray(array)
+        for name, array in groups["state"].items()
+    }
+    restored: S = _nested(expected, values)
+    return restored
+
+
+def _flat(state: Any, prefix: str = "") -> dict[str, Any]:
+    """Return the arrays and numbers of a state by dotted names: states may hold states."""
+    flat: dict[str, Any] = {}
+    for name in state._fields:
+        value = getattr(state, name)
+        inner = hasattr(value, "_fields")
+        flat |= _flat(value, f"{prefix}{name}.") if inner else {f"{prefix}{name}": value}
+    return flat
+
+
+def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
+    """Undo `_flat`, into states like `template`."""
+    fields = {
+        name: _nested(value, values, f"{prefix}{name}.")
+        if hasattr(value := getattr(template, name), "_fields")
+        else values[f"{prefix}{name}"]
+        for name in template._fields
+    }
+    return template._replace(**fields)
+
+
+def _host(value: Any) -> Array:
+    return np.asarray(value) if isinstance(value, int | float) else to_host(value)
+
+
+def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return arrays, json.loads(str(arrays.pop("identity")))
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        TypeError,
+        AttributeError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise AlphaMFError(f"checkpoint {path} cannot be read ({type(error).__name__})") from error
+
+
+def _compare(path: Path, what: str, saved: dict[str, Array], wanted: dict[str, Any]) -> None:
+    """Refuse saved arrays whose names, shapes or dtypes are not those of `wanted`."""
+
+    def layout(arrays: dict[str, Any]) -> dict[str, str]:
+        hosts = {
+            name: value if hasattr(value, "shape") else np.asarray(value)
+            for name, value in arrays.items()
+        }
+        return {name: f"{host.dtype}{host.shape}" for name, host in hosts.items()}
+
+    if layout(saved) != layout(wanted):
+        raise AlphaMFError(
+            f"checkpoint {path} belongs to another target: its {what} is "
+            f"{layout(saved)}, not {layout(wanted)}"
+        )

@@ -1,0 +1,151 @@
+"""How far a chain can be trusted: a thin face on arviz-stats, for plain arrays.
+
+Draws have shape (draws, chains, ...), as `chain.Trace` keeps them for a theta with one chain axis;
+a single chain is ``draws[:, None]``. Every function reduces the first two axes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, to_host
+
+LEAST = 4
+"""Fewest draws of a chain from which its autocorrelation can be told."""
+
+
+class Summary(NamedTuple):
+    """Posterior mean, standard deviation, Monte Carlo standard error of the mean, ESS, R-hat."""
+
+    mean: Array
+    std: Array
+    mcse: Array
+    ess: Array
+    rhat: Array
+
+
+def ess(draws: Array) -> Array:
+    """Effective sample size for the mean, over all chains, shape (...).
+
+    References
+    ----------
+    Vehtari et al., Bayesian Analysis 16 (2021), with Geyer's initial monotone sequence.
+    """
+    return _per_quantity("ess", draws, method="mean")
+
+
+def mcse(draws: Array) -> Array:
+    """Monte Carlo standard error of the mean: the standard deviation over the root of the ESS.
+
+    An average over one long chain differs from a known value by this much, not by the standard
+    deviation over the root of the number of draws.
+    """
+    return _per_quantity("mcse", draws, method="mean")
+
+
+def rhat(draws: Array) -> Array:
+    """Rank-normalised split R-hat: 1 where chains agree, above 1.01 where they do not yet.
+
+    References
+    ----------
+    Vehtari et al., Bayesian Analysis 16 (2021).
+    """
+    return _per_quantity("rhat", draws, method="rank")
+
+
+def summarise(draws: Array) -> Summary:
+    """Return all of them at once."""
+    draws = _checked(draws)
+    return Summary(
+        draws.mean((0, 1), dtype=np.float64),
+        draws.std((0, 1), dtype=np.float64),
+        mcse(draws),
+        ess(draws),
+        rhat(draws),
+    )
+
+
+def interleaved(draws: Array, count: int) -> Array:
+    """Return draws of a sampler that moves `count` chains in turn, those chains side by side.
+
+    HAMCMC's newest sample (count = memory) and HMC-BFGS's (count = ensemble) are correlated with
+    the one `count` steps before, and hardly with those between, which misleads `ess` and `mcse`.
+
+    Parameters
+    ----------
+    draws
+        Shape (draws, chains, ...), of every step.
+
+    Returns
+    -------
+    Array
+        Shape (draws // count, count * chains, ...).
+    """
+    draws = to_host(draws)
+    kept = len(draws) - len(draws) % count
+    return draws[:kept].reshape(kept // count, count * draws.shape[1], *draws.shape[2:])
+
+
+def autocorrelation(draws: Array, lags: int) -> Array:
+    """Autocorrelation at the lags 1 to `lags`, the mean over chains, shape (lags, ...).
+
+    Raises
+    ------
+    AlphaMFError
+        There are not more draws than `lags`.
+    """
+    draws = _checked(draws)
+    if not 1 <= lags < len(draws):
+        raise AlphaMFError(f"lags must be from 1 to below {len(draws)} draws, not {lags}")
+    rho = _arviz("autocorr")(np.moveaxis(draws, 0, -1).astype(np.float64), axis=-1)
+    return np.moveaxis(rho[..., 1 : lags + 1], -1, 0).mean(1)
+
+
+def autocorrelation_sum(draws: Array, lags: int) -> Array:
+    r"""Sum of the absolute autocorrelations, :math:`\sum_{k=1}^m |\rho_k|`, shape (...).
+
+    References
+    ----------
+    Fu, Luo & Zhang, UAI 2016, table 1, with m = 500.
+    """
+    return np.abs(autocorrelation(draws, lags)).sum(0)
+
+
+def acceptance(state: Any) -> float:
+    """Share of proposals accepted so far by a Metropolis sampler, over all chains.
+
+    Raises
+    ------
+    AlphaMFError
+        The state belongs to a sampler that accepts every move, or has made no step.
+    """
+    if not hasattr(state, "accepted"):
+        raise AlphaMFError(f"acceptance needs a Metropolis sampler's state, not {type(state)!r}")
+    if not state.step:
+        raise AlphaMFError("acceptance needs at least one step, not 0")
+    return float(state.accepted.mean() / state.step)
+
+
+def _checked(draws: Array) -> Array:
+    draws = to_host(draws)
+    if draws.ndim < 2 or len(draws) < LEAST:
+        raise AlphaMFError(
+            f"draws must have shape (draws, chains, ...) with at least {LEAST} draws, "
+            f"not {draws.shape}"
+        )
+    return draws
+
+
+def _arviz(name: str) -> Any:
+    from arviz_stats.base.array import array_stats
+
+    return getattr(array_stats, name)
+
+
+def _per_quantity(name: str, draws: Array, method: str) -> Array:
+    # In float64: sums over a long float32 chain would show more error than the chain's own.
+    values = np.asarray(_checked(draws), np.float64)
+    return np.asarray(_arviz(name)(values, chain_axis=1, draw_axis=0, method=method))

@@ -1,0 +1,155 @@
+r"""Riemannian metrics G, dense or diagonal, and what samplers do with them.
+
+A potential's ``metric(theta)`` returns one, a mass matrix is one that does not depend on theta, and
+so is an inverse mass. Vectors have shape (*chains, D); the chain axes of a metric may be missing
+where it is the same for all chains.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, namespace
+
+
+class Diagonal(NamedTuple):
+    r"""G = diag(g).
+
+    Attributes
+    ----------
+    g
+        Positive, shape (*chains, D).
+    slope
+        ``slope[..., k, i]`` is the derivative of g_i in theta_k; None where G is constant.
+    """
+
+    g: Array
+    slope: Array | None = None
+
+    def apply(self, v: Array) -> Array:
+        """G v."""
+        return self.g * v
+
+    def solve(self, v: Array) -> Array:
+        """Solve G x = v."""
+        return v / self.g
+
+    def root(self, z: Array) -> Array:
+        """Return a draw from N(0, G) where z is standard normal."""
+        return namespace(z).sqrt(self.g) * z
+
+    def inverse_root(self, z: Array) -> Array:
+        """Return a draw from N(0, 1 / G) where z is standard normal."""
+        return z / namespace(z).sqrt(self.g)
+
+    def log_det(self) -> Array:
+        """Return log det G, shape (*chains,)."""
+        return namespace(self.g).log(self.g).sum(-1)
+
+    def divergence(self) -> Array:
+        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
+        if self.slope is None:
+            return 0.0
+        xp = namespace(self.g)
+        return -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
+
+    def force(self, p: Array) -> Array:
+        r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
+        if self.slope is None:
+            return 0.0
+        v = p / self.g
+        share = 1 / self.g
+        share -= v * v
+        return 0.5 * namespace(p).matmul(self.slope, share[..., None])[..., 0]
+
+
+class Dense(NamedTuple):
+    r"""A symmetric positive definite G.
+
+    Attributes
+    ----------
+    g
+        Shape (*chains, D, D).
+    slope
+        ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None where G is constant.
+    """
+
+    g: Array
+    slope: Array | None = None
+
+    def diagonal(self) -> Diagonal:
+        """Return the diagonal part, as a metric."""
+        xp = namespace(self.g)
+        slope = self.slope
+        return Diagonal(
+            xp.diagonal(self.g, axis1=-2, axis2=-1),
+            None if slope is None else xp.diagonal(slope, axis1=-2, axis2=-1),
+        )
+
+    def apply(self, v: Array) -> Array:
+        """G v."""
+        return namespace(v).matmul(self.g, v[..., None])[..., 0]
+
+    def solve(self, v: Array) -> Array:
+        """Solve G x = v."""
+        return namespace(v).linalg.solve(self.g, v[..., None])[..., 0]
+
+    def root(self, z: Array) -> Array:
+        """Return a draw from N(0, G) where z is standard normal."""
+        xp = namespace(z)
+        return xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
+
+    def inverse_root(self, z: Array) -> Array:
+        """Return a draw from N(0, G^-1) where z is standard normal."""
+        xp = namespace(z)
+        upper = xp.swapaxes(xp.linalg.cholesky(self.g), -1, -2)
+        return xp.linalg.solve(upper, z[..., None])[..., 0]
+
+    def log_det(self) -> Array:
+        """Return log det G, shape (*chains,)."""
+        xp = namespace(self.g)
+        roots = xp.diagonal(xp.linalg.cholesky(self.g), axis1=-2, axis2=-1)
+        return 2 * xp.log(roots).sum(-1)
+
+    def divergence(self) -> Array:
+        r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar.
+
+        :math:`\partial_j G^{-1} = -G^{-1} (\partial_j G) G^{-1}`.
+        """
+        if self.slope is None:
+            return 0.0
+        xp = namespace(self.g)
+        inverse = xp.linalg.inv(self.g)
+        inner = xp.einsum("...kij,...jk->...i", self.slope, inverse)
+        return -xp.matmul(inverse, inner[..., None])[..., 0]
+
+    def force(self, p: Array) -> Array:
+        r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
+        if self.slope is None:
+            return 0.0
+        xp = namespace(p)
+        v = self.solve(p)
+        share = xp.linalg.inv(self.g)
+        share -= v[..., :, None] * v[..., None, :]
+        return 0.5 * xp.einsum("...kij,...ij->...k", self.slope, share)
+
+
+Metric = Diagonal | Dense
+
+
+def metric_of(potential: Any, theta: Array) -> Metric:
+    """Return the potential's metric at theta.
+
+    Raises
+    ------
+    AlphaMFError
+        The potential has none.
+    """
+    if not hasattr(potential, "metric"):
+        raise AlphaMFError(
+            "a Riemannian sampler needs a target whose potential has metric(theta), "
+            f"which {type(potential).__name__} does not have"
+        )
+    metric: Metric = potential.metric(theta)
+    return metric

@@ -1,0 +1,141 @@
+"""The vocabulary: what a target, a potential, a sampler and a record are.
+
+`theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
+length D. A target hands out views of it. ``chain.run`` is the only loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from alphamf.inference.metric import Metric
+from alphamf.tools.arrays import Array
+
+Schedule = float | Callable[[int], float]
+"""A step size: a constant, or a function of the step index (0 for the first step)."""
+
+
+class Parts(NamedTuple):
+    r"""A gradient in the form that positive factors allow.
+
+    .. math:: \nabla U = \mathit{plus} - \mathit{minus} + (1 - \mathit{shape}) / \theta,
+       \qquad \mathit{plus}, \mathit{minus} \ge 0.
+
+    `shape` is the exponent of theta in the prior plus one (Gamma's shape; 1 for a flat prior).
+    `exponent` is the power under which the update theta (minus / plus)^exponent does not overshoot.
+    """
+
+    plus: Array
+    minus: Array
+    shape: Array
+    exponent: Array
+
+
+class Potential(Protocol):
+    """U = -log posterior with the minibatch and the latents held fixed."""
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, same shape as theta; its mean over minibatches is the full gradient."""
+        ...
+
+
+class ValuePotential(Potential, Protocol):
+    """A potential that also has a value, which only Metropolis samplers ask for."""
+
+    def value(self, theta: Array) -> Array:
+        """U at theta, shape ``theta.shape[:-1]``."""
+        ...
+
+
+class FactorPotential(Potential, Protocol):
+    """A potential over positive factors, whose gradient splits into two positive parts."""
+
+    def parts(self, theta: Array) -> Parts:
+        """Gradient at theta in its two positive parts."""
+        ...
+
+
+class RiemannianPotential(Potential, Protocol):
+    """A potential with a metric, which only Riemannian samplers ask for."""
+
+    def metric(self, theta: Array) -> Metric:
+        """Metric at theta, such as the Fisher information; the same for every minibatch."""
+        ...
+
+
+P = TypeVar("P", bound=Potential, covariant=True)
+
+
+class Target(Protocol[P]):
+    """A posterior: how to start on it, and how to draw a potential from it.
+
+    Attributes
+    ----------
+    size
+        D, the length of theta's last axis.
+    positive
+        Whether theta lives on the positive orthant, so that samplers mirror at zero.
+    latents
+        Variables that `draw` moves by itself; empty for most targets.
+    """
+
+    size: int
+    positive: bool
+    latents: dict[str, Array]
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw a starting value of shape ``(*chains, D)``."""
+        ...
+
+    def draw(self, rng: Any, theta: Array) -> P:
+        """Draw a minibatch, move the latents given theta, and return the potential of both."""
+        ...
+
+
+class State(Protocol):
+    """What a sampler carries: a NamedTuple of arrays and numbers, theta and step first.
+
+    The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
+    """
+
+    @property
+    def theta(self) -> Array:
+        """Position, shape ``(..., D)``."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """Number of steps made."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+
+
+class Sampler(Protocol[S]):
+    """A frozen dataclass of hyperparameters that moves a position."""
+
+    def init(self, rng: Any, theta: Array) -> S:
+        """Return the state that starts at theta."""
+        ...
+
+    def step(self, rng: Any, state: S, target: Target[Any]) -> S:
+        """Return the next state; the sampler asks the target for its data as often as it needs."""
+        ...
+
+
+class Record(Protocol):
+    """What a run is for: it looks at states and keeps what matters."""
+
+    def add(self, state: Any, target: Any) -> None:
+        """Take in one state."""
+        ...
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        ...
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        ...

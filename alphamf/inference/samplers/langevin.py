@@ -1,0 +1,183 @@
+r"""Langevin samplers of a gradient alone: SGLD, and PSGLD with its diagonal preconditioner.
+
+All samplers share one convention, with a step size h and a preconditioner G,
+
+.. math:: \theta' = \theta - h\, G \nabla \tilde U(\theta) + \mathcal{N}(0,\, 2 h G).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.schedule import at
+from alphamf.tools.arrays import Array, namespace, noise
+
+
+class SGLDState(NamedTuple):
+    """Position and number of steps."""
+
+    theta: Array
+    step: int
+
+
+@dataclass(frozen=True)
+class SGLD:
+    r"""Stochastic gradient Langevin dynamics: the convention above with G = I.
+
+    On a Gaussian of precision a it has variance 1 / (a (1 - h a / 2)), not 1 / a: the bias of a
+    constant step size.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index.
+
+    References
+    ----------
+    Welling & Teh, ICML 2011; Simsekli et al., ICML 2016, eq. 3.
+    """
+
+    step_size: Schedule
+
+    def init(self, rng: Any, theta: Array) -> SGLDState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        return SGLDState(theta, 0)
+
+    def step(self, rng: Any, state: SGLDState, target: Target[Potential]) -> SGLDState:
+        """Make one step, with one gradient."""
+        theta, step = state
+        h = at(self.step_size, step)
+        new = target.draw(rng, theta).grad(theta) * -h
+        new += theta
+        kick = noise(rng, theta)
+        kick *= sqrt(2 * h)
+        new += kick
+        return SGLDState(reflect(new, target), step + 1)
+
+
+class PSGLDState(NamedTuple):
+    """Position, number of steps, v, and its derivative where the correction is on (else 0)."""
+
+    theta: Array
+    step: int
+    square: Array
+    slope: Array
+
+
+@dataclass(frozen=True)
+class PSGLD:
+    r"""Preconditioned SGLD: RMSprop's diagonal in the place of G.
+
+    .. math:: G = \frac{1}{\lambda + \sqrt{v}}, \qquad
+       v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
+
+    with v = 0 at the start. The mean gradient of the paper is taken over the minibatch's
+    likelihoods; here the prior's N-th part counts as well, which makes no difference to speak of.
+    Since :math:`\bar g` scales with 1 / N, so do useful dampings; a step size of the papers goes
+    with ``scale = N``.
+
+    G depends on theta, and without the drift :math:`\Gamma_i = \partial G_i / \partial \theta_i`
+    the law is wrong at any step size: in one dimension the stationary density is the target's
+    divided by G. `correction` adds
+
+    .. math:: \Gamma = -\frac{G^2}{2 \sqrt{v}} \circ w, \qquad
+       w' = \alpha w + (1 - \alpha) \frac{2}{N}\, \bar g \circ \mathrm{diag}(\nabla^2 \tilde U),
+
+    where w is dv / dtheta with all the positions that v remembers moved together: they lie within
+    a few steps of each other, and as h goes to 0 it is their common derivative that counts.
+    Keeping only the latest gradient's share, 1 - alpha of it, corrects next to nothing. What
+    remains with a minibatch is the correlation of its gradient with G.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index.
+    decay
+        alpha, from 0 to below 1.
+    damping
+        lambda, in units of the mean gradient.
+    scale
+        N, the number of data points that the gradient sums over.
+    correction
+        Whether to add Gamma, for which the potential must offer ``hessian_diagonal(theta)``: the
+        diagonal of its second derivatives, which broadcasts to (*chains, D). G is steepest where
+        the gradient vanishes, so h G must stay small there, which a larger damping sees to.
+
+    References
+    ----------
+    Li et al., AAAI 2016, algorithm 1; Simsekli et al., ICML 2016, section 3.1, which prints Gamma
+    with a minus sign. The sign here is that of Ma et al., NIPS 2015
+    (``tests/inference/samplers/test_langevin.py`` compares both on a Gaussian).
+    """
+
+    step_size: Schedule
+    decay: float = 0.9
+    damping: float = 1e-3
+    scale: float = 1.0
+    correction: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 <= self.decay < 1:
+            raise AlphaMFError(f"decay must be from 0 to below 1, not {self.decay}")
+        if not self.damping >= 0:
+            raise AlphaMFError(f"damping must not be negative, not {self.damping}")
+        if not self.scale > 0:
+            raise AlphaMFError(f"scale must be positive, not {self.scale}")
+
+    def init(self, rng: Any, theta: Array) -> PSGLDState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        zeros = namespace(theta).zeros_like
+        return PSGLDState(theta, 0, zeros(theta), zeros(theta) if self.correction else 0)
+
+    def step(self, rng: Any, state: PSGLDState, target: Target[Potential]) -> PSGLDState:
+        """Make one step, with one gradient.
+
+        Raises
+        ------
+        AlphaMFError
+            `correction` is on and the potential has no ``hessian_diagonal``.
+        """
+        theta, step, square, slope = state
+        xp = namespace(theta)
+        h = at(self.step_size, step)
+        potential = target.draw(rng, theta)
+        gradient = potential.grad(theta)
+        mean = gradient * (1 / self.scale)
+        latest = mean * mean
+        latest *= 1 - self.decay
+        square = square * self.decay
+        square += latest
+        # The floor only matters where all gradients so far vanish or underflow.
+        root = xp.maximum(square, float(xp.finfo(theta.dtype).tiny))
+        xp.sqrt(root, out=root)
+        metric = root + self.damping
+        xp.divide(1.0, metric, out=metric)
+        new = gradient * metric
+        if self.correction:
+            mean *= _hessian_diagonal(potential, theta)
+            mean *= (1 - self.decay) * 2 / self.scale
+            slope = slope * self.decay
+            slope += mean
+            new += metric * metric * slope / (2 * root)
+        new *= -h
+        new += theta
+        metric *= 2 * h
+        kick = noise(rng, theta)
+        kick *= xp.sqrt(metric, out=metric)
+        new += kick
+        return PSGLDState(reflect(new, target), step + 1, square, slope)
+
+
+def _hessian_diagonal(potential: Any, theta: Array) -> Array:
+    if not hasattr(potential, "hessian_diagonal"):
+        raise AlphaMFError(
+            "correction needs a potential with hessian_diagonal(theta), "
+            f"which {type(potential).__name__} does not have"
+        )
+    return potential.hessian_diagonal(theta)

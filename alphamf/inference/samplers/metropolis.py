@@ -1,0 +1,180 @@
+r"""What the Metropolis-Hastings samplers share: the potential they follow, leapfrog, acceptance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from numpy.linalg import LinAlgError
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense, Metric, metric_of
+from alphamf.tools.arrays import Array, dot, namespace, noise
+
+
+class Extended:
+    r"""A potential as an integrator sees it: on the whole space, with bounded gradients.
+
+    Where the target is positive, U and the metric are extended as even functions of each
+    coordinate, a step starts at random signs, and the absolute value of its end has the target's
+    law. With a diagonal mass that is mirroring position and momentum at zero. With any other it is
+    not, and mirroring would be wrong: turning some coordinates of p changes its kinetic energy.
+    The price is that a dense mass, which fits one orthant, meets them all.
+
+    Outside of a box far wider than any posterior U is infinite, and gradients are clipped far above
+    any useful value, so that a trajectory that diverges stays finite and is rejected. The clipped
+    force is a function of the position alone, which is all that reversibility and the preservation
+    of volume need.
+    """
+
+    def __init__(self, potential: Any, positive: bool) -> None:
+        self.potential, self.positive = potential, positive
+
+    def unfold(self, rng: Any, theta: Array) -> Array:
+        """Give theta random signs where the target is positive."""
+        if not self.positive:
+            return theta
+        chance = rng.random(theta.shape, dtype=theta.dtype)
+        return namespace(theta).where(chance < 0.5, -theta, theta)
+
+    def fold(self, theta: Array) -> Array:
+        """Return the position in the target's support that theta stands for."""
+        return namespace(theta).abs(theta) if self.positive else theta
+
+    def turn(self, theta: Array, gradient: Array) -> Array:
+        """Return a gradient at theta from the one at the folded position, or the other way."""
+        return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
+
+    def inside(self, theta: Array) -> Array:
+        """Return the folded position where U is taken."""
+        return bounded(self.fold(theta))
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, same shape as theta."""
+        return self.turn(theta, bounded(self.potential.grad(self.inside(theta)), 1 / 3))
+
+    def value(self, theta: Array) -> Array:
+        """U, shape (*chains,)."""
+        xp = namespace(theta)
+        u = self.potential.value(self.inside(theta))
+        return xp.where((bounded(theta) == theta).all(-1), u, xp.inf)
+
+    def metric(self, theta: Array) -> Metric:
+        """Return G, whose derivatives change sign with theta; I where it is not definite.
+
+        Any metric leaves the law as it is, so I serves where a diverging trajectory has led to a G
+        that is singular to working precision.
+        """
+        xp = namespace(theta)
+        metric = metric_of(self.potential, self.inside(theta))
+        if metric.slope is None:
+            return metric
+        axes = (-2, -1) if isinstance(metric, Dense) else (-1,)
+        slope = metric.slope
+        if self.positive:
+            slope = slope * xp.expand_dims(xp.where(theta < 0, -1, 1).astype(theta.dtype), axes)
+        unit = xp.eye(theta.shape[-1], dtype=theta.dtype) if isinstance(metric, Dense) else 1
+        good = xp.expand_dims(_definite(metric), axes)
+        return metric._replace(
+            g=xp.where(good, metric.g, unit), slope=xp.where(good[..., None], slope, 0)
+        )
+
+
+def _definite(metric: Metric) -> Array:
+    """Return in which chains a metric is positive definite to working precision."""
+    g, xp = metric.g, namespace(metric.g)
+    if not isinstance(metric, Dense):
+        return (xp.isfinite(g) & (g > 0)).all(-1)
+    g = xp.where(xp.isfinite(g).all((-2, -1), keepdims=True), g, 0)
+    scale = xp.sqrt(xp.maximum(xp.diagonal(g, axis1=-2, axis2=-1), float(xp.finfo(g.dtype).tiny)))
+    g = g / scale[..., :, None] / scale[..., None, :]
+    least = 10 * g.shape[-1] * float(xp.finfo(g.dtype).eps)
+    try:
+        pivots = xp.diagonal(xp.linalg.cholesky(g), axis1=-2, axis2=-1)
+        return (pivots * pivots > least).all(-1)
+    except LinAlgError:  # NumPy stops at the first chain that has none
+        return xp.linalg.eigvalsh(g)[..., 0] > least
+
+
+def bounded(x: Array, power: float = 0.2) -> Array:
+    """Clip at a power of the dtype's largest number: in float32, 5e7, or 7e12 with a third."""
+    xp = namespace(x)
+    most = float(xp.finfo(x.dtype).max) ** power
+    return xp.clip(x, -most, most)
+
+
+def leapfrog(
+    potential: Extended,
+    theta: Array,
+    momentum: Array,
+    gradient: Array,
+    h: float,
+    leaps: int,
+    velocity: Callable[[Array], Array],
+    force: Callable[[Array], Array] = lambda gradient: gradient,
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield position, momentum and gradient after each leap of size h, with one gradient each."""
+    kick = force(gradient)
+    for _ in range(leaps):
+        momentum = momentum - 0.5 * h * kick
+        theta = theta + h * velocity(momentum)
+        gradient = potential.grad(theta)
+        kick = force(gradient)
+        momentum -= 0.5 * h * kick
+        yield theta, momentum, gradient
+
+
+def metropolis(rng: Any, before: Array, after: Array) -> Array:
+    """Return which chains accept energies `after`, shape (*chains,): never one that is not finite.
+
+    A chain whose energy before is not finite accepts any that is.
+    """
+    xp = namespace(after)
+    finite = xp.isfinite(after)
+    most = float(xp.finfo(after.dtype).max)
+    rise = xp.where(finite, after, 0) - xp.where(xp.isfinite(before), before, most)
+    return finite & (rise <= rng.standard_exponential(after.shape, dtype=after.dtype))
+
+
+def chosen(taken: Array, new: Array, old: Array) -> Array:
+    """Return `new` of the chains that accept, and `old` of the others, shape (*chains, D)."""
+    return namespace(new).where(taken[..., None], new, old)
+
+
+class InverseMass(Protocol):
+    """M^-1, such as a metric that does not depend on theta."""
+
+    def apply(self, v: Array) -> Array:
+        """M^-1 v."""
+        ...
+
+    def inverse_root(self, z: Array) -> Array:
+        """Return a draw from N(0, M) where z is standard normal."""
+        ...
+
+
+def move(
+    rng: Any, potential: Extended, origin: Array, inverse: InverseMass, h: float, leaps: int
+) -> tuple[Array, Array, Array]:
+    """Make one step of HMC: which chains accept, and the kept position and momentum."""
+    momentum = inverse.inverse_root(noise(rng, origin))
+
+    def energy(theta: Array, momentum: Array) -> Array:
+        return potential.value(theta) + 0.5 * dot(momentum, inverse.apply(momentum))[..., 0]
+
+    start = origin, momentum, potential.grad(origin)
+    for point in leapfrog(potential, *start, h, leaps, inverse.apply):
+        end = point
+    taken = metropolis(rng, energy(*start[:2]), energy(*end[:2]))
+    return taken, chosen(taken, end[0], origin), chosen(taken, end[1], momentum)
+
+
+def count(accepted: Array, taken: Array) -> Array:
+    """Return the number of acceptances so far, as an array even of a single chain."""
+    return namespace(accepted).asarray(accepted + taken)
+
+
+def check_leaps(leaps: int) -> None:
+    """Refuse a step without a leap."""
+    if leaps < 1:
+        raise AlphaMFError(f"leaps must be at least 1, not {leaps}")

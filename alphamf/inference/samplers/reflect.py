@@ -1,0 +1,35 @@
+"""Mirroring: how samplers stay on the positive orthant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.inference.protocols import Target
+from alphamf.tools.arrays import Array, namespace
+
+
+def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
+    """Replace theta, in place, by its absolute value where the target is positive.
+
+    A move whose noise does not change its law with the sign of any coordinate, mirrored, is the
+    same move on the density that is extended to negative values as an even function, so the
+    positive half keeps its law. There the momentum changes sign with the position. Noise that is
+    correlated between coordinates is not of that kind.
+
+    Parameters
+    ----------
+    theta
+        A position that the sampler has just computed, shape ``(..., D)``.
+    momentum
+        What moves it, of the same shape; turned in place.
+
+    References
+    ----------
+    Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, section 4.2.
+    """
+    if not target.positive:
+        return theta
+    xp = namespace(theta)
+    if momentum is not None:
+        momentum *= xp.where(theta < 0, -1, 1).astype(theta.dtype)
+    return xp.abs(theta, out=theta)

@@ -1,0 +1,279 @@
+r"""Richardson-Romberg extrapolation: two chains at steps h and h / 2 whose errors cancel.
+
+A scheme of first order has a stationary law :math:`\pi_h(f) = \pi(f) + C h + O(h^2)`, so that
+:math:`2 \pi_{h/2}(f) - \pi_h(f)` is right to second order. The coarse chain makes one step while
+the fine chain makes two, and both are driven by one Brownian motion,
+
+.. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2,
+
+so that their difference, and the estimate's variance, stay small: about that of one chain, against
+five times as much with noise of their own. Minibatches are drawn anew for each of the three
+gradients, and have one size, since the bias that they cause must be the same function of the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.chain import Statistic
+from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.schedule import at
+from alphamf.tools.arrays import Array, namespace, noise
+
+
+class SGRRLDState(NamedTuple):
+    """Both chains after one step.
+
+    Attributes
+    ----------
+    theta
+        The fine chain's newest position, shape (*chains, D).
+    step
+        Number of steps made, each with three gradients.
+    middle
+        The fine chain half a step before.
+    coarse
+        The coarse chain's position.
+    size
+        h of the step that led here, the weight of `Extrapolated`.
+    """
+
+    theta: Array
+    step: int
+    middle: Array
+    coarse: Array
+    size: float
+
+
+@dataclass(frozen=True)
+class SGRRLD:
+    r"""Stochastic gradient Richardson-Romberg Langevin dynamics.
+
+    .. math:: \theta_{k + 1/2} &= \theta_k - \tfrac h2 \nabla \tilde U(\theta_k) + \sqrt h\, Z_1,
+       \qquad \theta_{k + 1} = \theta_{k + 1/2}
+       - \tfrac h2 \nabla \tilde U(\theta_{k + 1/2}) + \sqrt h\, Z_2, \\
+       \theta'_{k + 1} &= \theta'_k - h \nabla \tilde U(\theta'_k) + \sqrt h\, (Z_1 + Z_2)
+
+    with theta the fine chain and theta' the coarse one: each is SGLD. `Extrapolated` makes of both
+    an estimate whose bias is of second order in h, that of SGLD being of first order; theta alone
+    is SGLD at h / 2. A step costs three gradients.
+
+    Attributes
+    ----------
+    step_size
+        h of the coarse chain, a number or a function of the step index.
+
+    References
+    ----------
+    Durmus et al., NIPS 2016, eqs. 4 to 7. Eq. 5 prints the first half step's gradient at
+    theta_{k+1/2} itself; that implicit half step would take away the fine chain's own bias of
+    first order, and leave the estimate with minus that of the coarse chain
+    (``tests/inference/samplers/test_richardson.py``).
+    """
+
+    step_size: Schedule
+
+    def init(self, rng: Any, theta: Array) -> SGRRLDState:
+        """Return the state with both chains at theta, of shape (*chains, D)."""
+        return SGRRLDState(theta, 0, theta, theta, 0.0)
+
+    def step(self, rng: Any, state: SGRRLDState, target: Target[Potential]) -> SGRRLDState:
+        """Make one step of the coarse chain and two of the fine one.
+
+        Raises
+        ------
+        AlphaMFError
+            The target has latents.
+        """
+        _refuse_latents(self, target)
+        theta, step, _, coarse, _ = state
+        h = at(self.step_size, step)
+        first, second, both = _increments(rng, theta)
+        middle = _move(rng, theta, target, h / 2, first)
+        theta = _move(rng, middle, target, h / 2, second)
+        coarse = _move(rng, coarse, target, h, both)
+        return SGRRLDState(theta, step + 1, middle, coarse, h)
+
+
+class SGRRHMCState(NamedTuple):
+    """As `SGRRLDState`, with the momenta of both chains, of theta's shape."""
+
+    theta: Array
+    step: int
+    middle: Array
+    coarse: Array
+    momentum: Array
+    coarse_momentum: Array
+    size: float
+
+
+@dataclass(frozen=True)
+class SGRRHMC:
+    r"""Richardson-Romberg extrapolation of SGHMC: both chains with momenta p of unit mass.
+
+    A chain of step h makes
+
+    .. math:: p' = p - h \nabla \tilde U(\theta) - h A p + \sqrt{2 A h}\, Z, \qquad
+       \theta' = \theta + h p',
+
+    and the fine chain the same twice at h / 2. Over the coarse step the Brownian motion grows by
+    :math:`\sqrt{h} Z^\mathrm{coarse} = \sqrt{h / 2}\, (Z_1 + Z_2)`: the coupling of `SGRRLD`. Their
+    momenta start apart from the target, from N(0, I), and equal.
+
+    The noise of minibatches heats a chain in proportion to h, and that bias cancels. What remains
+    without it is already of second order in theta's law: the scheme is the one of Brunger, Brooks
+    and Karplus with another step. So with full gradients the extrapolation turns the bias's sign
+    and halves it, and gains no order. A step costs three gradients.
+
+    Attributes
+    ----------
+    step_size
+        h of the coarse chain, a step of the integrator; a number or a function of the step index.
+    friction
+        A, per unit of time.
+
+    References
+    ----------
+    Durmus et al., NIPS 2016, section 5.1; Chen, Fox & Guestrin, ICML 2014, eq. 13.
+    """
+
+    step_size: Schedule
+    friction: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if not 0 < self.friction < inf:
+            raise AlphaMFError(f"friction must be a positive number, not {self.friction}")
+
+    def init(self, rng: Any, theta: Array) -> SGRRHMCState:
+        """Return the state with both chains at theta, of shape (*chains, D), and a momentum."""
+        momentum = noise(rng, theta)
+        return SGRRHMCState(theta, 0, theta, theta, momentum, momentum, 0.0)
+
+    def step(self, rng: Any, state: SGRRHMCState, target: Target[Potential]) -> SGRRHMCState:
+        """Make one step of the coarse chain and two of the fine one.
+
+        Raises
+        ------
+        AlphaMFError
+            The target has latents.
+        """
+        _refuse_latents(self, target)
+        theta, step, _, coarse, momentum, coarse_momentum, _ = state
+        h = at(self.step_size, step)
+        first, second, both = _increments(rng, theta)
+        middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
+        theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)
+        coarse, coarse_momentum = self._leap(rng, coarse, coarse_momentum, target, h, both)
+        return SGRRHMCState(theta, step + 1, middle, coarse, momentum, coarse_momentum, h)
+
+    def _leap(
+        self, rng: Any, theta: Array, momentum: Array, target: Target[Potential], h: float, z: Array
+    ) -> tuple[Array, Array]:
+        new = target.draw(rng, theta).grad(theta) * -h
+        new += (1 - h * self.friction) * momentum
+        new += sqrt(2 * self.friction * h) * z
+        position = theta + h * new
+        return reflect(position, target, new), new
+
+
+class Extrapolated:
+    r"""Richardson-Romberg estimate of a statistic's mean, from the states of SGRRLD or SGRRHMC.
+
+    .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
+       - f(\theta'_k) \right]}{\sum_k h_k},
+
+    also averaged over the leading chain axes. Steps after `burn_in` are kept.
+
+    Parameters
+    ----------
+    statistic
+        Function of theta and the target, of shape (*chains, ...).
+    burn_in
+        Number of steps that are dropped first.
+
+    Attributes
+    ----------
+    weight
+        Sum of the kept steps' sizes.
+
+    References
+    ----------
+    Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step that led to it in the
+    place of the next one; the two differ by a boundary term.
+    """
+
+    def __init__(self, statistic: Statistic, *, burn_in: int) -> None:
+        if burn_in < 0:
+            raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
+        self.statistic = statistic
+        self.burn_in = burn_in
+        self.weight = 0.0
+        self._mean: Array = None
+
+    def __repr__(self) -> str:
+        return f"Extrapolated(burn_in={self.burn_in})"
+
+    def add(self, state: Any, target: Any) -> None:
+        """Take in one state."""
+        if state.step <= self.burn_in:
+            return
+        # The statistic may write into one buffer each time, so the first value is copied.
+        value = self.statistic(state.middle, target) * 1.0
+        value += self.statistic(state.theta, target)
+        value -= self.statistic(state.coarse, target)
+        value = value.mean(tuple(range(state.theta.ndim - 1)))
+        self.weight += state.size
+        if self._mean is None:
+            self._mean = value
+        else:
+            self._mean = self._mean + (value - self._mean) * (state.size / self.weight)
+
+    @property
+    def mean(self) -> Array:
+        """The estimate, of the statistic's shape without the chain axes."""
+        if self._mean is None:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        return self._mean.copy()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        weight = {"weight": np.asarray(self.weight)}
+        if self._mean is None:
+            return weight
+        return {**weight, "mean": namespace(self._mean).asarray(self._mean)}
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        self.weight = float(arrays["weight"])
+        self._mean = arrays.get("mean")
+
+
+def _refuse_latents(sampler: Any, target: Target[Any]) -> None:
+    if target.latents:
+        raise AlphaMFError(
+            f"{type(sampler).__name__} needs a target without latents, which its two chains cannot "
+            f"share, not one with {', '.join(target.latents)}"
+        )
+
+
+def _increments(rng: Any, theta: Array) -> tuple[Array, Array, Array]:
+    """Draw the fine chain's two standard normals, and their sum over sqrt 2 for the coarse one."""
+    first, second = noise(rng, theta), noise(rng, theta)
+    both = first + second
+    both *= sqrt(0.5)
+    return first, second, both
+
+
+def _move(rng: Any, theta: Array, target: Target[Potential], h: float, z: Array) -> Array:
+    """Make a step of SGLD with the given noise."""
+    new = target.draw(rng, theta).grad(theta) * -h
+    new += theta
+    new += sqrt(2 * h) * z
+    return reflect(new, target)

@@ -1,0 +1,92 @@
+"""SGRLD: Langevin moves in a metric of the target, such as its Fisher information."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense, metric_of
+from alphamf.inference.protocols import RiemannianPotential, Schedule, Target
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.schedule import at
+from alphamf.tools.arrays import Array, noise
+
+
+class SGRLDState(NamedTuple):
+    """Position and number of steps."""
+
+    theta: Array
+    step: int
+
+
+@dataclass(frozen=True)
+class SGRLD:
+    r"""Stochastic gradient Riemannian Langevin dynamics, in the potential's metric G.
+
+    .. math:: \theta' = \theta + h \left(-G^{-1} \nabla \tilde U + \Gamma \right)
+       + \mathcal{N}(0,\, 2 h G^{-1}), \qquad
+       \Gamma_i = \sum_j \frac{\partial (G^{-1})_{ij}}{\partial \theta_j}.
+
+    With Gamma and the full gradient it leaves the posterior invariant to first order in h; without
+    Gamma its law is wrong at any step size, unless G is constant. On a Gaussian whose precision is
+    G it contracts by 1 - h in every direction, and its covariance is :math:`G^{-1} / (1 - h / 2)`.
+
+    A dense G is factorised anew at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
+    since the derivatives of G take that much. The diagonal of G needs O(D), or
+    O(D^2) where it varies.
+
+    Mirroring one coordinate is right under a diagonal metric alone: a dense one would have to be
+    mirrored along a column of its inverse, and without that the law is far off (E theta^2 of 2.5
+    for 0.7 on a quadrant of a Gaussian with correlation -0.8), so positive targets refuse it.
+
+    Attributes
+    ----------
+    step_size
+        h, a number or a function of the step index; it has no unit, and useful ones lie below 1.
+    diagonal
+        Whether to use the diagonal of G in the place of G, which is as right and mixes more slowly.
+    correction
+        Whether to add Gamma.
+
+    References
+    ----------
+    Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, sections 2 and 3.1, which print Gamma
+    (eq. 9) with a minus sign. The sign here is that of Ma et al., NIPS 2015
+    (``tests/inference/samplers/test_riemannian.py`` compares both on a curved Gaussian).
+    """
+
+    step_size: Schedule
+    diagonal: bool = False
+    correction: bool = True
+
+    def init(self, rng: Any, theta: Array) -> SGRLDState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        return SGRLDState(theta, 0)
+
+    def step(self, rng: Any, state: SGRLDState, target: Target[RiemannianPotential]) -> SGRLDState:
+        """Make one step, with one gradient and one metric.
+
+        Raises
+        ------
+        AlphaMFError
+            The potential has no metric, or a dense one that a mirror does not go with.
+        """
+        theta, step = state
+        h = at(self.step_size, step)
+        potential = target.draw(rng, theta)
+        metric = metric_of(potential, theta)
+        if isinstance(metric, Dense):
+            if not self.diagonal and target.positive:
+                raise AlphaMFError("diagonal must be True where the target is positive, not False")
+            metric = metric.diagonal() if self.diagonal else metric
+        new = metric.solve(potential.grad(theta))
+        if self.correction:
+            new -= metric.divergence()
+        new *= -h
+        new += theta
+        kick = metric.inverse_root(noise(rng, theta))
+        kick *= sqrt(2 * h)
+        new += kick
+        return SGRLDState(reflect(new, target), step + 1)

@@ -1,0 +1,44 @@
+"""Step sizes as functions of the step index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import Schedule
+
+
+def at(schedule: Schedule, step: int) -> float:
+    """Return the step size of step `step` (0 for the first), as a Python float.
+
+    A Python float leaves the dtype of an array as it is, which a NumPy scalar would not.
+
+    Raises
+    ------
+    AlphaMFError
+        The step size is not a positive number.
+    """
+    size = float(schedule(step) if callable(schedule) else schedule)
+    if not 0 < size < inf:
+        raise AlphaMFError(f"step_size must be a positive number, not {size} (step {step})")
+    return size
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    r"""The papers' decreasing step size, :math:`h_t = (a/t)^b` with t = 1 for the first step.
+
+    Its repr is the same in every process, as a checkpoint needs; a lambda's is not.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016, section 4.1, with b = 0.51.
+    """
+
+    a: float
+    b: float = 0.51
+
+    def __call__(self, step: int) -> float:
+        """Return the step size of step `step` (0 for the first)."""
+        return float((self.a / (step + 1)) ** self.b)

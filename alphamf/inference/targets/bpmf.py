@@ -1,0 +1,217 @@
+r"""Probabilistic matrix factorisation of a sparse matrix of ratings.
+
+.. math:: W_{ik} \sim \mathcal{N}(0, \sigma_w^2), \qquad H_{kj} \sim \mathcal{N}(0, \sigma_h^2),
+   \qquad X_{ij} \mid W, H \sim \mathcal{N}\Big(b + \sum_k W_{ik} H_{kj},\; \sigma_x^2\Big)
+
+for the observed pairs (i, j) alone, of users i = 1, ..., I and items j = 1, ..., J.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array
+
+CHUNK = 16_384
+"""Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
+
+
+class BPMF:
+    r"""Posterior of theta = (W, H'), both stored row by row: D = (I + J) K.
+
+    .. math:: U = \sum_{(i,j)} \frac{e_{ij}^2}{2\sigma_x^2} + \frac{|W|^2}{2\sigma_w^2}
+       + \frac{|H|^2}{2\sigma_h^2}, \qquad e_{ij} = b + (WH)_{ij} - X_{ij},
+
+    .. math:: \nabla_W U = \frac{E H^\top}{\sigma_x^2} + \frac{W}{\sigma_w^2}, \qquad
+       \nabla_H U = \frac{W^\top E}{\sigma_x^2} + \frac{H}{\sigma_h^2}.
+
+    E has the ratings' pattern, and its two products are scipy.sparse's, on the coordinates as they
+    are: the scatter costs 3 ms for 900 000 ratings at K = 10, against 95 by bincount, 114 by
+    np.add.at and 32 by reduceat. Beside the ratings read, only the prior costs O(D). NumPy only.
+
+    Parameters
+    ----------
+    users, items
+        i and j of each rating, from zero, shape (N,).
+    ratings
+        X, shape (N,), of the dtype that theta is to have.
+    shape
+        (I, J).
+    rank
+        K.
+    variance_w, variance_h, variance_x
+        sigma_w^2, sigma_h^2 and sigma_x^2.
+    offset
+        b, a constant; the papers have none, and the ratings' mean serves prediction better.
+    batch
+        Number of ratings that a draw reads, chosen with replacement and for each chain anew. None:
+        all of them, once each.
+
+    Raises
+    ------
+    AlphaMFError
+        The shapes do not fit, an index is outside `shape`, or a number is out of range.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016, eq. 17; Durmus et al., NIPS 2016, section 5.2; Fu, Luo & Zhang, UAI
+    2016, section 5.3; Salakhutdinov & Mnih, ICML 2008.
+    """
+
+    positive = False
+
+    def __init__(
+        self,
+        users: Array,
+        items: Array,
+        ratings: Array,
+        *,
+        shape: tuple[int, int],
+        rank: int,
+        variance_w: float = 1.0,
+        variance_h: float = 1.0,
+        variance_x: float = 1.0,
+        offset: float = 0.0,
+        batch: int | None = None,
+    ) -> None:
+        if ratings.ndim != 1 or not ratings.size or not users.shape == items.shape == ratings.shape:
+            raise AlphaMFError(
+                "users, items and ratings must be vectors of one length, "
+                f"not {users.shape}, {items.shape}, {ratings.shape}"
+            )
+        for name, index, count in zip(("users", "items"), (users, items), shape, strict=True):
+            if index.min() < 0 or index.max() >= count:
+                raise AlphaMFError(
+                    f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
+                )
+        numbers = {"variance_w": variance_w, "variance_h": variance_h, "variance_x": variance_x}
+        for name, number in numbers.items():
+            if not number > 0:
+                raise AlphaMFError(f"{name} must be positive, not {number}")
+        if rank < 1:
+            raise AlphaMFError(f"rank must be at least 1, not {rank}")
+        if batch is not None and batch < 1:
+            raise AlphaMFError(f"batch must be at least 1, not {batch}")
+        self.users, self.items = users.astype(np.int32), items.astype(np.int32)
+        self.residual = ratings - offset
+        self.shape, self.rank, self.offset, self.batch = shape, rank, offset, batch
+        self.variance_w, self.variance_h, self.variance_x = variance_w, variance_h, variance_x
+        self.latents: dict[str, Array] = {}
+        self.size = sum(shape) * rank
+
+    def unpack(self, theta: Array) -> tuple[Array, Array]:
+        """Return W, shape (*chains, I, K), and H', shape (*chains, J, K), as views of theta."""
+        chains, cut = theta.shape[:-1], self.shape[0] * self.rank
+        return (
+            theta[..., :cut].reshape(*chains, self.shape[0], self.rank),
+            theta[..., cut:].reshape(*chains, self.shape[1], self.rank),
+        )
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw W and H at a tenth of their priors' widths: draws of full width fit far worse."""
+        theta = rng.standard_normal((*chains, self.size), dtype=self.residual.dtype)
+        w, h = self.unpack(theta)
+        w *= 0.1 * self.variance_w**0.5
+        h *= 0.1 * self.variance_h**0.5
+        return theta
+
+    def draw(self, rng: Any, theta: Array) -> BPMFPotential:
+        """Draw a minibatch of ratings for each chain, or take all of them."""
+        data = (self.users, self.items, self.residual)
+        if self.batch is not None:
+            chosen = rng.integers(len(self.users), size=(*theta.shape[:-1], self.batch))
+            data = tuple(x.take(chosen) for x in data)
+        return BPMFPotential(self, *data)
+
+    def predict(self, theta: Array, users: Array, items: Array) -> Array:
+        """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,)."""
+        w, h = self.unpack(theta)
+        predicted = np.empty((*theta.shape[:-1], len(users)), theta.dtype)
+        for chain in np.ndindex(theta.shape[:-1]):
+            predicted[chain] = products(w[chain], h[chain], users, items)
+        predicted += self.offset
+        return predicted
+
+
+def products(w: Array, h: Array, users: Array, items: Array) -> Array:
+    """Inner products of rows of w and rows of h, shape (n,)."""
+    out = np.empty(len(users), w.dtype)
+    ones = np.ones(w.shape[1], w.dtype)
+    for first in range(0, len(users), CHUNK):
+        part = slice(first, first + CHUNK)
+        # take copies rows three times as fast as indexing does.
+        rows = w.take(users[part], axis=0)
+        rows *= h.take(items[part], axis=0)
+        np.matmul(rows, ones, out=out[part])
+    return out
+
+
+class BPMFPotential:
+    """U of some ratings: arrays of shape (n,), or (*chains, n) where each chain has its own.
+
+    Attributes
+    ----------
+    users, items, residual
+        i, j and X - b of each rating.
+    """
+
+    def __init__(self, target: BPMF, users: Array, items: Array, residual: Array) -> None:
+        self.target = target
+        self.users, self.items, self.residual = users, items, residual
+        self.weight = len(target.users) / (users.shape[-1] * target.variance_x)
+
+    def _chains(self, theta: Array) -> Any:
+        """Yield each chain's index, W, H', users, items and X - b."""
+        w, h = self.target.unpack(theta)
+        for chain in np.ndindex(theta.shape[:-1]):
+            own = chain if self.users.ndim > 1 else ()
+            yield chain, w[chain], h[chain], self.users[own], self.items[own], self.residual[own]
+
+    def value(self, theta: Array) -> Array:
+        """U up to a constant, shape (*chains,)."""
+        target = self.target
+        value = np.empty(theta.shape[:-1], theta.dtype)
+        for chain, w, h, users, items, residual in self._chains(theta):
+            error = products(w, h, users, items)
+            error -= residual
+            prior = (w * w).sum() / target.variance_w + (h * h).sum() / target.variance_h
+            value[chain] = 0.5 * (self.weight * (error * error).sum() + prior)
+        return value[()]
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, D)."""
+        gradient = theta.copy()
+        w, h = self.target.unpack(gradient)
+        w *= 1 / self.target.variance_w
+        h *= 1 / self.target.variance_h
+        for chain, w, h, users, items, residual in self._chains(theta):
+            error = products(w, h, users, items)
+            error -= residual
+            error *= self.weight
+            self._scatter(gradient[chain], error, users, items, w, h)
+        return gradient
+
+    def hessian_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the second derivatives, shape (*chains, D)."""
+        diagonal = np.empty_like(theta)
+        w, h = self.target.unpack(diagonal)
+        w[...] = 1 / self.target.variance_w
+        h[...] = 1 / self.target.variance_h
+        for chain, w, h, users, items, _ in self._chains(theta):
+            weights = np.full(len(users), self.weight, theta.dtype)
+            self._scatter(diagonal[chain], weights, users, items, w * w, h * h)
+        return diagonal
+
+    def _scatter(
+        self, out: Array, entries: Array, users: Array, items: Array, w: Array, h: Array
+    ) -> None:
+        """Add E H' and E' W to a flat vector, where E has `entries` at (users, items)."""
+        from scipy.sparse import coo_array
+
+        matrix = coo_array((entries, (users, items)), shape=self.target.shape)
+        of_w, of_h = self.target.unpack(out)
+        of_w += matrix @ h
+        of_h += matrix.T @ w

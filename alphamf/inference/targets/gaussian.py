@@ -1,0 +1,139 @@
+r"""Bayesian linear regression with known noise: a posterior that is Gaussian and known exactly.
+
+.. math:: \theta \sim \mathcal{N}(0, I), \qquad x_n \mid \theta \sim
+   \mathcal{N}(a_n^\top \theta, \sigma^2), \quad n = 1, \dots, N.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense
+from alphamf.tools.arrays import Array, namespace, noise
+
+
+class LinearGaussian:
+    r"""Posterior of the weights of the model above.
+
+    Parameters
+    ----------
+    a
+        Regressors, shape (N, D).
+    x
+        Observations, shape (N,).
+    variance
+        sigma^2.
+    batch
+        N_Omega, the number of data points that a draw reads, chosen with replacement and for each
+        chain anew, so that chains stay independent. None: all of them, once each.
+
+    Attributes
+    ----------
+    precision
+        :math:`\sum_n a_n a_n^\top / \sigma^2 + I`, shape (D, D).
+    covariance
+        Its inverse, the posterior's covariance.
+    mean
+        Posterior mean, shape (D,).
+
+    Raises
+    ------
+    AlphaMFError
+        The shapes do not fit, or variance or batch is out of range.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016, eqs. 2 and 14.
+    """
+
+    positive = False
+
+    def __init__(self, a: Array, x: Array, variance: float, *, batch: int | None = None) -> None:
+        if a.ndim != 2 or not a.size or x.shape != a.shape[:1]:
+            raise AlphaMFError(
+                f"a and x must have shapes (N, D) and (N,), not {a.shape}, {x.shape}"
+            )
+        if not variance > 0:
+            raise AlphaMFError(f"variance must be positive, not {variance}")
+        if batch is not None and batch < 1:
+            raise AlphaMFError(f"batch must be at least 1, not {batch}")
+        xp = namespace(a)
+        self.a, self.x, self.variance, self.batch = a, x, variance, batch
+        self.latents: dict[str, Array] = {}
+        self.size = a.shape[1]
+        precision = xp.eye(self.size) + a.T.astype(xp.float64) @ a / variance
+        covariance = xp.linalg.inv(precision)
+        self.linear = (a.T @ x / variance).astype(a.dtype)
+        self.mean = (covariance @ (a.T @ x / variance)).astype(a.dtype)
+        self.precision = precision.astype(a.dtype)
+        self.covariance = covariance.astype(a.dtype)
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw from the prior, shape (*chains, D)."""
+        return noise(rng, namespace(self.a).empty((*chains, self.size), self.a.dtype))
+
+    def draw(self, rng: Any, theta: Array) -> FullPotential | BatchPotential:
+        """Draw a minibatch for each chain, or take all data."""
+        if self.batch is None:
+            return FullPotential(self)
+        chosen = rng.integers(len(self.x), size=(*theta.shape[:-1], self.batch))
+        return BatchPotential(self, self.a[chosen], self.x[chosen])
+
+
+class FullPotential:
+    """U of all data, by its sufficient statistics."""
+
+    def __init__(self, target: LinearGaussian) -> None:
+        self.target = target
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, D)."""
+        gradient = theta @ self.target.precision
+        gradient -= self.target.linear
+        return gradient
+
+    def value(self, theta: Array) -> Array:
+        """U up to a constant, shape (*chains,)."""
+        return ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
+
+    def metric(self, theta: Array) -> Dense:
+        """Fisher information of all data and the prior, which does not depend on theta."""
+        return Dense(self.target.precision)
+
+    def hessian_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the second derivatives, shape (D,)."""
+        return self.target.precision.diagonal()
+
+
+class BatchPotential:
+    """U of a minibatch: `a` of shape (*chains, N_Omega, D), `x` of shape (*chains, N_Omega)."""
+
+    def __init__(self, target: LinearGaussian, a: Array, x: Array) -> None:
+        self.target = target
+        self.a, self.x = a, x
+        self.weight = len(target.x) / (x.shape[-1] * target.variance)
+
+    def _residual(self, theta: Array) -> Array:
+        return namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, D)."""
+        residual = self._residual(theta)
+        residual *= self.weight
+        gradient = namespace(theta).matmul(residual[..., None, :], self.a)[..., 0, :]
+        gradient += theta
+        return gradient
+
+    def value(self, theta: Array) -> Array:
+        """U up to a constant, shape (*chains,)."""
+        residual = self._residual(theta)
+        return 0.5 * (self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1))
+
+    def metric(self, theta: Array) -> Dense:
+        """Fisher information of all data and the prior, which does not depend on theta."""
+        return Dense(self.target.precision)
+
+    def hessian_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the second derivatives, shape (*chains, D)."""
+        return self.weight * (self.a * self.a).sum(-2) + 1

@@ -1,0 +1,175 @@
+r"""Bayesian logistic regression.
+
+.. math:: w \sim \mathcal{N}(0, v I), \qquad
+   P(y_n = 1 \mid w) = \pi_n = \frac{1}{1 + e^{-a_n^\top w}}, \quad n = 1, \dots, N.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense
+from alphamf.tools.arrays import Array, namespace, noise
+
+
+class LogisticRegression:
+    r"""Posterior of the weights of the model above.
+
+    .. math:: U = \sum_n \left[\log(1 + e^{z_n}) - y_n z_n\right] + \frac{|w|^2}{2v}, \qquad
+       z_n = a_n^\top w, \qquad \nabla U = \sum_n (\pi_n - y_n)\, a_n + \frac{w}{v}.
+
+    A gradient reads the features twice, in two BLAS products: all 12 214 images of the digits 7
+    and 9 take 3 to 4 ms on one core, in float32.
+
+    Parameters
+    ----------
+    features
+        a, shape (N, D); a constant column, if there is to be an intercept, is the caller's.
+    labels
+        y, zeros and ones, shape (N,).
+    prior_variance
+        v.
+    batch
+        Number of data points that a draw reads, chosen with replacement and for each chain anew.
+        None: all of them, once each.
+
+    Raises
+    ------
+    AlphaMFError
+        The shapes do not fit, a label is neither 0 nor 1, or a number is out of range.
+
+    References
+    ----------
+    Girolami & Calderhead, "Riemann manifold Langevin and Hamiltonian Monte Carlo methods", JRSS B
+    73 (2011), section 7. Roychowdhury & Parthasarathy, NIPS 2017, section 4.2; Fu, Luo & Zhang,
+    "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016, section 5.2.
+    """
+
+    positive = False
+
+    def __init__(
+        self,
+        features: Array,
+        labels: Array,
+        *,
+        prior_variance: float = 10.0,
+        batch: int | None = None,
+    ) -> None:
+        if features.ndim != 2 or not features.size or labels.shape != features.shape[:1]:
+            raise AlphaMFError(
+                "features and labels must have shapes (N, D) and (N,), "
+                f"not {features.shape}, {labels.shape}"
+            )
+        if not ((labels == 0) | (labels == 1)).all():
+            raise AlphaMFError("labels must be 0 or 1")
+        if not prior_variance > 0:
+            raise AlphaMFError(f"prior_variance must be positive, not {prior_variance}")
+        if batch is not None and batch < 1:
+            raise AlphaMFError(f"batch must be at least 1, not {batch}")
+        self.features, self.labels = features, labels.astype(features.dtype)
+        self.prior_variance, self.batch = prior_variance, batch
+        self.latents: dict[str, Array] = {}
+        self.size = features.shape[1]
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw at a tenth of the prior's width, where few labels are certain yet."""
+        theta = noise(rng, namespace(self.features).empty((*chains, self.size), self._dtype))
+        theta *= 0.1 * self.prior_variance**0.5
+        return theta
+
+    @property
+    def _dtype(self) -> Any:
+        return self.features.dtype
+
+    def draw(self, rng: Any, theta: Array) -> LogisticPotential:
+        """Draw a minibatch for each chain, or take all data."""
+        if self.batch is None:
+            return LogisticPotential(self, self.features, self.labels)
+        chosen = rng.integers(len(self.labels), size=(*theta.shape[:-1], self.batch))
+        return LogisticPotential(self, self.features[chosen], self.labels[chosen])
+
+    def predict(self, theta: Array, features: Array) -> Array:
+        """Return P(y = 1), shape (*chains, n), at features of shape (n, D)."""
+        return sigmoid(theta @ features.T)
+
+
+def sigmoid(z: Array) -> Array:
+    """Return 1 / (1 + exp(-z)) in the place of z; by tanh, which does not overflow."""
+    z *= 0.5
+    namespace(z).tanh(z, out=z)
+    z += 1.0
+    z *= 0.5
+    return z
+
+
+class LogisticPotential:
+    """U of a minibatch of points per chain, or of points that all chains share.
+
+    Attributes
+    ----------
+    features, labels
+        Shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
+    """
+
+    def __init__(self, target: LogisticRegression, features: Array, labels: Array) -> None:
+        self.target = target
+        self.features, self.labels = features, labels
+        self.weight = len(target.labels) / labels.shape[-1]
+
+    def _scores(self, theta: Array) -> Array:
+        """Return z, a new array of shape (*chains, n)."""
+        if self.features.ndim == 2:
+            return theta @ self.features.T
+        return namespace(theta).matmul(self.features, theta[..., None])[..., 0]
+
+    def _sums(self, rows: Array, features: Array) -> Array:
+        """Sum features, each row of them times a number of `rows`, of shape (*chains, n)."""
+        if features.ndim == 2:
+            return rows @ features
+        return namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
+
+    def value(self, theta: Array) -> Array:
+        """U, shape (*chains,)."""
+        z = self._scores(theta)
+        loss = namespace(z).logaddexp(z, 0.0)
+        z *= self.labels
+        loss -= z
+        prior = (theta * theta).sum(-1) * (0.5 / self.target.prior_variance)
+        return self.weight * loss.sum(-1) + prior
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, D)."""
+        residual = sigmoid(self._scores(theta))
+        residual -= self.labels
+        gradient = self._sums(residual, self.features)
+        gradient *= self.weight
+        gradient += theta * (1 / self.target.prior_variance)
+        return gradient
+
+    def hessian_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the second derivatives, shape (*chains, D)."""
+        p = sigmoid(self._scores(theta))
+        p *= 1 - p
+        squares = self._sums(p, self.features * self.features)
+        return self.weight * squares + 1 / self.target.prior_variance
+
+    def metric(self, theta: Array) -> Dense:
+        r"""Fisher information of all data and the prior, and its slope.
+
+        .. math:: G = \sum_n \pi_n (1 - \pi_n)\, a_n a_n^\top + \frac{I}{v}, \qquad
+           \frac{\partial G}{\partial w_k} =
+           \sum_n \pi_n (1 - \pi_n)(1 - 2\pi_n)\, a_{nk}\, a_n a_n^\top.
+
+        For a few dozen weights: time and memory N D^2 and D^3.
+        """
+        xp = namespace(theta)
+        a, size = self.target.features, self.target.size
+        pairs = (a[:, :, None] * a[:, None, :]).reshape(-1, size * size)
+        p = sigmoid(theta @ a.T)
+        fisher = p * (1 - p)
+        g = (fisher @ pairs).reshape(*theta.shape, size)
+        g += xp.eye(size, dtype=theta.dtype) / self.target.prior_variance
+        fisher *= 1 - 2 * p
+        slope = (fisher[..., None, :] * a.T) @ pairs
+        return Dense(g, slope.reshape(*theta.shape, size, size))

@@ -1,0 +1,153 @@
+r"""Mean and precision of a normal law: a posterior known exactly, though not Gaussian.
+
+.. math:: x_n \sim \mathcal{N}(\mu, 1/\tau), \qquad
+   p(\mu, \tau) \propto \mathcal{W}(\tau \mid 1, 1) \propto \tau^{-1/2} e^{-\tau/2}.
+
+A Wishart law of one degree of freedom and scale 1 is, in one dimension, Gamma with shape 1/2 and
+rate 1/2. The paper's posterior has no prior of mu: it is flat, and the posterior proper. With N
+points of mean m and sum of squared deviations S,
+
+.. math:: \tau \sim \mathrm{Gamma}\!\left(\tfrac{N}{2},\, \tfrac{1 + S}{2}\right), \qquad
+   \mu \mid \tau \sim \mathcal{N}\!\left(m, \tfrac{1}{N\tau}\right).
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.stable import LOG_LIMIT
+from alphamf.inference.metric import Diagonal
+from alphamf.tools.arrays import Array, namespace
+
+
+class NormalWishart:
+    r"""Posterior of :math:`\theta = (\mu, \log \tau)`.
+
+    The paper samples tau itself. Its logarithm, with its Jacobian in U, has no boundary, so a
+    momentum sampler needs no mirror, and mirrors would turn mu too; `unpack` gives tau back.
+
+    .. math:: U = -\tfrac{N + 1}{2} \log\tau
+       + \tfrac{\tau}{2} \left(1 + S + N (\mu - m)^2\right).
+
+    Parameters
+    ----------
+    x
+        Observations, shape (N,) with N at least 3, so that mu has a variance.
+    batch
+        Number of points that a draw reads, chosen with replacement and for each chain anew. None:
+        all of them, once each.
+
+    Attributes
+    ----------
+    mean, variance
+        Posterior means and variances of mu and of tau, shape (2,); mu has a Student law with N
+        degrees of freedom.
+
+    Raises
+    ------
+    AlphaMFError
+        x is not a vector of at least 3 points, or batch is out of range.
+
+    References
+    ----------
+    Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017,
+    section 4.1.
+    """
+
+    positive = False
+    size = 2
+
+    def __init__(self, x: Array, *, batch: int | None = None) -> None:
+        if x.ndim != 1 or len(x) < 3:
+            raise AlphaMFError(f"x must be a vector of at least 3 points, not {x.shape}")
+        if batch is not None and batch < 1:
+            raise AlphaMFError(f"batch must be at least 1, not {batch}")
+        xp = namespace(x)
+        self.x, self.batch = x, batch
+        self.latents: dict[str, Array] = {}
+        n = len(x)
+        # Sums of many float32 points lose digits that the law of mu, of width sd / sqrt(N), needs.
+        exact = x.astype(xp.float64)
+        self.centre = float(exact.mean())
+        self.scatter = float(((exact - self.centre) ** 2).sum())
+        rate = (1 + self.scatter) / 2
+        self.mean = xp.asarray([self.centre, n / 2 / rate], dtype=x.dtype)
+        self.variance = xp.asarray([2 * rate / (n * (n - 2)), n / 2 / rate**2], dtype=x.dtype)
+
+    def unpack(self, theta: Array) -> tuple[Array, Array]:
+        """Return mu and tau, each of shape (*chains,)."""
+        xp = namespace(theta)
+        return theta[..., 0], xp.exp(xp.minimum(theta[..., 1], LOG_LIMIT))
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw mu as wide as the data, and tau about their precision, shape (*chains, 2)."""
+        xp = namespace(self.x)
+        theta = rng.standard_normal((*chains, 2), dtype=self.x.dtype)
+        spread = (1 + self.scatter) / len(self.x)
+        theta *= xp.asarray([spread**0.5, 1.0], dtype=theta.dtype)
+        theta += xp.asarray([self.centre, -log(spread)], dtype=theta.dtype)
+        return theta
+
+    def exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw from the posterior, shape (*chains, 2)."""
+        xp = namespace(self.x)
+        n, dtype = len(self.x), self.x.dtype
+        tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + self.scatter))
+        tau = xp.asarray(tau, dtype=dtype)
+        mu = rng.standard_normal(chains, dtype=dtype) / xp.sqrt(n * tau) + self.centre
+        return xp.stack([mu, xp.log(tau)], -1)
+
+    def draw(self, rng: Any, theta: Array) -> NormalWishartPotential:
+        """Draw a minibatch for each chain, or take all data."""
+        if self.batch is None:
+            return NormalWishartPotential(self, self.centre, self.scatter)
+        x = self.x[rng.integers(len(self.x), size=(*theta.shape[:-1], self.batch))]
+        centre = x.mean(-1)
+        x -= centre[..., None]
+        return NormalWishartPotential(self, centre, (x * x).mean(-1) * len(self.x))
+
+
+class NormalWishartPotential:
+    """U given the mean of the points, and the mean of their squared deviations times N.
+
+    Both are numbers, or arrays of shape (*chains,).
+    """
+
+    def __init__(self, target: NormalWishart, centre: Array, scatter: Array) -> None:
+        self.target = target
+        self.n = len(target.x)
+        self.centre, self.scatter = centre, scatter
+
+    def _terms(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Return mu - m, tau and tau (1 + S + N (mu - m)^2) / 2."""
+        mu, tau = self.target.unpack(theta)
+        gap = mu - self.centre
+        return gap, tau, 0.5 * tau * (1 + self.scatter + self.n * gap * gap)
+
+    def value(self, theta: Array) -> Array:
+        """U up to a constant, shape (*chains,)."""
+        return self._terms(theta)[2] - 0.5 * (self.n + 1) * theta[..., 1]
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient, shape (*chains, 2)."""
+        gap, tau, energy = self._terms(theta)
+        return namespace(theta).stack([self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1)
+
+    def hessian_diagonal(self, theta: Array) -> Array:
+        """Diagonal of the second derivatives, shape (*chains, 2)."""
+        _, tau, energy = self._terms(theta)
+        return namespace(theta).stack([self.n * tau, energy], -1)
+
+    def metric(self, theta: Array) -> Diagonal:
+        r"""Fisher information of all data, minus the Hessian of the log prior.
+
+        :math:`\mathrm{diag}(N\tau,\; N/2 + \tau/2)`. The paper takes the observed information,
+        which is indefinite where :math:`N(\mu - m)^2 > 1 + S`; this is its expectation.
+        """
+        xp = namespace(theta)
+        tau = self.target.unpack(theta)[1]
+        g = xp.stack([self.n * tau, 0.5 * (self.n + tau)], -1)
+        by_log_tau = xp.stack([self.n * tau, 0.5 * tau], -1)
+        return Diagonal(g, xp.stack([xp.zeros_like(g), by_log_tau], -2))

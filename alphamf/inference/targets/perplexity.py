@@ -1,0 +1,130 @@
+"""Words held out of documents, and how well a topic model predicts them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.targets.bpmf import products
+from alphamf.inference.targets.topics import TopicModel, assign, table, tokens
+from alphamf.tools.arrays import Array, generator
+
+
+def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
+    """Part each document's tokens at random: `share` of them, rounded down, and the rest."""
+    from scipy.sparse import csr_array
+
+    words, offsets = tokens(counts)
+    lengths = np.diff(offsets)
+    documents = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((rng.random(len(words)), documents))
+    place = np.arange(len(words)) - offsets[documents]
+    heard = place < np.floor(share * lengths)[documents]
+
+    def part(chosen: Array) -> Any:
+        index = (documents[chosen], words[order][chosen])
+        return csr_array((np.ones(len(index[0]), np.int32), index), shape=counts.shape)
+
+    return part(heard), part(~heard)
+
+
+class Perplexity:
+    r"""A record: how well words of other documents are predicted from the rest of their words.
+
+    For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the heard words
+    with phi and r fixed, and theta_kn ~ Gamma(r_k + x_kn, scale p_n), p_n ~ Beta(a_0 + L_n, b_0 +
+    s). Over the kept states m (and chains), and the counts y of the held-out words,
+
+    .. math:: \exp\!\Big(-\frac{1}{\sum y} \sum_{vn} y_{vn} \log f_{vn}\Big), \qquad
+       f_{vn} = \frac{\sum_m \sum_k \phi^m_{vk} \vartheta^m_{kn}}
+       {\sum_m \sum_k \vartheta^m_{kn}}.
+
+    Parameters
+    ----------
+    heard, held
+        Counts of the same documents, as `split` returns them.
+    burn_in, thin
+        As in `chain.Mean`.
+    sweeps
+        Gibbs sweeps per kept state; the heard topics stay from one to the next.
+    seed
+        Of the draws, together with the step.
+
+    References
+    ----------
+    Zhou & Carin, IEEE TPAMI 37 (2015), section 6.
+    """
+
+    def __init__(
+        self,
+        heard: Any,
+        held: Any,
+        *,
+        burn_in: int = 0,
+        thin: int = 1,
+        sweeps: int = 5,
+        seed: int = 0,
+    ) -> None:
+        if heard.shape != held.shape:
+            raise AlphaMFError(f"heard and held differ in shape: {heard.shape}, {held.shape}")
+        self.burn_in, self.thin, self.sweeps, self.seed = burn_in, thin, sweeps, seed
+        self._words, self._offsets = tokens(heard)
+        self._held = held.tocoo()
+        self._arrays: dict[str, Array] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"Perplexity(burn_in={self.burn_in}, thin={self.thin}, sweeps={self.sweeps}, "
+            f"seed={self.seed})"
+        )
+
+    def add(self, state: Any, target: TopicModel) -> None:
+        """Take in one state."""
+        if state.step <= self.burn_in or (state.step - self.burn_in) % self.thin:
+            return
+        rng = generator(self.seed, state.step)
+        phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]
+        lengths = np.diff(self._offsets)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        # At first the heard words alone decide.
+        factors = np.ones((*r.shape[:-2], len(lengths), target.rank), target.dtype)
+        if "topics" in self._arrays:
+            x = table(rows, self._arrays["topics"], len(lengths), target.rank)
+            factors = rng.standard_gamma(r + x, dtype=target.dtype)
+        for _ in range(self.sweeps):
+            topics = assign(rng, phi, factors, self._words, rows)
+            x = table(rows, topics, len(lengths), target.rank)
+            factors = rng.standard_gamma(r + x, dtype=target.dtype)
+        a, b = target.beta
+        p = rng.standard_gamma(a + lengths, (*r.shape[:-2], len(lengths)))
+        p /= p + rng.standard_gamma(b + np.broadcast_to(r.sum(-1), p.shape))
+        factors *= p[..., None]
+        rates = np.zeros(self._held.nnz)
+        for chain in np.ndindex(r.shape[:-2]):
+            rates += products(phi[chain], factors[chain], self._held.col, self._held.row)
+        axes = (*range(r.ndim - 2), -1)
+        totals = factors.sum(axes, dtype=np.float64)
+        past = self._arrays
+        self._arrays = {
+            "topics": topics,
+            "rates": rates + past.get("rates", 0.0),
+            "totals": totals + past.get("totals", 0.0),
+        }
+
+    @property
+    def perplexity(self) -> float:
+        """Perplexity of the held-out words, over the states kept so far."""
+        if not self._arrays:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        f = self._arrays["rates"] / self._arrays["totals"][self._held.row]
+        return float(np.exp(-(self._held.data * np.log(f)).sum() / self._held.data.sum()))
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        return self._arrays
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        self._arrays = arrays

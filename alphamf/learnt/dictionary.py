@@ -1,0 +1,188 @@
+"""Dictionaries of speech spectra: what they hold, how they are stored, which one suits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.stft import Floats, Frame
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.stable import check_alpha
+from alphamf.learnt import model_file
+
+MAX_BYTES = {"basis": 64 * 2**20, "header": 4 * 2**20}
+"""Most bytes of the arrays of a model file, which are checked before anything is read: W in half
+precision of some 7000 columns at 48 kHz, and a million characters."""
+
+MAX_CELLS = 1_000_000
+"""Most cells of the stacked spectrogram of a second of sound, ten times those of 16 kHz: memory
+grows with it, up to 1 GB."""
+
+MAX_RATE = 384_000
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Spectra of clean speech learnt by alpha-MF.
+
+    Attributes
+    ----------
+    basis
+        W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1``; each column sums
+        to one.
+    alpha
+        Index of the stable law it was learnt under.
+    rate
+        Sampling rate in Hz.
+    frame
+        Window length and hop in samples; the window is sqrt-Hann.
+    context
+        Frames stacked in a column.
+    about
+        How it was made: attribution, settings, command. For reading only.
+    name
+        What it was loaded by.
+    sha256
+        Of the file that it was loaded from.
+
+    Raises
+    ------
+    AlphaMFError
+        The parts do not fit each other.
+    """
+
+    basis: Floats
+    alpha: float
+    rate: int
+    frame: Frame
+    context: int = 1
+    about: dict[str, Any] = field(default_factory=dict)
+    name: str = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha)
+        n_fft, hop_length = self.frame
+        if self.context < 1 or n_fft < 2 or not 1 <= hop_length <= n_fft // 2:
+            raise AlphaMFError(
+                "context must be at least 1, n_fft at least 2 and hop_length from 1 to n_fft / 2, "
+                f"not {self.context}, {n_fft} and {hop_length}"
+            )
+        if n_fft % 2 or n_fft % hop_length:
+            raise AlphaMFError(
+                f"n_fft must be even and a multiple of hop_length, not {n_fft} with {hop_length}"
+            )
+        if not 1 <= self.rate <= MAX_RATE:
+            raise AlphaMFError(f"rate must be from 1 to {MAX_RATE} Hz, not {self.rate}")
+        rows = self.context * self.bins
+        if n_fft > self.rate or rows * self.rate > MAX_CELLS * hop_length:
+            raise AlphaMFError(
+                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, {self.context} "
+                f"in a column, are too large: a window lasts a second at most, and a second has "
+                f"{MAX_CELLS} cells at most"
+            )
+        if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
+            raise AlphaMFError(
+                f"a basis of {self.context} frames of {self.bins} bins needs {rows} rows and at "
+                f"least one column, not the shape {self.basis.shape}"
+            )
+        if not (np.isfinite(self.basis).all() and (self.basis >= 0).all()):
+            raise AlphaMFError("the basis must be finite and not negative")
+        if not self.basis.any(axis=0).all():
+            raise AlphaMFError("no column of the basis may be all zero")
+
+    @property
+    def bins(self) -> int:
+        """Number of frequency bins of a frame."""
+        return self.frame.bins
+
+    @property
+    def rank(self) -> int:
+        """Number of columns."""
+        return int(self.basis.shape[1])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the dictionary to an ``.npz``, W in half precision.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        header = {
+            "alpha": self.alpha,
+            "rate": self.rate,
+            "n_fft": self.frame.n_fft,
+            "hop_length": self.frame.hop_length,
+            "context": self.context,
+            "about": self.about,
+        }
+        # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
+        scaled = self.basis / self.basis.max(axis=0)
+        model_file.write(path, header, {"basis": scaled.astype(np.float16)})
+
+
+def load(model: str | os.PathLike[str]) -> Dictionary:
+    """Read a dictionary: a shipped one by its name, or a file that `Dictionary.save` wrote.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such model, or the file is not a model.
+    """
+    path = shipped().get(str(model), Path(model))
+    if not path.is_file():
+        names = ", ".join(shipped())
+        raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
+    name = path.stem if path in shipped().values() else str(path)
+    return model_file.load(path, "model", MAX_BYTES, partial(_make, name))
+
+
+def _make(
+    name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+) -> Dictionary:
+    basis = arrays["basis"]
+    if basis.dtype.kind != "f":
+        raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
+    with np.errstate(all="ignore"):  # what is not finite is refused by the dictionary
+        basis = basis.astype(np.float32)
+        basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
+    return Dictionary(
+        basis=basis,
+        alpha=float(header["alpha"]),
+        rate=int(header["rate"]),
+        frame=Frame(int(header["n_fft"]), int(header["hop_length"])),
+        context=int(header["context"]),
+        about=dict(header["about"]),
+        name=name,
+        sha256=digest,
+    )
+
+
+def folder() -> Path:
+    """Return the folder of the dictionaries and networks in the package."""
+    package = Path(__file__).parents[1]
+    beside = package / "models"
+    # Of an editable install, models/ lies beside the package.
+    return beside if beside.is_dir() else package.parent / "models"
+
+
+def shipped() -> dict[str, Path]:
+    """Return the dictionaries in the package: name to file."""
+    return {path.stem: path for path in sorted(folder().glob("speech-*.npz"))}
+
+
+def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
+    """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
+
+    That is the one of the highest rate that is not above `rate`, or else the lowest.
+    """
+    if str(model) != "auto":
+        return load(model)
+    return load("speech-16k" if rate >= 16000 else "speech-8k")

@@ -1,0 +1,303 @@
+"""The refiner's network: what it reads of a cell, and what it makes of it.
+
+Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
+convolutions (as Conv-TasNet does), and says a few numbers about every cell; small convolutions
+over time and frequency set them beside what the cell and its neighbours show. The answer is a
+correction of the posterior mean on the logistic scale, and a standard deviation.
+
+All of it is NumPy-like code, so that learning can differentiate the very lines that denoise.
+
+References
+----------
+Luo and Mesgarani, "Conv-TasNet", IEEE/ACM TASLP 27 (2019), for the dilated stack.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.tools.arrays import Array
+
+FEATURES = 5
+TAPS = 5
+DILATIONS = 7
+"""Blocks until the distance of the taps, doubled in every block, is one frame again."""
+DEEP = ((1, 4), (1, 16), (8, 1))
+"""Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
+bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
+SLOPE = 0.1
+"""Of the leaky rectifiers."""
+LOGIT = 3.0
+"""Scale of the gain's feature; `forward` starts from that feature, so both must know it."""
+LOG_STD = (-7.0, math.log(0.5))
+"""Range of the log standard deviation: no gain from 0 to 1 has more than 0.5."""
+NARROWEST = 1e-3
+"""Least distance of a gain from 0 and 1 before its logit is taken."""
+SILENT = 1e-10
+"""Power, in units of the mean, below which a cell counts as silent."""
+CHUNK = 1 << 13
+"""Cells whose neighbourhoods are laid out at once: they stay in the second cache, or nearly."""
+
+
+class Sizes(NamedTuple):
+    """How large a network is.
+
+    Attributes
+    ----------
+    width, hidden
+        Numbers that are known of a frame, between the blocks and within them.
+    blocks
+        Of the stack.
+    maps
+        Numbers that the stack says of a cell, the two of the answer first.
+    local
+        Channels between the small convolutions.
+    deep
+        How many of the residual ones of `DEEP` there are, between the first and the last.
+    """
+
+    width: int
+    hidden: int
+    blocks: int
+    maps: int
+    local: int
+    deep: int
+
+
+NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
+"""For telephones."""
+
+WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
+"""For rates above theirs, with twice the bins."""
+
+FINE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
+"""For the second look (`alphamf.learnt.second_stage`)."""
+
+
+def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
+    """Return the name and the shape of every parameter of a network for frames of `bins`."""
+    width, hidden, blocks, maps, local, deep = sizes
+    found: dict[str, tuple[int, ...]] = {"in.weight": (FEATURES * bins, width), "in.bias": (width,)}
+    for k in range(blocks):
+        found |= {
+            f"block{k}.taps": (TAPS, width),
+            f"block{k}.scale": (width,),
+            f"block{k}.shift": (width,),
+            f"block{k}.up": (width, hidden),
+            f"block{k}.up_bias": (hidden,),
+            f"block{k}.down": (hidden, width),
+            f"block{k}.down_bias": (width,),
+        }
+    found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
+    found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
+    for k in range(min(deep, len(DEEP))):  # a file with more has names that are none of these
+        found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
+    return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
+
+
+def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
+    """Return the sizes of the network whose parameters have these names and shapes.
+
+    Raises
+    ------
+    KeyError
+        One is missing.
+    """
+    width, hidden = found["block0.up"]
+    maps, local = found["map.bias"][0] // bins, found["local.bias"][0]
+    return Sizes(width, hidden, _blocks(found), maps, local, _deep(found))
+
+
+def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
+    """Draw the parameters that learning starts from.
+
+    Parameters
+    ----------
+    bins
+        Frequency bins of a frame.
+
+    Returns
+    -------
+    dict
+        Name to float32 array.
+    """
+    # The stack's and the last layer's say is small at first: the posterior mean comes through.
+    scales = {"block.down": 0.3, "map.weight": 0.3, "deep.weight": 0.3, "out.weight": 0.1}
+    parameters = {}
+    for name, shape in shapes(bins, sizes).items():
+        kind = re.sub(r"\d+", "", name)
+        if kind == "block.taps":
+            values = rng.standard_normal(shape) * 0.3
+            values[TAPS // 2] += 0.5
+        elif kind == "block.scale":
+            values = np.ones(shape)
+        elif len(shape) > 1:
+            inputs = np.prod(shape[:-1])
+            values = rng.standard_normal(shape) * scales.get(kind, 1.0) / np.sqrt(inputs)
+        else:
+            values = np.zeros(shape)
+        parameters[name] = values.astype(np.float32)
+    parameters["out.bias"][1] = -2.0
+    return parameters
+
+
+def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
+    """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
+
+    Parameters
+    ----------
+    cells
+        Shape (..., frames, bins, channels).
+    weight, bias
+        Shapes (3, 3, channels, outputs) and (outputs,).
+    apart
+        Frames and bins from one of the kernel's taps to the next.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, outputs).
+    """
+    *outer, frames, bins, channels = cells.shape
+    outputs = weight.shape[-1]
+    late, high = apart
+    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (late, late), (high, high), (0, 0)])
+    # Only the taps over frames are laid side by side, and each of the three over bins has a product
+    # of its own: all nine side by side take two to five times as long, most of it to lay them out.
+    matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
+    result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
+    step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
+    for first in range(0, frames, step):
+        last = min(first + step, frames)
+        near = xp.concatenate([padded[..., first + i : last + i, :, :] for i in taps], -1)
+        total = near[..., :bins, :] @ matrices[0]
+        total += near[..., high : high + bins, :] @ matrices[1]
+        total += near[..., 2 * high :, :] @ matrices[2]
+        total += bias
+        result[..., first:last, :, :] = total
+    return result
+
+
+def features(
+    log_power: Array, gain: Array, gain_std: Array, log_speech: Array, log_noise: Array, xp: Any
+) -> Array:
+    """Lay side by side what the network reads of every cell.
+
+    Parameters
+    ----------
+    log_power, log_speech, log_noise
+        Logs of |X|^2 and of the posterior means of both variances, in units of the mean power;
+        shape (..., bins, frames), as all of these.
+    gain, gain_std
+        Posterior mean and standard deviation of the gain.
+    xp
+        The module of the arrays.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, `FEATURES`), of order one.
+    """
+    gain = xp.clip(gain, NARROWEST, 1 - NARROWEST)
+    each = [
+        log_power / 4,
+        xp.log(gain / (1 - gain)) / LOGIT,
+        gain_std * 4,
+        xp.clip(log_noise, -12, 12) / 4,
+        xp.clip(log_speech, -14, 12) / 4,
+    ]
+    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+
+
+def forward(
+    parameters: Mapping[str, Array],
+    features: Array,
+    xp: Any,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
+) -> tuple[Array, Array]:
+    """Say the logit of the refined gain of every cell, and the log of its standard deviation.
+
+    Takes what `answers` takes.
+
+    Returns
+    -------
+    tuple of ndarray
+        Both of shape (..., frames, bins).
+    """
+    y = answers(parameters, features, xp, convolve)
+    logit = y[..., 0] + LOGIT * features[..., 1]
+    return logit, xp.clip(y[..., 1], *LOG_STD)
+
+
+def answers(
+    parameters: Mapping[str, Array],
+    features: Array,
+    xp: Any,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
+) -> Array:
+    """Say two numbers of every cell.
+
+    Parameters
+    ----------
+    parameters
+        Of the names and shapes of `start`.
+    features
+        Shape (..., frames, bins, `FEATURES`).
+    convolve
+        `correlate`, or what does its work elsewhere.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, 2).
+    """
+    p = parameters
+    bins = features.shape[-2]
+    x = features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+    for k in range(_blocks(p)):
+        u = x - x.mean(-1, keepdims=True)
+        u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
+        u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
+        u = _dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
+        u = _rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
+        x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
+    maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+    y = xp.concatenate([features, maps], -1)
+    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
+    for k in range(_deep(p)):
+        z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
+        y = y + _rectified(z, xp)
+    said: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    return said
+
+
+def logistic(logit: Array, xp: Any) -> Array:
+    """Return the gain of a logit, without the overflow that there would be in exp."""
+    return 0.5 * (1 + xp.tanh(logit / 2))
+
+
+def _blocks(names: Iterable[str]) -> int:
+    return sum(name.endswith(".taps") for name in names)
+
+
+def _deep(names: Iterable[str]) -> int:
+    return sum(name.startswith("deep") and name.endswith(".bias") for name in names)
+
+
+def _rectified(x: Array, xp: Any) -> Array:
+    return xp.maximum(x, SLOPE * x)
+
+
+def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
+    """Correlate each channel over frames with its taps, `distance` frames apart."""
+    frames = x.shape[-2]
+    reach = len(taps) // 2 * distance
+    padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
+    return sum(
+        padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
+    )

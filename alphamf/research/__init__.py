@@ -1,0 +1,1 @@
+"""The papers' experiments and their data, and what the inner loops are measured against."""

@@ -1,0 +1,79 @@
+"""Files from the network, checked, in the user's cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason, shown
+
+SECONDS = 30
+"""How long a server may say nothing."""
+
+
+@dataclass(frozen=True)
+class Original:
+    """A file as those who made it give it.
+
+    Attributes
+    ----------
+    name
+        Of the file in the cache.
+    sha256
+        What it is told by.
+    addresses
+        Where it can be had, tried in order: its own home, and then mirrors.
+    """
+
+    name: str
+    sha256: str
+    addresses: tuple[str, ...]
+
+
+def cache() -> Path:
+    """Return the user's folder for downloads, which need not exist."""
+    import pooch
+
+    return Path(pooch.os_cache("alphamf"))
+
+
+def download(original: Original, folder: Path) -> Path:
+    """Return a file in `folder`, downloaded unless it is there.
+
+    Raises
+    ------
+    AlphaMFError
+        No address gives it, for reasons named, or the folder cannot be written.
+    """
+    import pooch
+    from requests import HTTPError, RequestException, Timeout
+
+    pooch.get_logger().setLevel("WARNING")
+    reasons = []
+    for address in original.addresses:
+        host = urlsplit(address).netloc
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = pooch.retrieve(
+                address,
+                original.sha256,
+                fname=original.name,
+                path=folder,
+                downloader=pooch.HTTPDownloader(timeout=SECONDS),
+            )
+        except HTTPError as error:
+            answer = "an error" if error.response is None else error.response.status_code
+            reasons.append(f"{host} answers {answer}")
+        except Timeout:
+            reasons.append(f"{host} does not answer")
+        except RequestException:
+            reasons.append(f"no connection to {host}")
+        except ValueError:
+            reasons.append(f"{host} gives another file than {original.name}")
+        except OSError as error:
+            raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+        else:
+            return Path(path)
+    raise AlphaMFError(", ".join(reasons))

@@ -1,0 +1,1 @@
+"""The papers' experiments: a folder a paper, `catalogue` names them all."""

@@ -1,0 +1,1 @@
+"""Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo" (ICML 2016)."""

@@ -1,0 +1,177 @@
+r"""A Gibbs sampler for alpha-MF: the costly baseline that stochastic gradients compete with.
+
+Every component k of a source with index alpha has a stable variable of its own in every cell,
+
+.. math:: X_{ij} = \sum_k s_{ijk}, \qquad
+   s_{ijk} \mid \Phi_{ijk} \sim \mathcal{N}_c(0, v_{ijk}), \qquad
+   v_{ijk} = \Phi_{ijk} (W_{ik} H_{kj})^{2/\alpha},
+
+which gives X the law of `alphamf.factorization.alpha_mf`, since dispersions of stable variables add
+up. A sweep draws, in this order,
+
+- s given X: a Gaussian, by drawing :math:`\tilde s` without regard to X and then adding
+  :math:`v_k / \sigma^2 (X - \sum_l \tilde s_l)`;
+- Phi given s: a Metropolis move with the prior as proposal;
+- :math:`y = H_{kj}^{2/\alpha}` given s and Phi: inverse-Gamma of shape I and scale
+  :math:`\sum_i |s_{ijk}|^2 / (\Phi_{ijk} W_{ik}^{2/\alpha})`, and W the same way, where it is free.
+  A prior GG(a, b, -2/alpha) is conjugate: it adds a to the shape and :math:`b^{2/\alpha}` to the
+  scale. Under any other prior p, the draw is a proposal x' that is accepted with probability
+  :math:`\min(1, p(x') x' / (p(x) x))`.
+
+Time and memory are those of I x J x K numbers a sweep, where a gradient needs I x J and a product
+of matrices.
+
+References
+----------
+Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015), by whose law the
+augmentation goes; their sampler is collapsed in part, and its code is not public any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.cells import TINY
+from alphamf.factorization.priors import GeneralizedGamma, Prior
+from alphamf.factorization.stable import positive_stable, uniform
+from alphamf.tools.arrays import Array, noise
+
+
+class Gibbs:
+    """A chain of sweeps.
+
+    Parameters
+    ----------
+    target
+        The posterior; its minibatch and its Phi are not used.
+    rng
+        Draws the first Phi from its prior.
+    theta
+        Starting value, shape (D,).
+
+    Attributes
+    ----------
+    theta
+        The factors, as the target lays them out.
+    phi
+        One array of shape (K, I, J) per source.
+    """
+
+    def __init__(self, target: AlphaMF, rng: Any, theta: Array) -> None:
+        self.target = target
+        self.theta = theta.copy()
+        self.amplitude = np.sqrt(target.power)
+        self.phi = [
+            positive_stable(
+                rng, source.alpha, np.empty((source.rank, *target.power.shape), theta.dtype)
+            )
+            for source in target.sources
+        ]
+
+    def _variances(self) -> list[Array]:
+        """Return (W H)^(2/alpha) component by component, without Phi: shape (K, I, J) each."""
+        found = []
+        for source, (w, h) in zip(self.target.sources, self._factors(), strict=True):
+            power = 2 / source.alpha
+            found.append((w.T**power)[:, :, None] * (h**power)[:, None, :])
+        return found
+
+    def _factors(self) -> list[tuple[Array, Array]]:
+        factors = self.target.unpack(self.theta)
+        return [(np.maximum(w, TINY), np.maximum(h, TINY)) for w, h in factors]
+
+    def gain(self, source: int = 0) -> Array:
+        """Share of a source in the variance of each cell, given all but s: shape (I, J)."""
+        parts = [
+            np.einsum("kij,kij->ij", phi, c)
+            for phi, c in zip(self.phi, self._variances(), strict=True)
+        ]
+        return parts[source] / (sum(parts) + FLOOR)
+
+    def sweep(self, rng: Any) -> None:
+        """Move everything once."""
+        bare = self._variances()
+        powers = self._draw_sources(rng, bare)
+        for s, source in enumerate(self.target.sources):
+            # |s|^2 / (W H)^(2/alpha), then also without Phi: exponential where all fits.
+            scaled = powers[s]
+            scaled /= bare[s]
+            if source.alpha < 2:
+                for phi, part in zip(self.phi[s], scaled, strict=True):
+                    _move_phi(rng, source.alpha, phi, part)
+            scaled /= self.phi[s]
+            self._move_factors(rng, s, source, scaled)
+
+    def _draw_sources(self, rng: Any, bare: list[Array]) -> list[Array]:
+        """Draw all s given X, and return their |s|^2, shape (K, I, J) per source."""
+        shape = self.amplitude.shape
+        like = np.empty(shape, self.theta.dtype)
+        sigma2 = np.full(shape, FLOOR, self.theta.dtype)
+        # Turning all phases of a cell together changes nothing: X may be taken to be its modulus.
+        rest = [self.amplitude - np.sqrt(FLOOR / 2) * noise(rng, like)]
+        rest.append(-np.sqrt(FLOOR / 2) * noise(rng, like))
+        free: list[list[Array]] = []
+        for phi, c in zip(self.phi, bare, strict=True):
+            v = phi * c
+            root = np.sqrt(0.5 * v)
+            free.append([noise(rng, root), noise(rng, root)])
+            for part, total in zip(free[-1], rest, strict=True):
+                part *= root
+                total -= part.sum(0)
+            sigma2 += v.sum(0)
+        powers = []
+        rest = [total / sigma2 for total in rest]
+        for phi, c, parts in zip(self.phi, bare, free, strict=True):
+            v = phi * c
+            for part, total in zip(parts, rest, strict=True):
+                part += v * total
+                part *= part
+            parts[0] += parts[1]
+            powers.append(parts[0])
+        return powers
+
+    def _move_factors(self, rng: Any, s: int, source: Source, scaled: Array) -> None:
+        """Move H and a free W, from |s|^2 / v of shape (K, I, J) at their present values."""
+        w, h = self._factors()[s]
+        power = 2 / source.alpha
+        views = self.target.unpack(self.theta)[s]
+        new = _draw_factor(rng, source.prior_gains, source.alpha, h, scaled.sum(1), w.shape[0])
+        views[1][...] = new
+        if source.basis is None:
+            scaled *= (h / new)[:, None, :] ** power
+            views[0][...] = _draw_factor(
+                rng, source.prior_basis, source.alpha, w, scaled.sum(2).T, h.shape[1]
+            )
+
+
+def _move_phi(rng: Any, alpha: float, phi: Array, part: Array) -> None:
+    """Move Phi of one component in place, given |s|^2 / (W H)^(2/alpha)."""
+    u, ratio, spare = (np.empty_like(phi) for _ in range(3))
+    proposal = positive_stable(rng, alpha, np.empty_like(phi), (u, ratio, spare))
+    uniform(rng, u)
+    np.divide(proposal, phi, out=ratio)
+    u *= ratio
+    np.log(u, out=u)
+    np.divide(-1.0, ratio, out=ratio)
+    ratio += 1.0
+    ratio *= part
+    ratio /= phi
+    np.copyto(phi, proposal, where=u < ratio)
+
+
+def _draw_factor(
+    rng: Any, prior: Prior, alpha: float, old: Array, total: Array, count: int
+) -> Array:
+    """Draw factors whose `count` cells have |s|^2 / v of sum `total` at their values `old`."""
+    power = 2 / alpha
+    y = old**power
+    if isinstance(prior, GeneralizedGamma) and np.isclose(prior.c, -power):
+        y = (y * total + prior.b**power) / rng.standard_gamma(count + prior.a, y.shape)
+        return (y ** (1 / power)).astype(old.dtype)
+    y = y * total / rng.standard_gamma(count, y.shape)
+    new = np.maximum(y ** (1 / power), TINY).astype(old.dtype)
+    rise = prior.potential(new) - np.log(new) - prior.potential(old) + np.log(old)
+    return np.where(rng.standard_exponential(old.shape) > rise, new, old)

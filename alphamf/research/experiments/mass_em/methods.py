@@ -1,0 +1,163 @@
+"""The samplers of the Monte Carlo EM paper by name: each plain, and with a mass that learns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from alphamf.inference.chain import run
+from alphamf.inference.metric import Dense, Diagonal, Metric
+from alphamf.inference.samplers import HMC, RHMC, SGHMC, SGNHT, SGNPHMC, SGRNPHMC, MassEM
+from alphamf.inference.samplers.masses import MassEMState
+from alphamf.research.experiments.base import mean_and_error
+from alphamf.tools.arrays import Array
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "HMC": HMC,
+    "RHMC": RHMC,
+    "SGHMC": SGHMC,
+    "SG-NPHMC": SGNPHMC,
+    "SGR-NPHMC": SGRNPHMC,
+    "SGNHT": SGNHT,
+}
+
+LEARNING = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
+"""Those that the paper gives a mass that learns; the others have a metric."""
+
+EM, POSITIONS = "-EM", " (positions)"
+"""Endings of a method's name: a mass learnt from momenta, as in the paper, or from positions."""
+
+METHODS = tuple(
+    name + ending
+    for name in KINDS
+    for ending in (("", EM, POSITIONS) if name in LEARNING else ("",))
+)
+"""The rows of the paper's tables 1 to 3 in their order, and a third row for each learning one."""
+
+
+@dataclass(frozen=True)
+class OfPositions:
+    r"""A mass learnt from positions, in units in which :math:`\det M = 1`.
+
+    The covariance of the positions has their units, and would change the meaning of the step size
+    while it is learnt: of it only the shape is taken, so that the step size of M = I serves.
+
+    Attributes
+    ----------
+    learner
+        A ``MassEM`` with the source "positions".
+    variance
+        About how large the variances of the positions are. The learner adds samples that agree
+        with the present mass, of which the first is this one times I: with 1, they would swamp
+        those of a posterior of width 0.01.
+    """
+
+    learner: MassEM
+    variance: float = 1.0
+
+    def init(self, theta: Array) -> MassEMState:
+        """Return the state that starts at M = I."""
+        state = self.learner.init(theta)
+        return state._replace(inverse=state.inverse * self.variance)
+
+    def inverse(self, state: MassEMState) -> Metric:
+        """Return M^-1."""
+        metric = self.learner.inverse(state)
+        scale = np.exp(metric.log_det() / metric.g.shape[-1])[..., None]
+        return (
+            Dense(metric.g / scale[..., None]) if self.learner.dense else Diagonal(metric.g / scale)
+        )
+
+    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
+        """Take in the end of a step."""
+        return self.learner.update(rng, state, theta, momentum)
+
+
+def base(method: str) -> str:
+    """Return the name of the plain sampler."""
+    return method.removesuffix(EM).removesuffix(POSITIONS)
+
+
+def sampler(
+    method: str,
+    settings: dict[str, Any],
+    *,
+    samples: int,
+    freeze: int,
+    dense: bool,
+    growth: float = 10.0,
+    variance: float = 1.0,
+) -> Any:
+    """Return a sampler.
+
+    Parameters
+    ----------
+    method
+        One of `METHODS`.
+    settings
+        Hyperparameters of its plain form.
+    samples
+        S_count at the start.
+    freeze
+        The burn-in, after which the mass rests: no law is invariant while it learns.
+    dense, growth
+        Of ``MassEM``.
+    variance
+        Of `OfPositions`.
+    """
+    settings = dict(settings)
+    learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
+    if method.endswith(EM):
+        settings["mass"] = learner
+    elif method.endswith(POSITIONS):
+        settings["mass"] = OfPositions(replace(learner, source="positions"), variance)
+    return KINDS[base(method)](**settings)
+
+
+def milliseconds(
+    target: Any, samplers: Sequence[Any], start: Array, iterations: int
+) -> list[list[float]]:
+    """Return the time of an iteration of each sampler, with one chain, in five parts of its run.
+
+    The samplers take turns, so that what else a machine does weighs on all of them alike. It is
+    processor time, which other programs disturb least.
+    """
+    part = max(1, iterations // 5)
+    runs = [run(target, each, steps=5 * part + 5, seed=0, start=start) for each in samplers]
+    for states in runs:
+        list(islice(states, 5))
+    times: list[list[float]] = [[] for _ in samplers]
+    for _ in range(5):
+        for states, own in zip(runs, times, strict=True):
+            begun = time.process_time()
+            for _state in islice(states, part):
+                pass
+            own.append(1e3 * (time.process_time() - begun) / part)
+    return times
+
+
+def condition(sampler: Any, state: Any) -> float | None:
+    """Return the condition number of the mass that was learnt: the geometric mean over chains."""
+    if not isinstance(getattr(state, "mass", None), MassEMState):
+        return None
+    inverse = sampler.mass.inverse(state.mass)
+    values = np.linalg.eigvalsh(inverse.g) if isinstance(inverse, Dense) else inverse.g
+    return exp(float(np.log(values.max(-1) / values.min(-1)).mean()))
+
+
+def ratio(numbers: Mapping[str, Any] | None) -> str | None:
+    """Return the time of a learning method over that of its plain form; None for the others."""
+    if not numbers or "plain" not in numbers:
+        return None
+    return f"{np.mean(numbers['milliseconds']) / np.mean(numbers['plain']):.2f}"
+
+
+def spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
+    """Return mean and standard error as text, or None where there are no values."""
+    return mean_and_error(values, digits) if values else None

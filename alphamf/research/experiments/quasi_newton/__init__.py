@@ -1,0 +1,1 @@
+"""Fu, Luo & Zhang, "Quasi-Newton Hamiltonian Monte Carlo" (UAI 2016)."""

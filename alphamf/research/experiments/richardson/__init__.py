@@ -1,0 +1,1 @@
+"""Durmus et al., "Stochastic Gradient Richardson-Romberg MCMC" (NIPS 2016)."""

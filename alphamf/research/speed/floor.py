@@ -1,0 +1,83 @@
+"""The least time that a step could take: its draws, logarithms and products, and nothing else.
+
+Each is timed by itself under the best of conditions, on arrays that the first cache holds. Left out
+are divisions, additions, copies, memory that is not in a cache, and the interpreter.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from alphamf.factorization import _loops
+from alphamf.factorization.compiled import word_state
+from alphamf.research.speed.paper import ALPHAS, COLUMNS, RANKS, ROWS
+from alphamf.tools.arrays import generator, noise
+
+
+def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
+    """Return what measures the floor of a step in seconds, when it is called.
+
+    Parameters
+    ----------
+    blocks
+        Row blocks of the minibatch.
+    gradients
+        Gradients that the sampler takes: each has a product W H, a power v^(2/alpha), and the
+        products W' dV and dV H'.
+    pairs
+        Pairs in the memory of HAMCMC, 0 for other samplers: a step needs nine products of the
+        matrix of the pairs' one half and a vector.
+    """
+    rows = ceil(ROWS / blocks)
+    cells = rows * COLUMNS * len(ALPHAS)
+    size = RANKS[0] * COLUMNS + RANKS[1] * (ROWS + COLUMNS)
+    rng = generator(0, 0)
+    x, out = (rng.random(_loops.CHUNK, dtype=np.float32) for _ in range(2))
+    words, state = np.empty(_loops.CHUNK, np.uint32), word_state(rng)
+    whole, memory = np.ones(size, np.float32), np.ones((max(pairs, 1), size), np.float32)
+    products = [
+        tuple(np.ones(shape, np.float32) for shape in ((a, b), (b, c), (a, c)))
+        for rank, free in zip(RANKS, (False, True), strict=True)
+        for a, b, c in [
+            (rows, rank, COLUMNS),
+            (rank, rows, COLUMNS),
+            *([(rows, COLUMNS, rank)] if free else []),
+        ]
+    ]
+
+    def multiply() -> None:
+        for a, b, product in products:
+            np.matmul(a, b, out=product)
+
+    # Per cell: three random numbers and three sines for a proposal and its acceptance, with the
+    # logarithms of the exponential variable, of Kanter's ratio and of the acceptance, and one exp;
+    # a power is a logarithm and an exp.
+    parts: list[tuple[float, Callable[[], Any]]] = [
+        (3 * cells / _loops.CHUNK, lambda: _loops.words(state, words)),
+        ((3 + gradients) * cells / _loops.CHUNK, lambda: _loops.log(x, out)),
+        ((1 + gradients) * cells / _loops.CHUNK, lambda: _loops.exp(x, out)),
+        (3 * cells / _loops.CHUNK, lambda: _loops.sin(x, out)),
+        (gradients, multiply),
+        (1, lambda: noise(rng, whole)),
+        (9 if pairs else 0, lambda: memory @ whole),
+    ]
+
+    def measure() -> float:
+        return sum(count * _least(function) for count, function in parts if count)
+
+    return measure
+
+
+def _least(function: Callable[[], Any], repeats: int = 20) -> float:
+    """Return the least time of some calls, in seconds: a floor is not raised by interruptions."""
+    least = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        least = min(least, time.perf_counter() - start)
+    return float(least)

@@ -1,0 +1,139 @@
+"""What is measured: steps of the samplers, and whole denoisers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Floats
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import KERNELS, PRESETS, Settings
+from alphamf.inference.chain import run
+from alphamf.inference.samplers import HAMCMC
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.research.speed import paper
+from alphamf.research.speed.floor import floor
+from alphamf.research.speed.naive import Naive
+from alphamf.tools.arrays import generator, module, to_host
+
+SECONDS = 2.24
+"""Length of the paper's clip."""
+
+_WARM = 20
+
+
+class Step(NamedTuple):
+    """Times of one step of a sampler at the paper's size, medians in milliseconds.
+
+    Attributes
+    ----------
+    sampler, cells
+        Name, and what a step reads: ``all`` or ``1/10``.
+    alphamf, naive, floor
+        This library, plain NumPy in float64, and the least that the machine could take.
+    faster, above
+        Medians of naive / alphamf and alphamf / floor, each of which was taken in one round.
+    """
+
+    sampler: str
+    cells: str
+    alphamf: float
+    naive: float
+    floor: float
+    faster: float
+    above: float
+
+
+class Denoiser(NamedTuple):
+    """Time of a denoiser on a clip, as a share of the clip's length; the median of the rounds."""
+
+    name: str
+    rate: int
+    seconds: float
+    real_time: float
+
+
+def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
+    """Yield the times of every sampler, on all cells and on the paper's tenth of them."""
+    power, basis = paper.made_up()
+    xp = module(device)
+    for blocks in (1, paper.BLOCKS):
+        for name, sampler in KERNELS.items():
+            target = paper.target(xp.asarray(power), xp.asarray(basis), blocks)
+            ours = stepper(target, sampler, device)
+            naive = stepper(Naive(power, basis, 1 / blocks), sampler)
+            pairs = sampler.memory - 1 if isinstance(sampler, HAMCMC) else 0
+            least = floor(blocks, 2 if pairs else 1, pairs)
+            # In turn, so that what else the machine does falls on all of them alike.
+            times = np.array([(ours(40), naive(2), least()) for _ in range(rounds)]) * 1e3
+            mine, plain, lowest = np.median(times, axis=0)
+            yield Step(
+                name,
+                "all" if blocks == 1 else f"1/{blocks}",
+                mine,
+                plain,
+                lowest,
+                float(np.median(times[:, 1] / times[:, 0])),
+                float(np.median(times[:, 0] / times[:, 2])),
+            )
+
+
+def stepper(target: Any, sampler: Any, device: str = "cpu") -> Callable[[int], float]:
+    """Return what makes so many more steps of a chain, and returns the seconds of each."""
+    xp = module(device)
+    theta = target.start(generator(0, 0, xp=xp))
+
+    def make(count: int) -> float:
+        nonlocal theta
+        with np.errstate(all="ignore"):
+            start = time.perf_counter()
+            for state in run(target, sampler, steps=count, seed=0, start=theta):
+                theta = state.theta
+            to_host(theta)  # where a device is done
+            return (time.perf_counter() - start) / count
+
+    make(_WARM)
+    return make
+
+
+def denoisers(rounds: int, device: str = "cpu") -> Iterator[Denoiser]:
+    """Yield the times of the presets, and of the paper's settings on a model of its size."""
+    for rate in (8000, 16000):
+        for name in ("fast", "balanced", "best"):
+            yield _timed(name, made_up_sound(8, rate), rate, PRESETS[name], "auto", rounds, device)
+    clip = made_up_sound(SECONDS, 8000)
+    for name in ("sgld", "psgld", "hamcmc"):
+        settings = replace(PRESETS["paper"], sampler=name, alpha_speech=None)
+        yield _timed(f"paper, {name}", clip, 8000, settings, paper.dictionary(), rounds, device)
+
+
+def made_up_sound(seconds: float, rate: int) -> Floats:
+    """Return noise whose level rises and falls like that of speech, shape (samples,)."""
+    count = round(seconds * rate)
+    envelope = np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05
+    noise = np.random.default_rng(0).standard_normal(count)
+    return (0.1 * envelope * noise).astype(np.float32)
+
+
+def _timed(
+    name: str,
+    sound: Floats,
+    rate: int,
+    settings: Settings,
+    model: str | Dictionary,
+    rounds: int,
+    device: str,
+) -> Denoiser:
+    seconds = len(sound) / rate
+    brief = replace(settings, steps=2, keep=1, warm_up=1)
+    denoise(sound, rate, brief, model=model, device=device)
+    shares = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        denoise(sound, rate, settings, model=model, device=device)
+        shares.append((time.perf_counter() - start) / seconds)
+    return Denoiser(name, rate, seconds, float(np.median(shares)))

@@ -1,0 +1,1 @@
+"""What every room uses: arrays, files, tables, resumable runs, process pools."""

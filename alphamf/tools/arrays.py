@@ -1,0 +1,88 @@
+"""NumPy or CuPy: which module an array belongs to, how it moves, where its noise comes from.
+
+Nothing here imports cupy unless the caller already holds a CuPy array or asks for a CUDA device.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+
+Array = Any  # np.ndarray or cupy.ndarray; the two share the methods that we use
+
+
+def namespace(array: Array) -> Any:
+    """Return the module (numpy or cupy) that `array` belongs to."""
+    root = type(array).__module__.partition(".")[0]
+    return sys.modules["cupy"] if root == "cupy" else np
+
+
+def module(device: str) -> ModuleType:
+    """Return the array module for `device`.
+
+    Parameters
+    ----------
+    device
+        ``"cpu"``, ``"cuda"`` or ``"auto"`` (CUDA where a device answers, else the CPU).
+
+    Raises
+    ------
+    AlphaMFError
+        The device is unknown, or CUDA is asked for and cannot be had.
+    """
+    if device == "cpu":
+        return np
+    if device not in ("cuda", "auto"):
+        raise AlphaMFError(f"device must be cpu, cuda or auto, not {device!r}")
+    try:
+        import cupy
+
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        if device == "auto":
+            return np
+        raise AlphaMFError(
+            "device cuda needs CuPy and a CUDA device: pip install 'alphamf[cuda12]' or "
+            f"'alphamf[cuda13]' ({type(error).__name__})"
+        ) from error
+    return cupy  # type: ignore[no-any-return]
+
+
+def to_host(array: Array) -> Array:
+    """Return `array` as a NumPy array, copied from the device where it is not one already."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def generator(seed: int, *key: int, xp: Any = np) -> Any:
+    """Return the random generator of stream `key` under `seed`.
+
+    Streams with different keys are independent, and a key always opens the same stream, so a
+    resumed run needs no saved generator state.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=key)
+    if xp is np:
+        return np.random.Generator(np.random.SFC64(sequence))
+    return xp.random.Generator(xp.random.XORWOW(int(sequence.generate_state(1, np.uint64)[0])))
+
+
+def noise(rng: Any, like: Array) -> Array:
+    """Draw standard normal noise with the shape and dtype of `like`."""
+    from alphamf.factorization import compiled
+
+    if compiled.suits(like) and isinstance(rng, np.random.Generator):
+        return compiled.normal(rng, np.empty(like.shape, like.dtype))
+    return rng.standard_normal(like.shape, dtype=like.dtype)
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Inner product over the last axis, which stays: shape ``(..., D)`` to ``(..., 1)``.
+
+    The leading axes are independent chains, so the result broadcasts against a state array.
+    """
+    xp = namespace(a)
+    return xp.matmul(a[..., None, :], b[..., :, None])[..., 0]

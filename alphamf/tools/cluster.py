@@ -1,0 +1,210 @@
+"""Do a function for many items on the workers of a Dask cluster, as `alphamf.tools.pool` does here.
+
+When a worker is lost, Dask does its unfinished tasks again on another one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+import typer
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
+from alphamf.tools.connection import connected, where
+from alphamf.tools.files import shown
+from alphamf.tools.pool import Item, Outcome, Update, Work
+
+if TYPE_CHECKING:
+    from distributed import Client, Worker
+
+_INTERVAL = 1.0
+"""Least time between two progress messages of a worker, in seconds: one scheduler has them all."""
+
+
+class Task(NamedTuple):
+    """What all tasks of a run have in common.
+
+    Attributes
+    ----------
+    work
+        Takes an item and an update function.
+    folder
+        The working folder, so that relative names mean the same files there and in messages.
+    version
+        Of alphamf.
+    topic
+        Where progress is told, or None.
+    """
+
+    work: Work
+    folder: str
+    version: str
+    topic: str | None
+
+
+def each(
+    work: Work,
+    items: Sequence[Item],
+    *,
+    workers: int,
+    update: Update | None,
+    in_order: bool = True,
+    address: str,
+    quiet: bool,
+) -> Iterator[Outcome]:
+    """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does.
+
+    Parameters
+    ----------
+    work, items, update, in_order
+        As there; work and items must pickle.
+    workers
+        Number of processes of a local cluster; any other has its own.
+    address
+        Of a scheduler, or `alphamf.tools.connection.LOCAL`.
+    quiet
+        Whether not to say on standard error where the tasks run.
+
+    Raises
+    ------
+    AlphaMFError
+        The package distributed is missing, no scheduler answers or it was lost, or a worker is
+        not fit.
+    """
+    if not items:
+        return
+    with connected(address, min(workers, len(items))) as client:
+        topic = f"alphamf-{uuid4()}" if update else None
+        task = Task(work, os.getcwd(), version("alphamf"), topic)
+        _check(client, task)
+        if not quiet:
+            typer.echo(where(client), err=True)
+        if update and topic:
+            client.subscribe_topic(topic, lambda event: update(*event[1]))
+        waiting: dict[int, Outcome] = {}
+        place = 0
+        for k, outcome in _outcomes(client, task, items, range(len(items))):
+            if not in_order:
+                yield outcome
+                continue
+            waiting[k] = outcome
+            while place in waiting:
+                yield waiting.pop(place)
+                place += 1
+
+
+def _check(client: Client, task: Task) -> None:
+    """Refuse a cluster whose scheduler or workers cannot do the task."""
+    places = client.run(_unfit, task, on_error="return")
+    found = {
+        f"worker {address}": problem
+        for address, problem in places.items()
+        if not isinstance(problem, OSError)  # it was lost meanwhile
+    }
+    try:
+        found["the scheduler"] = client.run_on_scheduler(_other_version, task)
+    except Exception as error:  # unpickling may raise anything
+        found["the scheduler"] = error
+    for place, problem in found.items():
+        if isinstance(problem, Exception):
+            problem = f"cannot import alphamf: {problem}"
+        if problem is not None:
+            raise AlphaMFError(f"--cluster: {place} {problem}")
+
+
+def _other_version(task: Task) -> str | None:
+    """Return the end of a sentence where alphamf is of another version here, or else None."""
+    found = version("alphamf")
+    if found == task.version:
+        return None
+    return f"has alphamf {found}, and the machine that asks it has {task.version}"
+
+
+def _unfit(task: Task, dask_worker: Worker) -> str | None:
+    """Return why a worker cannot do the task, as the end of a sentence, or None."""
+    threads = dask_worker.state.nthreads
+    if threads != 1:
+        # Threads would share the working folder, and the counters of time and memory.
+        return f"has {threads} threads: start it with --nthreads 1"
+    if not os.path.isdir(task.folder):
+        return f"does not see the folder {shown(task.folder)}"
+    return _other_version(task)
+
+
+def _outcomes(
+    client: Client, task: Task, items: Sequence[Item], places: Sequence[int]
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield place and outcome of the items at some places, as they come."""
+    from distributed import KilledWorker, as_completed
+
+    # As bytes, or Dask would look for its own keys in them.
+    packed = [pickle.dumps(items[k]) for k in places]
+    futures = client.map(partial(_attempt, task=task), packed, key="alphamf", pure=False)
+    left = dict(zip(futures, places, strict=True))
+    suspects: list[int] = []
+    try:
+        for future, result in as_completed(
+            futures, loop=client.loop, with_results=True, raise_errors=False
+        ):
+            k, status = left.pop(future), future.status
+            # Dask would do again what is still asked for when the worker that has it is lost.
+            future.release()
+            if status == "finished":
+                yield k, result._replace(item=items[k])
+            elif status != "error":
+                raise AlphaMFError("--cluster: the scheduler was lost, or cancelled the tasks")
+            elif issubclass(result[0], KilledWorker):
+                if len(places) > 1:
+                    suspects.append(k)
+                    continue
+                sentence = "its worker was killed again and again, perhaps for want of memory"
+                yield k, Outcome(items[k], error=sentence, code=1)
+            else:
+                sentence = f"{result[0].__name__}: {result[1]}"
+                yield k, Outcome(items[k], error=sentence, code=1)
+    finally:
+        client.cancel(list(left))
+    # Dask blames the end of a worker on all tasks that it held: now each must stand by itself.
+    for k in suspects:
+        yield from _outcomes(client, task, items, [k])
+
+
+def _attempt(packed: bytes, task: Task) -> Outcome:
+    """Do an item in a worker, in the user's folder; the outcome holds no item."""
+    from distributed import Reschedule, Status, get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    last = 0.0
+    stopped = False
+
+    def update(name: str, done: float, total: float) -> None:
+        nonlocal last, stopped
+        state = worker.state.tasks.get(key)
+        closing = worker.status in (Status.closing, Status.closed)
+        stopped = closing or state is None or state.state != "executing"
+        if stopped:
+            raise Reschedule
+        now = time.monotonic()
+        if task.topic and (now - last >= _INTERVAL or done >= total):
+            last = now
+            worker.log_event(task.topic, (name, done, total))
+
+    problem = _unfit(task, worker)
+    if problem is not None:
+        return Outcome(None, error=f"worker {worker.address} {problem}", code=2)
+    with chdir(task.folder):
+        outcome = pool.attempt(task.work, pickle.loads(packed), update)
+    if stopped:
+        # Whoever cancelled it does not wait for it; where the worker closes, another one does it.
+        raise Reschedule
+    return outcome._replace(item=None)

@@ -1,0 +1,1 @@
+"""How dictionaries and networks are trained."""

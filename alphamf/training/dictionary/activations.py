@@ -1,0 +1,81 @@
+"""H of one stretch of speech under a given W, by stochastic EM; cells may be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Floats
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
+from alphamf.factorization.cells import TINY
+
+RELAXATION = 1.5
+"""That of the sampler `em`: below two the update does not oscillate, and above one it is faster."""
+
+
+class Activation(NamedTuple):
+    """One step: H before it is updated, v = W H, and the slopes of U at H and the current Phi.
+
+    `plus` and `minus` are the positive parts of dU/dv, shape (I, J). Pushed through v = W H they
+    give those of the factors: ``W.T @ plus`` of H, ``plus @ H.T`` of W.
+    """
+
+    gains: Floats
+    dispersion: Floats
+    plus: Floats
+    minus: Floats
+
+
+def activate(
+    power: Floats, basis: Floats, alpha: float, steps: int, rng: Any, weights: Floats | None = None
+) -> Iterator[Activation]:
+    r"""Fit H from a random start; yield what every step sees.
+
+    A step moves Phi by Metropolis, then H as the kernel `em` does where W is fixed,
+
+    .. math:: H' = H \left( \frac{W^T \mathit{minus}}{W^T \mathit{plus}}
+       \right)^{1.5\,\alpha / (\alpha + 2)}.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (I, J), of mean about one.
+    basis
+        W, shape (I, K).
+    alpha
+        Index of the stable law.
+    steps
+        How many steps.
+    rng
+        Generator for the start and Phi.
+    weights
+        What each cell counts in H, shape (I, J): zero for a cell that H must not know. None: all
+        count alike.
+    """
+    rank = basis.shape[1]
+    target = AlphaMF(power, [Source(alpha, rank, basis)])
+    theta = target.start(rng)
+    exponent = np.float32(2 / alpha)
+    relaxed = np.float32(RELAXATION * alpha / (alpha + 2))
+    tiny = np.finfo(power.dtype).tiny
+    for _ in range(steps):
+        phi = target.draw(rng, theta).phi[0]
+        gains = theta.reshape(rank, -1)
+        dispersion = np.maximum(basis @ gains, TINY)
+        # dU/dv = d(Phi v^(2/alpha))/dv (1 / sigma^2 - |X|^2 / sigma^4)
+        part = dispersion**exponent
+        part *= phi
+        sigma2 = part + np.float32(FLOOR)
+        part *= exponent
+        part /= dispersion
+        part /= sigma2
+        if weights is not None:
+            part *= weights
+        sigma2 = np.divide(power, sigma2, out=sigma2)
+        sigma2 *= part
+        yield Activation(gains, dispersion, part, sigma2)
+        ratio = (basis.T @ sigma2 + tiny) / (basis.T @ part + tiny)
+        ratio **= relaxed
+        theta = theta * ratio.reshape(-1)

@@ -1,0 +1,96 @@
+"""How well a dictionary foretells speech that it has not heard: a score to choose between them.
+
+A dictionary with more columns fits every cell of a spectrogram better, held out or not, since H
+goes along. So a part of the cells is hidden from H as well: H is fitted to the others, and the
+score is the mean log density of the hidden ones (`alphamf.factorization.likelihood`), which is
+comparable between ranks and between indices alpha. Where frames are stacked, a cell is hidden in
+all columns that it is part of, and its density is the mean over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from alphamf.audio.stft import Floats
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.likelihood import log_density
+from alphamf.factorization.stacking import stack
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import generator
+from alphamf.training.dictionary.activations import activate
+from alphamf.training.dictionary.speech import beginning, spectrum
+from alphamf.training.dictionary.voices import Voice
+
+HIDDEN = 0.2
+"""Share of the cells that H does not know."""
+
+STEPS, KEPT = 60, 20
+"""Steps of EM that fit H, and the last of them, over which v is averaged."""
+
+CELLS = (1 << 29) + 1
+"""The streams of random numbers for the hidden cells and the fit, one for each voice."""
+
+
+def score(
+    model: Dictionary,
+    voices: Sequence[Voice],
+    seconds: float,
+    seed: int,
+    skipped: Callable[[str], None] | None = None,
+) -> Floats:
+    """Return the mean log density of a hidden cell, in nats, of every voice.
+
+    Which cells are hidden depends on seed and voice alone, so that dictionaries compare in pairs.
+
+    Parameters
+    ----------
+    voices
+        Speakers that the dictionary has not heard. The first speech of each counts.
+    seconds
+        The most that is taken of a voice.
+    skipped
+        Called with one sentence for each file that cannot be used. None: the first one raises.
+
+    Raises
+    ------
+    AlphaMFError
+        None of the voices has any speech.
+    """
+    values = []
+    for number, voice in enumerate(voices):
+        power = _first(voice, model, seconds, skipped)
+        if power is not None:
+            values.append(_density(model, power, generator(seed, CELLS, number)))
+    if not values:
+        raise AlphaMFError("the voices that are held out have no speech")
+    return np.array(values)
+
+
+def _first(
+    voice: Voice, model: Dictionary, seconds: float, skipped: Callable[[str], None] | None
+) -> Floats | None:
+    """Return the spectrum of a voice's first speech; None where there is none."""
+    for file in voice.files:
+        try:
+            power = spectrum(beginning(file, model.rate, model.frame, seconds), model.frame)
+        except AlphaMFError as error:
+            if skipped is None:
+                raise
+            skipped(str(error))
+            continue
+        if power is not None:
+            return power
+    return None
+
+
+def _density(model: Dictionary, power: Floats, rng: np.random.Generator) -> float:
+    hidden = stack(rng.random(power.shape, dtype=np.float32) < HIDDEN, model.context)
+    power = stack(power, model.context)
+    weights = 1 - hidden.astype(np.float32)
+    mean = np.zeros_like(power)
+    for number, step in enumerate(activate(power, model.basis, model.alpha, STEPS, rng, weights)):
+        if number >= STEPS - KEPT:
+            mean += step.dispersion / KEPT
+    return float(log_density(power[hidden], mean[hidden], model.alpha).mean(dtype=np.float64))

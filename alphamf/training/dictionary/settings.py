@@ -1,0 +1,93 @@
+"""What a training run can be set to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from alphamf.audio.stft import Frame
+from alphamf.denoising.settings import KERNELS
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.stable import check_alpha
+from alphamf.training.dictionary.voices import RULES
+
+HOP_SECONDS = 0.016
+OVERLAP = 4
+"""Windows of 64 ms every 16 ms."""
+
+RATES = (4000, 48000)
+"""Lowest and highest sampling rate of a dictionary, in Hz."""
+
+STEPS = 200
+"""Steps of a chain where none are asked for."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Settings of a training run; `alphamf.training.train` explains them.
+
+    Raises
+    ------
+    AlphaMFError
+        A value is out of range.
+    """
+
+    rate: int = 8000
+    rank: int = 60
+    alpha: float = 1.0
+    context: int = 3
+    sampler: str = "em"
+    steps: int | None = None
+    keep: int | None = None
+    seconds: float = 5.0
+    voices: str = "file"
+    stream: bool | None = None
+    seed: int = 0
+
+    @property
+    def frame(self) -> Frame:
+        """Window and hop in samples."""
+        hop = round(HOP_SECONDS * self.rate)
+        return Frame(OVERLAP * hop, hop)
+
+    def kept(self, steps: int) -> int:
+        """Return how many of the last steps are averaged.
+
+        Raises
+        ------
+        AlphaMFError
+            They are more than all.
+        """
+        keep = max(1, steps // 3) if self.keep is None else self.keep
+        if not 1 <= keep <= steps:
+            raise AlphaMFError(f"keep must be from 1 to steps = {steps}, not {keep}")
+        return keep
+
+    def __post_init__(self) -> None:
+        if not RATES[0] <= self.rate <= RATES[1]:
+            raise AlphaMFError(f"rate must be from {RATES[0]} to {RATES[1]} Hz, not {self.rate}")
+        if self.rank < 1:
+            raise AlphaMFError(f"rank must be at least 1, not {self.rank}")
+        check_alpha(self.alpha)
+        if self.context < 1:
+            raise AlphaMFError(f"context must be at least 1, not {self.context}")
+        if self.sampler not in KERNELS:
+            raise AlphaMFError(
+                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
+            )
+        if self.steps is not None and self.steps < 1:
+            raise AlphaMFError(f"steps must be at least 1, not {self.steps}")
+        if self.keep is not None and self.keep < 1:
+            raise AlphaMFError(f"keep must be at least 1, not {self.keep}")
+        if not OVERLAP * HOP_SECONDS <= self.seconds < math.inf:
+            raise AlphaMFError(
+                f"seconds must be finite and at least {OVERLAP * HOP_SECONDS}, not {self.seconds}"
+            )
+        if self.voices not in RULES:
+            raise AlphaMFError(
+                f"there is no rule {self.voices!r} for voices: it must be {', '.join(RULES)}"
+            )
+        if self.stream and self.sampler != "em":
+            raise AlphaMFError(
+                f"speech that streams by is for the sampler em: {self.sampler} needs all of it"
+            )

@@ -1,0 +1,156 @@
+"""Clean speech out of files, for training: without the silence around it, one channel, one rate."""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+from itertools import dropwhile, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Floats, Frame
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import shown, system_name
+
+QUIET_DB = 40.0
+"""What lies this far below a recording's loudest part is silence: cut off where it is at an end."""
+
+
+def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
+    """Return the first speech in a file, one channel at `rate`; empty where it is silent.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or has a rate below `rate`.
+    """
+    with open_reader(path) as reader:
+        _check_rate(reader, rate)
+        # Blocks of a second, so that memory does not grow with the length of the file.
+        blocks = (block.mean(axis=1) for block in reader.blocks(reader.rate))
+        floor = reader.peak * 10 ** (-QUIET_DB / 20)
+        spoken = dropwhile(lambda block: np.abs(block).max() <= floor, blocks)
+        held = list(islice(spoken, math.ceil(seconds) + 1))
+        if not held:
+            return np.zeros(0, np.float32)
+        sound = resample(np.concatenate(held), reader.rate, rate)
+    return _trimmed(sound, rate, frame, seconds)
+
+
+def spectrum(sound: Floats, frame: Frame) -> Floats | None:
+    """Return |X|^2 in units of its mean, shape (bins, frames); None for digital silence."""
+    # Scaled first, so that squares neither overflow nor vanish.
+    peak = np.abs(sound).max(initial=0)
+    if not peak > 0:
+        return None
+    power = np.abs(stft.forward(sound / peak, frame)) ** 2
+    scaled: Floats = power / power.mean()
+    return scaled
+
+
+class _Surveyed(NamedTuple):
+    """What is kept of a file that was checked: little, as there may be many."""
+
+    rate: int
+    frames: int
+    peak: float
+
+
+class Stretches:
+    """Speech from anywhere in a file, at the cost of what is read.
+
+    A file is checked from end to end when it is met first; later only the stretch is decoded.
+
+    Parameters
+    ----------
+    rate, frame, seconds
+        Of the speech that is returned: its sampling rate, the model's frame, its length at most.
+    """
+
+    def __init__(self, rate: int, frame: Frame, seconds: float) -> None:
+        self.rate, self.frame, self.seconds = rate, frame, seconds
+        self._known: dict[str, _Surveyed] = {}
+
+    def read(self, path: str, place: float) -> Floats:
+        """Return a stretch; empty where there is only silence.
+
+        Parameters
+        ----------
+        path
+            The file. No pipe: they can be read only once.
+        place
+            Where it begins, from 0 for the first that the file has to below 1 for the last.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be read, or has a rate below the model's.
+        """
+        known = self._known.get(path)
+        if known is not None:
+            sound = self._cut(Path(path), known, place)
+        else:
+            _check_regular(path)
+            with open_reader(path) as reader:
+                _check_rate(reader, self.rate)
+                known = _Surveyed(reader.rate, reader.frames, reader.peak)
+                # A file whose header had to be put right is read from a copy, which goes.
+                if reader.path == Path(path):
+                    self._known[path] = known
+                sound = self._cut(reader.path, known, place)
+        if np.abs(sound).max(initial=0) <= known.peak * 10 ** (-QUIET_DB / 20):
+            return np.zeros(0, np.float32)
+        sound = resample(sound, known.rate, self.rate)
+        return _trimmed(sound, self.rate, self.frame, self.seconds)
+
+    def first(self, path: str) -> Floats:
+        """Return the first speech in a file, as `beginning` does.
+
+        Raises
+        ------
+        AlphaMFError
+            As `read`.
+        """
+        _check_regular(path)
+        return beginning(path, self.rate, self.frame, self.seconds)
+
+    def _cut(self, path: Path, known: _Surveyed, place: float) -> Floats:
+        import soundfile
+
+        # A second more, for the silence that goes.
+        length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
+        try:
+            with soundfile.SoundFile(system_name(path)) as file:
+                file.seek(int(place * (known.frames - length + 1)))
+                sound: Floats = file.read(length, dtype="float32", always_2d=True).mean(axis=1)
+        except (soundfile.LibsndfileError, OSError) as error:
+            raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+        return sound
+
+
+def _check_rate(reader: Reader, rate: int) -> None:
+    if reader.rate < rate:
+        raise AlphaMFError(
+            f"{reader.name} has a rate of {reader.rate} Hz, and a dictionary at {rate} Hz "
+            "needs at least that"
+        )
+
+
+def _check_regular(path: str) -> None:
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        raise AlphaMFError(
+            f"{shown(path)} is not a regular file, and mini-batches read a file more than once"
+        )
+
+
+def _trimmed(sound: Floats, rate: int, frame: Frame, seconds: float) -> Floats:
+    from librosa.effects import trim
+
+    sound, _ = trim(sound, top_db=QUIET_DB, frame_length=frame.n_fft, hop_length=frame.hop_length)
+    return sound[: int(seconds * rate)]

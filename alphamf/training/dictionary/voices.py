@@ -1,0 +1,88 @@
+"""Whose voice a recording holds: files in groups, one for each speaker."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import generator
+
+RULES = ("file", "folder", "prefix")
+"""How voices are told apart: every file is one; by the first folder below what all paths have in
+common; or by what the file's name begins with, up to the first ``-`` or ``_``."""
+
+HELD_OUT = 1 << 29
+"""The stream of random numbers that says which voices are held out."""
+
+
+class Voice(NamedTuple):
+    """A speaker and the speaker's files, in the order in which they were given."""
+
+    name: str
+    files: tuple[str, ...]
+
+
+def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[Voice]:
+    """Group files by voice, in the order of each voice's first file.
+
+    LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: both ``folder``, given the folder of
+    the speakers, and ``prefix`` find its speakers. A guess would be worse than none, so that the
+    default is ``file``.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such rule, or it finds one voice in several files, and so cannot be meant.
+    """
+    if rule not in RULES:
+        raise AlphaMFError(f"there is no rule {rule!r} for voices: it must be {', '.join(RULES)}")
+    files = [os.fspath(path) for path in paths]
+    names = files
+    if rule == "folder":
+        parents = [Path(os.path.abspath(file)).parent for file in files]
+        shared = Path(os.path.commonpath(parents)) if parents else Path()
+        names = [(*parent.relative_to(shared).parts, "")[0] for parent in parents]
+    elif rule == "prefix":
+        names = [re.split("[-_]", Path(file).stem, maxsplit=1)[0] for file in files]
+    groups: dict[str, list[str]] = {}
+    for name, file in zip(names, files, strict=True):
+        groups.setdefault(name, []).append(file)
+    if rule != "file" and len(groups) == 1 and len(files) > 1:
+        raise AlphaMFError(
+            f"voices by {rule} are one voice in {len(files)} files: choose another rule"
+            + (", or name the folder that holds one for each speaker" if rule == "folder" else "")
+        )
+    return [Voice(name, tuple(members)) for name, members in groups.items()]
+
+
+def hold_out(
+    voices: Sequence[Voice], share: float, most: int, seed: int
+) -> tuple[list[Voice], list[Voice]]:
+    """Split voices at random into those to learn from and those held out, each in their order.
+
+    Parameters
+    ----------
+    share
+        Share held out, above 0 and below 1: at least one voice of each kind.
+    most
+        Most voices to hold out.
+
+    Raises
+    ------
+    AlphaMFError
+        The share is out of range, or there are fewer than two voices.
+    """
+    if not 0 < share < 1:
+        raise AlphaMFError(f"the share held out must lie between 0 and 1, not {share}")
+    if len(voices) < 2:
+        raise AlphaMFError("to hold out voices takes at least two of them")
+    count = min(max(1, round(share * len(voices))), most, len(voices) - 1)
+    chosen = set(generator(seed, HELD_OUT, 0).permutation(len(voices))[:count].tolist())
+    parts: tuple[list[Voice], list[Voice]] = ([], [])
+    for number, voice in enumerate(voices):
+        parts[number in chosen].append(voice)
+    return parts

@@ -1,0 +1,51 @@
+"""SHA-256 of what the presets make of the sample: ``python -m benchmarks.digests [PRESET ...]``.
+
+For a change that is to keep every bit: run it before and after, and compare. The rows are presets
+x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLAS.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import soundfile
+import soxr
+
+from alphamf import PRESETS, denoise
+
+SAMPLE = Path(__file__).parents[1] / "data" / "sample-noisy.wav"
+SECONDS = 2.5
+PAPER_STEPS = 100
+"""Steps of the preset ``paper`` here, of its 2500."""
+
+
+def digest(preset: str, rate: int, channels: int) -> str:
+    """Return the SHA-256 of the audio, gain and deviation that a preset makes of the sample."""
+    audio, native = soundfile.read(SAMPLE, dtype="float32")
+    audio = soxr.resample(audio, native, rate)[: round(SECONDS * rate)]
+    if channels == 2:
+        audio = np.stack([audio, 0.5 * np.roll(audio, rate // 7)], axis=1)
+    settings = PRESETS[preset]
+    if preset == "paper":
+        settings = replace(settings, steps=PAPER_STEPS, keep=PAPER_STEPS // 2)
+    result = denoise(audio, rate, settings, seed=1)
+    arrays = (result.audio, result.gain, result.gain_std)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def main() -> None:
+    """Print a row of a Markdown table for each preset, rate and number of channels."""
+    print("| preset | kHz | channels | SHA-256 |\n|---|---|---|---|")
+    for preset in sys.argv[1:] or PRESETS:
+        for rate in (8000, 16000, 48000):
+            for channels in (1, 2):
+                found = digest(preset, rate, channels)
+                print(f"| {preset} | {rate // 1000} | {channels} | {found[:16]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

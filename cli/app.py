@@ -1,0 +1,64 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
+
+app = typer.Typer(
+    name="alphamf",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(denoise.denoise)
+app.command()(train.train)
+app.command()(mix.mix)
+app.command()(evaluate.evaluate)
+app.command()(info.info)
+app.command()(models.models)
+app.command()(experiment.experiment)
+app.command()(benchmark.benchmark)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"alphamf {version('alphamf')}")
+        raise typer.Exit
+
+
+@app.callback()
+def alphamf(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Take the noise out of recorded speech, and say how sure the result is."""
+    # One thread a process: files are worked on side by side, and the order of additions inside
+    # a product, so the last bit of the result, must not depend on how many cores are free.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def main() -> None:
+    """Run the command line; the console script."""
+    # As with Ctrl-C, half-written files go and the workers end.
+    signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app()

@@ -1,0 +1,1 @@
+"""The tests: folders as in alphamf/, and what they share in support/."""

@@ -1,0 +1,101 @@
+"""The active level of speech is that of ITU-T P.56."""
+
+from __future__ import annotations
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.speech_level import active_power
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.mixing.mixture import power
+from tests.support.mixes import RATE, babble, decibels
+
+
+def by_the_letter(audio, rate):
+    """Return the active level in dB, sample by sample as P.56 has it, with its thresholds."""
+    x = audio - audio.mean(dtype=np.float64)
+    decay, hangover = math.exp(-1 / (rate * 0.03)), math.ceil(0.2 * rate)
+    thresholds = [2.0 ** (k - 15) for k in range(15)]
+    counts, since, p, q = [0] * 15, [hangover] * 15, 0.0, 0.0
+    for value in np.abs(x):
+        p = decay * p + (1 - decay) * value
+        q = decay * q + (1 - decay) * p
+        for k, threshold in enumerate(thresholds):
+            if q >= threshold:
+                counts[k] += 1
+                since[k] = 0
+            elif since[k] < hangover:
+                counts[k] += 1
+                since[k] += 1
+    last = None
+    for count, threshold in zip(counts, thresholds, strict=True):
+        level = decibels(x @ x / count)
+        above = level - 20 * math.log10(threshold) - 15.9
+        if above <= 0:
+            return last[0] + last[1] / (last[1] - above) * (level - last[0])
+        last = level, above
+    raise AssertionError
+
+
+@pytest.mark.parametrize("rate", [1000, 8000])
+def test_active_level_is_that_of_the_standard(rate):
+    rng = np.random.default_rng(rate)
+    for scale in (0.5, 0.02):
+        bursts = np.repeat(rng.random(12) ** 3, rate // 8)
+        audio = (scale * bursts * rng.standard_normal(len(bursts)) + 0.1).astype(np.float32)
+        assert decibels(active_power(audio, rate)) == pytest.approx(
+            by_the_letter(audio, rate), abs=1e-6
+        )
+
+
+def test_active_level_of_a_steady_tone_is_its_rms():
+    tone = 0.3 * np.sin(np.arange(4 * RATE) * 0.7)
+    assert decibels(active_power(tone, RATE)) == pytest.approx(decibels(0.045), abs=0.1)
+
+
+def test_pauses_do_not_lower_the_active_level():
+    """Of half a minute of speech, half a minute of silence takes 3 dB only from the plain level."""
+    speech = babble(30)
+    halved = np.concatenate([speech, np.zeros_like(speech)])
+    change = decibels(active_power(halved, RATE) / active_power(speech, RATE))
+    assert change == pytest.approx(0, abs=0.1)
+    plain = power(halved, RATE, "plain") / power(speech, RATE, "plain")
+    assert decibels(plain) == pytest.approx(-3.01, abs=0.01)
+    assert power(halved, RATE, "active") == active_power(halved, RATE)
+
+
+def test_active_level_follows_the_scale():
+    speech = babble(2)
+    power = active_power(speech, RATE)
+    for scale in (2.0**-20, 2.0**10):
+        assert active_power(speech * np.float32(scale), RATE) == pytest.approx(power * scale**2)
+    assert active_power(speech * np.float32(0.7), RATE) == pytest.approx(power * 0.49, rel=0.07)
+
+
+@pytest.mark.parametrize("audio", [np.zeros(RATE), np.full(RATE, 0.5), np.ones(1), babble(0.01)])
+def test_active_level_needs_speech(audio):
+    with pytest.raises(AlphaMFError, match="active speech level needs"):
+        active_power(audio, RATE)
+
+
+def test_noizeus_was_mixed_by_active_level(shared):
+    """Its makers wrote that they did; the nominal ratios come out to a fiftieth of a dB."""
+    folder = shared / "corpora/noizeus"
+    with open(folder / "MANIFEST.csv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["speaker"] in ("sp02", "sp09", "sp30")]
+    audio = {row["path"]: soundfile.read(folder / row["path"], dtype="float32")[0] for row in rows}
+    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
+    powers = {speaker: active_power(audio[path], RATE) for speaker, path in clean.items()}
+    errors = [
+        decibels(powers[row["speaker"]])
+        - decibels(np.square(audio[row["path"]] - audio[clean[row["speaker"]]]).mean())
+        - float(row["snr_db"])
+        for row in rows
+        if row["snr_db"] != "clean"
+    ]
+    assert len(errors) == 3 * 8 * 4
+    assert np.abs(errors).max() < 0.02

@@ -1,0 +1,255 @@
+"""Audio files: what comes back as it was written, and what never remains."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio import formats, reader
+from alphamf.audio.reader import open_reader, read
+from alphamf.audio.writer import destination, open_writer
+from alphamf.errors import AlphaMFError
+
+RATE = 8000
+
+
+def tone(frames: int = 2000, channels: int = 1, rate: int = RATE) -> np.ndarray:
+    """Two gliding tones and a little noise, which compress neither to nothing nor not at all."""
+    t = np.arange(frames) / rate
+    rng = np.random.default_rng(1)
+    x = 0.4 * np.sin(2 * np.pi * (300 * t + 400 * t**2)) + 0.02 * rng.standard_normal(frames)
+    return np.repeat(x[:, None], channels, 1).astype(np.float32) * (1 - 0.1 * np.arange(channels))
+
+
+# Writing ----------------------------------------------------------------------------------------
+
+FORMATS = [(form, subtype) for form, kinds in formats.WRITABLE.items() for subtype in kinds]
+
+
+@pytest.mark.parametrize(("form", "subtype"), FORMATS)
+def test_every_writable_format_keeps_length_channels_rate_and_time(tmp_path, form, subtype):
+    for channels, frames in ((1, 1), (2, 1001), (1, 16001)):
+        samples = tone(frames, channels, 16000)
+        path = tmp_path / "a"
+        with open_writer(path, 16000, channels, format=form, subtype=subtype) as writer:
+            for block in np.array_split(samples, 3):
+                writer.write(block)
+        with open_reader(path) as file:
+            assert (file.rate, file.channels, file.frames) == (16000, channels, frames)
+            assert (file.format, file.subtype) == (form, subtype)
+            got = np.concatenate(list(file.blocks()))
+        if frames > 10000:
+            spectrum = np.fft.rfft(got[:, 0]) * np.fft.rfft(samples[:, 0]).conj()
+            assert np.fft.irfft(spectrum).argmax() == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype", "bits"),
+    [
+        ("WAV", "PCM_U8", 8),
+        ("WAV", "PCM_16", 16),
+        ("WAV", "PCM_24", 24),
+        ("WAV", "PCM_32", 32),
+        ("FLAC", "PCM_S8", 8),
+        ("FLAC", "PCM_24", 24),
+        ("AIFF", "PCM_16", 16),
+        ("CAF", "ALAC_16", 16),
+    ],
+)
+def test_integer_formats_round_to_the_nearest_step_and_clip(tmp_path, form, subtype, bits):
+    rng = np.random.default_rng(2)
+    samples = (rng.random((5000, 1), np.float32) * 2 - 1) * 1.3
+    path = tmp_path / "a"
+    with open_writer(path, RATE, 1, format=form, subtype=subtype) as writer:
+        writer.write(samples)
+    assert writer.clipped == np.count_nonzero(np.abs(samples) > 1)
+    got = soundfile.read(path, always_2d=True)[0]
+    step = 2.0 ** (1 - bits)
+    expected = np.clip(samples.astype(np.float64), -1, 1 - step)
+    assert np.abs(got - expected).max() <= step / 2
+
+
+@pytest.mark.parametrize("subtype", ["ULAW", "ALAW"])
+def test_companded_formats_clip_and_do_not_wrap(tmp_path, subtype):
+    samples = np.linspace(-2.5, 2.5, 1001, dtype=np.float32)[:, None]
+    with open_writer(tmp_path / "a", RATE, 1, subtype=subtype) as writer:
+        writer.write(samples)
+    got, _ = read(tmp_path / "a")
+    assert np.abs(got - samples.clip(-1, 1)).max() < 0.04
+    assert writer.clipped == np.count_nonzero(np.abs(samples) > 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype"),
+    [("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III")],
+)
+def test_floating_point_and_lossy_formats_keep_values_over_one(tmp_path, form, subtype):
+    samples = 6 * tone(16000)
+    with open_writer(tmp_path / "a", 16000, 1, format=form, subtype=subtype) as writer:
+        writer.write(samples)
+    assert writer.clipped == 0
+    assert read(tmp_path / "a")[0].max() > 2
+
+
+def test_what_was_read_is_written_bit_for_bit(shared, tmp_path):
+    for name in (
+        "stereo_44k1.wav",
+        "mono_96k_24bit.wav",
+        "u8_8k.wav",
+        "surround_5_1.wav",
+        "float_over_one.wav",
+        "fully_clipped.wav",
+    ):
+        source = shared / "corpora/odd" / name
+        with open_reader(source) as file:
+            form = {"format": file.format, "subtype": file.subtype}
+            with open_writer(tmp_path / name, file.rate, file.channels, **form) as writer:
+                for block in file.blocks(10007):
+                    writer.write(block)
+            assert writer.clipped == 0
+        expected = soundfile.read(source, dtype="float64")[0]
+        np.testing.assert_array_equal(soundfile.read(tmp_path / name)[0], expected)
+    head = (tmp_path / "surround_5_1.wav").read_bytes()[40:44]
+    assert head == struct.pack("<I", 0x3F)
+
+
+def test_a_failure_leaves_nothing_and_what_was_there(tmp_path):
+    path = tmp_path / "a.wav"
+    path.write_bytes(b"before")
+    for error in (RuntimeError, KeyboardInterrupt, SystemExit):
+        with pytest.raises(error), open_writer(path, RATE, 1) as writer:
+            writer.write(tone())
+            raise error
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["a.wav"]
+
+
+def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
+    (tmp_path / "plain").touch()
+    with open_writer(tmp_path / "a.wav", RATE, 1) as writer:
+        writer.write(tone())
+    assert (tmp_path / "a.wav").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "link.wav").symlink_to("b.wav")
+    with open_writer(tmp_path / "link.wav", RATE, 1) as writer:
+        writer.write(tone())
+    assert (tmp_path / "link.wav").is_symlink() and (tmp_path / "b.wav").is_file()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
+@pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, suffix, capfd):
+    import resource
+
+    form = formats.SUFFIXES[f".{suffix}"]
+    subtype = formats.WRITABLE[form][0]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
+    try:
+        with (
+            pytest.raises(AlphaMFError, match=rf"a\.{suffix} cannot be written"),
+            open_writer(tmp_path / f"a.{suffix}", 16000, 1, format=form, subtype=subtype) as w,
+        ):
+            for _ in range(30):
+                w.write(np.random.default_rng(0).standard_normal((16000, 1)).astype(np.float32) / 4)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []
+
+
+def test_impossible_outputs_are_refused_in_one_sentence(tmp_path):
+    for path, options in (
+        (tmp_path / "none" / "a.wav", {}),
+        (tmp_path / "a.mp3", {"format": "MP3", "subtype": "MPEG_LAYER_III"}),
+    ):
+        with (
+            pytest.raises(AlphaMFError, match="cannot be written"),
+            open_writer(path, RATE, 6, **options),
+        ):
+            pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_stream_and_a_device_can_be_written_to(tmp_path):
+    stream = io.BytesIO()
+    with open_writer(stream, RATE, 1) as writer:
+        writer.write(tone())
+    assert soundfile.info(io.BytesIO(stream.getvalue())).frames == 2000
+    with open_writer("/dev/null", RATE, 1) as writer:
+        writer.write(tone())
+    assert not Path("/dev/null").is_file()
+
+
+# Names and formats ------------------------------------------------------------------------------
+
+
+def described(**changes: object) -> reader.Reader:
+    values = {
+        "name": "x",
+        "path": Path("x"),
+        "rate": RATE,
+        "channels": 2,
+        "frames": 100,
+        "format": "WAV",
+        "subtype": "PCM_16",
+        "peak": 1.0,
+        "rms": 0.1,
+    }
+    return reader.Reader(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("form", "subtype", "path", "derived", "expected"),
+    [
+        ("WAV", "PCM_24", "a.wav", True, ("a.wav", "WAV", "PCM_24")),
+        ("WAV", "PCM_24", "a.bin", True, ("a.bin", "WAV", "PCM_24")),
+        ("WAVEX", "PCM_16", "a.wav", False, ("a.wav", "WAVEX", "PCM_16")),
+        ("WAV", "FLOAT", "a.flac", False, ("a.flac", "FLAC", "PCM_24")),
+        ("WAV", "PCM_U8", "a.flac", False, ("a.flac", "FLAC", "PCM_16")),
+        ("FLAC", "PCM_24", "a.OGG", False, ("a.OGG", "OGG", "VORBIS")),
+        ("FLAC", "PCM_24", "a.opus", False, ("a.opus", "OGG", "OPUS")),
+        ("MP3", "MPEG_LAYER_III", "-", False, ("-", "WAV", "PCM_16")),
+        ("MP3", "MPEG_LAYER_III", "a.mp3", True, ("a.mp3", "MP3", "MPEG_LAYER_III")),
+        ("VOC", "PCM_U8", "a.voc", True, ("a.wav", "WAV", "PCM_U8")),
+        ("WAV", "IMA_ADPCM", "a.wav", True, ("a.wav", "WAV", "PCM_16")),
+        ("CAF", "ALAC_24", "a.caf", True, ("a.caf", "CAF", "PCM_24")),
+    ],
+)
+def test_output_keeps_the_format_where_it_can_and_says_where_not(
+    form, subtype, path, derived, expected
+):
+    target = destination(path, described(format=form, subtype=subtype), derived=derived)
+    assert target[:3] == expected
+    assert (target.note is None) == (
+        subtype == expected[2] and (form == expected[1] or not derived)
+    )
+
+
+def test_unknown_ending_is_refused():
+    with pytest.raises(AlphaMFError, match=r"a\.docx ends in no audio format"):
+        destination("a.docx", described())
+
+
+def test_four_gigabytes_become_rf64():
+    below = described(frames=2**30 - 2**15, channels=2)
+    assert destination("a.wav", below, derived=True).format == "WAV"
+    assert destination("a.wav", described(frames=2**30), derived=True).format == "RF64"
+
+
+@pytest.mark.parametrize(("form", "subtype"), FORMATS)
+def test_equal_samples_make_equal_bytes(tmp_path, form, subtype):
+    """The time and the random numbers that libsndfile writes go again."""
+    paths = tmp_path / "a", tmp_path / "b"
+    for path in paths:
+        with open_writer(path, 16000, 1, format=form, subtype=subtype) as writer:
+            writer.write(tone(9000))
+    first, second = (path.read_bytes() for path in paths)
+    assert first == second
+    place = first.find(b"PEAK")
+    assert place < 0 or first[place + 12 : place + 16] == bytes(4)

@@ -1,0 +1,103 @@
+"""Damaged and hostile files: a small part of what ``python -m benchmarks.fuzz`` tries."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from alphamf.denoising.settings import PRESETS
+
+if sys.platform == "win32":
+    pytest.skip("limits of a process are POSIX", allow_module_level=True)
+
+from benchmarks import fuzz
+from benchmarks.mutants import model
+
+QUICK = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "tiny.npz").write_bytes(model())
+    return tmp_path
+
+
+def outcome(folder, kind, data):
+    path = folder / f"file.{kind if kind.isalnum() else 'npz'}"
+    path.write_bytes(data)
+    return fuzz.attempt(path, kind, QUICK, folder)
+
+
+def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(folder, monkeypatch, capfd):
+    monkeypatch.delenv("ALPHAMF_DATA", raising=False)
+    counts = Counter()
+    for number, kind, data in islice(fuzz.files(0, 0), 300):
+        found, details = outcome(folder, kind, data)
+        assert found != "finding", (number, kind, details)
+        counts[found] += 1
+    assert min(counts["result"], counts["refused"]) > 30
+
+
+def test_the_fuzzer_knows_a_finding(folder, monkeypatch):
+    assert outcome(folder, "model", model())[0] == "result"
+    monkeypatch.setattr("alphamf.learnt.dictionary.load", lambda path: 1 / 0)
+    found, details = outcome(folder, "model", model())
+    assert found == "finding" and "ZeroDivisionError" in details
+
+
+fields = st.one_of(
+    st.sampled_from([0, 1, 2, 3, 6, 8, 16, 24, 32, 64, 255, 1024, 2**15, 2**16 - 1]),
+    st.integers(0, 2**16 - 1),
+)
+sizes = st.one_of(
+    st.sampled_from([0, 1, 999, 1000, 8000, 768_000, 768_001, 2**31 - 1, 2**31, 2**32 - 1]),
+    st.integers(0, 2**32 - 1),
+)
+
+
+@given(
+    tag=st.sampled_from([1, 2, 3, 6, 7, 17, 49, 0xFFFE, 0x55, 0]),
+    channels=fields,
+    rate=sizes,
+    per_second=sizes,
+    align=fields,
+    bits=fields,
+    fmt=st.sampled_from([16, 18, 40, 0, 2**32 - 1]),
+    riff=sizes,
+    length=st.one_of(st.none(), sizes),
+    data=st.binary(max_size=600),
+)
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_wav_header_is_a_result_or_a_sentence(
+    folder, tag, channels, rate, per_second, align, bits, fmt, riff, length, data
+):
+    head = struct.pack("<HHIIHH", tag, channels, rate, per_second, align, bits)
+    chunk = struct.pack("<4sI", b"data", len(data) if length is None else length)
+    whole = struct.pack("<4sI8sI", b"RIFF", riff, b"WAVEfmt ", fmt) + head + chunk + data
+    assert outcome(folder, "wav", whole)[0] != "finding"
+
+
+@given(rate=st.integers(1000, 768_000), channels=st.integers(1, 8), samples=st.integers(1, 300))
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_every_rate_that_is_read_gives_a_result(folder, rate, channels, samples):
+    head = struct.pack("<HHIIHH", 1, channels, rate, rate * 2 * channels, 2 * channels, 16)
+    data = bytes(range(256)) * 20
+    data = data[: 2 * channels * samples]
+    chunk = struct.pack("<4sI", b"data", len(data))
+    whole = struct.pack("<4sI8sI", b"RIFF", 36 + len(data), b"WAVEfmt ", 16) + head + chunk + data
+    assert outcome(folder, "wav", whole)[0] == "result"

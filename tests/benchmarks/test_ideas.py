@@ -1,0 +1,53 @@
+"""The commands that make the tables of docs/quality.md, on made-up sound."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alphamf.audio.stft import forward
+from alphamf.denoising.estimate import sample_posterior
+from alphamf.learnt.dictionary import choose
+from benchmarks import calibration, ideas
+
+
+def test_ideas_run_the_chain_that_denoising_runs(monkeypatch):
+    """With other statistics, of which the gain is one."""
+    short = replace(ideas.BASE, steps=6, keep=4, warm_up=2)
+    monkeypatch.setattr(ideas, "BASE", short)
+    dictionary = choose("auto", ideas.RATE)
+    noise = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
+    power = np.abs(forward(noise, dictionary.frame)) ** 2
+    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0), lambda step: None)
+    found = ideas.posterior(power, dictionary)
+    np.testing.assert_array_equal(found.mean[0], expected.gain)
+    np.testing.assert_array_equal(found.std[0], expected.gain_std)
+
+
+def test_calibration_of_what_is_honest_and_of_what_is_not():
+    """Errors of the variance that was said lie on the line; of half of it, above it."""
+    rng = np.random.default_rng(0)
+    variance = rng.uniform(0.01, 0.1, (3, 20_000)) ** 2
+    error = variance * rng.standard_normal(variance.shape) ** 2
+    clips = [calibration.Cells(*each) for each in zip(variance, error, strict=True)]
+    honest = calibration.curve(clips)
+    np.testing.assert_allclose(honest.error, honest.variance, rtol=0.1)
+    assert len(honest.correlations) == 3 and min(honest.correlations) > 0.4
+    proud = calibration.curve([each._replace(variance=each.variance / 2) for each in clips])
+    assert (proud.error > 1.5 * proud.variance).all()
+    blind = calibration.curve([each._replace(variance=rng.permutation(v)) for each, v in zip(
+        clips, variance, strict=True)])  # fmt: skip
+    assert np.abs(blind.correlations).max() < 0.05
+    assert calibration.table({"honest": honest}).count("\n") == 2
+
+
+@pytest.mark.parametrize("wrong", [("--snr", "7"), ("--split", "tset"), ("--presets", "good")])
+def test_calibration_refuses_what_is_not_there(wrong, shared, monkeypatch, capsys):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    monkeypatch.setattr(sys, "argv", ["calibration", *wrong])
+    with pytest.raises(SystemExit):
+        calibration.main()
+    assert "no such files" in (said := capsys.readouterr().err) or "no preset 'good'" in said

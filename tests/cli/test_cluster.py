@@ -1,0 +1,255 @@
+"""``--cluster``: Dask in place of the pool, its workers lost, its scheduler absent, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import dask
+import pytest
+from distributed import Client
+from typer.testing import CliRunner
+
+from alphamf.cli.app import app
+from alphamf.tools import cluster, connection
+from tests.cli.test_process import QUICK, half, run, sound
+from tests.support.commands import COMMAND, in_a_terminal, leave
+from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
+
+__all__ = ["corpus", "plain_page"]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+
+HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""What a shell starts in the background inherits a Ctrl-C that is ignored."""
+
+
+def wait(condition, patience: float = 30.0) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def workers(address: str) -> dict[str, str]:
+    """Return the addresses of a scheduler's workers by name."""
+    with Client(address, set_as_default=False) as client:
+        found = client.scheduler_info(n_workers=-1)["workers"]
+    return {info["name"]: worker for worker, info in found.items()}
+
+
+@pytest.fixture(scope="module")
+def remote(tmp_path_factory):
+    """Start a scheduler and two workers in a folder of their own.
+
+    Gives the address, the first worker, and a function that starts another.
+    """
+    folder = tmp_path_factory.mktemp("remote")
+    file = folder / "scheduler.json"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with ExitStack() as stack:
+
+        def start(*words: object) -> subprocess.Popen:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"],
+                cwd=folder, env=environment, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return process
+
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
+        wait(file.exists)
+        address = json.loads(file.read_text())["address"]
+
+        def worker(name: str, threads: int = 1) -> subprocess.Popen:
+            options = ("--nthreads", threads, "--no-nanny", "--name", name)
+            process = start("worker", address, *options)
+            wait(lambda: name in workers(address))
+            return process
+
+        first = worker("first")
+        worker("second")
+        yield address, first, worker
+
+
+def denoise(*arguments: object):
+    return CliRunner().invoke(app, ["denoise", *map(str, arguments)])
+
+
+def test_files_are_those_of_the_pool(tmp_path):
+    for k in range(3):
+        sound(tmp_path / f"{k}.wav", seed=k)
+    (tmp_path / "bad.wav").write_text("no audio")
+    names = ["0.wav", "bad.wav", "1.wav", "2.wav"]
+    told = {}
+    for folder, extra in (("pool", []), ("dask", ["--cluster", "local"])):
+        words = [*names, "--output-dir", folder, "--jobs", "2", "--json", *extra, *QUICK]
+        result = run(tmp_path, "denoise", *words)
+        assert result.returncode == 2, result.stderr
+        told[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
+        *where, error = result.stderr.decode().splitlines()
+        assert error == "Error: bad.wav is not audio of a known format"
+        assert len(where) == (folder == "dask")
+    assert where[0].startswith("Dask: 2 workers, ") and "://127.0.0.1:" in where[0]
+    assert told["dask"] == told["pool"] == names
+    for name in ("0.wav", "1.wav", "2.wav"):
+        assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "pool" / name).read_bytes()
+
+
+def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
+    address, victim, _ = remote
+    held = workers(address)["first"]
+    methods = "noisy,logmmse,is-nmf"
+    evaluate(*CORPUS, "-o", "whole", method=methods)
+    process = subprocess.Popen(
+        [*COMMAND, "evaluate", *CORPUS, "--method", methods, "--cluster", address, "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with Client(address, set_as_default=False) as client:
+        told = [process.stdout.readline()]
+        while True:
+            # What is asleep ends nothing: it holds a task, or does not.
+            os.kill(victim.pid, signal.SIGSTOP)
+            time.sleep(0.2)
+            if client.processing()[held]:
+                break
+            os.kill(victim.pid, signal.SIGCONT)
+            told.append(process.stdout.readline())
+        victim.kill()
+        victim.wait()
+    # And not communicate, which passes over what readline has read ahead.
+    with process:
+        told += process.stdout.read().splitlines()
+        assert process.stderr.read().startswith("Dask: 2 workers") and process.wait(60) == 0
+    assert [json.loads(line) for line in told] == lines() and len(told) == 12
+    assert len({item["key"] for item in lines()}) == 12
+    assert table() == table("whole")
+    for path in Path("whole/audio").rglob("*.flac"):
+        same = Path("evaluation") / path.relative_to("whole")
+        assert same.read_bytes() == path.read_bytes()
+    # All is done: no cluster is needed.
+    assert evaluate(*CORPUS, "--cluster", "nobody:1", "--quiet", method=methods).output == ""
+
+
+def test_the_pool_does_without_dask(tmp_path):
+    sound(tmp_path / "a.wav")
+    code = (
+        "import sys\nfrom alphamf.cli.app import app\n"
+        "app(['denoise', 'a.wav', '--steps', '4', '--keep', '2'], standalone_mode=False)\n"
+        "sys.exit(bool({'dask', 'distributed'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+
+
+def test_nobody_answers(corpus, monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE", 0.3)
+    address = "127.0.0.1:9"
+    said = f"no Dask scheduler answers at --cluster {address} within 0.3 s"
+    result = denoise("noisy", "--cluster", address)
+    assert (result.exit_code, result.stderr) == (2, f"Error: {said}\n")
+    assert json.loads(denoise("noisy", "--json", "--cluster", address).stdout) == {"error": said}
+    result = evaluate(*CORPUS, "--cluster", address, code=2)
+    assert result.stderr == f"Error: {said}\n"
+    result = evaluate(*CORPUS, "--cluster", "there", code=2)
+    assert result.stderr.startswith("Error: no Dask scheduler answers at --cluster there: ")
+
+
+def test_the_extra_is_missing(corpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    result = denoise("noisy", "--cluster", "local")
+    assert result.exit_code == 2
+    said = "Error: --cluster needs the package distributed: pip install 'alphamf[cluster]'\n"
+    assert result.stderr == said
+    assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == said
+
+
+def test_streams_stay_here():
+    said = "Error: --cluster takes files, not - for standard input or output\n"
+    for words in (("-",), ("a.wav", "-o", "-")):
+        result = denoise(*words, "--cluster", "local")
+        assert (result.exit_code, result.stderr) == (2, said)
+
+
+def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
+    address, _, worker = remote
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster, "version", lambda name: "9.9")
+        result = evaluate(*CORPUS, "--cluster", address, code=2)
+    assert result.stderr.startswith("Error: --cluster: worker tcp://127.0.0.1:")
+    assert " has alphamf 0.1.0, and the machine that asks it has 9.9\n" in result.stderr
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getcwd", lambda: "/nowhere")
+        result = evaluate(*CORPUS, "--cluster", address, code=2)
+    assert result.stderr.endswith(" does not see the folder /nowhere\n")
+    wide = worker("wide", threads=2)
+    result = evaluate(*CORPUS, "--cluster", address, code=2)
+    wide.kill()
+    wait(lambda: "wide" not in workers(address))
+    assert result.stderr.endswith(" has 2 threads: start it with --nthreads 1\n")
+    assert not lines()
+
+
+def test_what_kills_its_worker_is_told_and_the_others_are_done():
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        found = list(
+            cluster.each(half, [13, 4, 5], workers=1, update=None, address="local", quiet=True)
+        )
+    assert [outcome.item for outcome in found] == [13, 4, 5]
+    assert [outcome.code for outcome in found] == [1, 0, 2]
+    assert "killed again and again" in found[0].error
+    assert found[1].result == 2 and found[2].error == "5 is odd"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
+)
+def test_a_stop_leaves_nothing_behind(tmp_path, number, code):
+    sound(tmp_path / "a.wav", 5)
+    process = subprocess.Popen(
+        [*COMMAND[:-1], f"{HEARD}; {COMMAND[-1]}", "denoise", ".", "--steps", "100000",
+         "--jobs", "1", "--cluster", "local", "--quiet"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        wait(lambda: list(tmp_path.glob(".*.part")))
+        time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
+        os.killpg(process.pid, number)
+        output, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        leave(process)
+    assert (process.returncode, output, errors) == (code, b"", b"")
+    assert sorted(os.listdir(tmp_path)) == ["a.wav"]
+
+
+def test_a_stop_cancels_the_tasks_of_others_workers(tmp_path, remote):
+    address, _, _ = remote
+    for k in range(2):
+        sound(tmp_path / f"{k}.wav", 5)
+    process = subprocess.Popen(
+        [*COMMAND, "denoise", ".", "--steps", "100000", "--cluster", address, "--quiet"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    wait(lambda: list(tmp_path.glob(".*.part")))
+    time.sleep(0.3)
+    process.terminate()
+    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.returncode == 143
+    wait(lambda: sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav"])
+    with Client(address, set_as_default=False) as client:
+        assert not any(client.processing().values())
+
+
+def test_progress_is_shown_in_a_terminal(tmp_path):
+    sound(tmp_path / "a.wav", 3)
+    words = ["denoise", "a.wav", "--steps", "400", "--cluster", "local", "--jobs", "1"]
+    seen, piped, code = in_a_terminal(*words, folder=tmp_path)
+    assert piped.startswith(b"a.wav -> a.denoised.wav: 3.00 s")
+    assert code == 0 and b"of 3 s" in seen and b"Dask: 1 worker, " in seen

@@ -1,0 +1,260 @@
+"""``alphamf denoise`` as a user meets it: files, messages, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.reader import read
+from tests.support.commands import run
+
+QUICK = ("--steps", "20", "--keep", "10")
+
+
+def denoise(*arguments: object, **options):
+    return run("denoise", *arguments, *QUICK, **options)
+
+
+def sound(path: Path, seconds: float = 0.4, rate: int = 8000, channels: int = 1, **options) -> Path:
+    """Write a gliding tone in noise."""
+    t = np.arange(int(seconds * rate))[:, None] / rate
+    rng = np.random.default_rng(7)
+    x = 0.3 * np.sin(2 * np.pi * (300 * t + 300 * t**2)) * (1 + np.arange(channels)) / channels
+    soundfile.write(path, x + 0.03 * rng.standard_normal(x.shape), rate, **options)
+    return path
+
+
+def properties(path: Path) -> tuple[object, ...]:
+    found = soundfile.info(path)
+    return found.samplerate, found.channels, found.frames, found.format, found.subtype
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
+    folder = shared / "corpora/odd"
+    result = denoise(folder, "--output-dir", tmp_path, "--jobs", 1, "--json", code=2)
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    errors = {Path(line["file"]).name: line["error"] for line in lines if "error" in line}
+    assert set(errors) == {
+        "empty.wav",
+        "nan_inf.wav",
+        "text.wav",
+        "truncated.wav",
+        "truncated_header.wav",
+        "zero_bytes.wav",
+    }
+    for name, sentence in errors.items():
+        assert name in sentence and "\n" not in sentence
+    assert result.stderr.splitlines() == [f"Error: {sentence}" for sentence in errors.values()]
+    inputs = {path.name for path in folder.iterdir() if path.suffix not in (".md", ".csv")}
+    assert set(os.listdir(tmp_path)) == inputs - set(errors)
+    for name in os.listdir(tmp_path):
+        assert properties(tmp_path / name) == properties(folder / name)
+        assert np.isfinite(soundfile.read(tmp_path / name)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        ("wav", {"rate": 44100, "channels": 2, "subtype": "PCM_24"}),
+        ("wav", {"rate": 96000, "subtype": "FLOAT", "seconds": 0.1}),
+        ("wav", {"rate": 11025, "subtype": "PCM_U8"}),
+        ("wav", {"channels": 6, "subtype": "PCM_16"}),
+        ("flac", {"rate": 16000, "subtype": "PCM_16"}),
+        ("aiff", {"rate": 22050, "subtype": "PCM_32"}),
+    ],
+)
+def test_output_keeps_rate_channels_length_and_format(here, suffix, options):
+    sound(Path(f"a.{suffix}"), **options)
+    denoise(f"a.{suffix}")
+    assert properties(Path(f"a.denoised.{suffix}")) == properties(Path(f"a.{suffix}"))
+    assert set(os.listdir()) == {f"a.denoised.{suffix}", f"a.{suffix}"}
+
+
+def test_report_of_a_file(here):
+    sound(Path("a.wav"))
+    line = denoise("a.wav").stdout
+    assert line.startswith("a.wav -> a.denoised.wav: 0.40 s in ")
+    assert "of real time), acceptance" in line
+    assert line.count("\n") == 1
+    assert denoise("a.wav", "--quiet", "--overwrite").output == ""
+
+
+def test_json_has_all_that_the_sentence_says_and_the_settings(here):
+    sound(Path("a.wav"), channels=2)
+    (line,) = denoise("a.wav", "--json", "--seed", 3, "--noise-rank", 2).stdout.splitlines()
+    got = json.loads(line)
+    assert (got["file"], got["output"]) == ("a.wav", "a.denoised.wav")
+    assert (got["rate"], got["channels"], got["samples"], got["seed"]) == (8000, 2, 3200, 3)
+    assert got["seconds"] > 0 and got["real_time_factor"] > 0
+    assert len(got["acceptance"]) == 2
+    assert got["settings"]["steps"] == 20 and got["settings"]["noise_rank"] == 2
+    assert got["scores"] is None
+
+
+def test_a_bad_file_does_not_stop_the_others(here):
+    sound(Path("a.wav"))
+    Path("b.wav").write_text("no audio")
+    sound(Path("c.wav"))
+    result = denoise("a.wav", "b.wav", "gone.wav", "c.wav", "--jobs", 1, code=2)
+    assert result.stderr.splitlines() == [
+        "Error: b.wav is not audio of a known format",
+        "Error: gone.wav does not exist",
+    ]
+    assert Path("a.denoised.wav").exists() and Path("c.denoised.wav").exists()
+    assert not Path("b.denoised.wav").exists()
+
+
+def test_an_existing_output_stays_without_overwrite(here):
+    sound(Path("a.wav"))
+    Path("a.denoised.wav").write_text("mine")
+    result = denoise("a.wav", code=2)
+    assert result.stderr == (
+        "Error: a.wav: a.denoised.wav exists already: use --overwrite to replace it\n"
+    )
+    assert Path("a.denoised.wav").read_text() == "mine"
+    denoise("a.wav", "--overwrite")
+    assert properties(Path("a.denoised.wav")) == properties(Path("a.wav"))
+
+
+def test_folders_and_patterns(here):
+    Path("in/deep").mkdir(parents=True)
+    sound(Path("in/a.wav"))
+    sound(Path("in/deep/b.flac"))
+    denoise("in", "--output-dir", "out", "--jobs", 1)
+    assert Path("out/a.wav").exists() and Path("out/deep/b.flac").exists()
+    denoise("in/**/*.flac")
+    assert Path("in/deep/b.denoised.flac").exists()
+    assert denoise("none*.wav", code=2).stderr == "Error: none*.wav matches no audio file\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["two words.wav", "two\nlines.wav", "\N{GRINNING FACE}.wav", "-x.wav"]
+)
+def test_names_of_any_kind(here, name):
+    sound(Path(name))
+    result = run("denoise", *QUICK, "--", name)
+    assert Path(name).with_suffix(".denoised.wav").exists()
+    assert result.stdout.count("\n") == 1
+
+
+def test_a_stream_in_and_out(here):
+    data = sound(Path("a.wav")).read_bytes()
+    denoise("a.wav")
+    result = denoise("-", stdin=data)
+    assert result.stdout_bytes == Path("a.denoised.wav").read_bytes()
+    assert result.stderr.startswith("- -> -: 0.40 s")
+    assert denoise("-", stdin=b"", code=2).stderr == "Error: standard input is empty (0 bytes)\n"
+    denoise("-", "-o", "b.flac", stdin=data)
+    assert properties(Path("b.flac")) == (8000, 1, 3200, "FLAC", "PCM_16")
+    refused = denoise("-", "--json", stdin=data, code=2)
+    assert "use -o FILE" in json.loads(refused.stdout)["error"]
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(here):
+    sound(Path("a.wav"))
+    for name, seed in (("x", 1), ("y", 1), ("z", 2)):
+        denoise("a.wav", "-o", f"{name}.wav", "--seed", seed)
+    x, y, z = (Path(f"{name}.wav").read_bytes() for name in "xyz")
+    assert x == y != z
+
+
+@pytest.mark.parametrize("subtype", ["PCM_16", "PCM_24", "PCM_U8", "FLOAT"])
+def test_all_dry_is_the_input(here, subtype):
+    sound(Path("a.wav"), channels=2, subtype=subtype)
+    denoise("a.wav", "--dry", 1)
+    expected = soundfile.read("a.wav")[0]
+    np.testing.assert_array_equal(soundfile.read("a.denoised.wav")[0], expected)
+
+
+def test_what_is_beyond_full_scale_is_clipped_and_said(here):
+    soundfile.write("a.wav", 3 * np.sin(np.arange(3000) / 5), 8000, subtype="FLOAT")
+    result = denoise("a.wav", "-o", "b.flac", "--dry", 1)
+    clipped = int((np.abs(soundfile.read("a.wav")[0]) > 1).sum())
+    assert f"{clipped} samples beyond full scale were clipped" in result.stdout
+    assert "WAV FLOAT is written as FLAC PCM_24" in result.stdout
+
+
+def test_more_results(here):
+    sound(Path("a.wav"), channels=2)
+    denoise(
+        "a.wav",
+        "--noise-output",
+        "n.wav",
+        "--uncertainty",
+        "u.npz",
+        "--plot",
+        "p.png",
+    )
+    total = soundfile.read("a.denoised.wav")[0] + soundfile.read("n.wav")[0]
+    np.testing.assert_allclose(total, soundfile.read("a.wav")[0], atol=2**-15)
+    with np.load("u.npz") as arrays:
+        channels, bins, frames = arrays["gain"].shape
+        assert channels == 2
+        assert arrays["gain_std"].shape == arrays["gain"].shape
+        assert arrays["frame_times"].shape == (frames,)
+        assert arrays["frequencies"].shape == (bins,) and arrays["frequencies"][-1] == 4000
+        assert 0 <= arrays["gain"].min() and arrays["gain"].max() <= 1
+    assert Path("p.png").read_bytes().startswith(b"\x89PNG")
+    refused = denoise("a.wav", "--plot", "p.png", "--overwrite", "--noise-output", "a.wav", code=2)
+    assert "--noise-output a.wav is also the input" in refused.stderr
+
+
+def test_scores_against_a_reference(here):
+    sample = Path(__file__).parents[2] / "data"
+    rate = soundfile.info(sample / "sample-clean.wav").samplerate
+    for name in ("clean", "noisy"):
+        samples = soundfile.read(sample / f"sample-{name}.wav", dtype="int16", stop=2 * rate)[0]
+        soundfile.write(f"{name}.wav", samples, rate)
+    scores = json.loads(denoise("noisy.wav", "--reference", "clean.wav", "--json").stdout)["scores"]
+    assert set(scores["before"]) == set(scores["after"]) == {"si_sdr", "sdr", "stoi"}
+    from alphamf.evaluation.score import si_sdr
+
+    clean, noisy = read("clean.wav")[0][:, 0], read("noisy.wav")[0][:, 0]
+    assert scores["before"]["si_sdr"] == pytest.approx(si_sdr(clean, noisy))
+    result = denoise("noisy.wav", "--reference", "clean.wav", "--overwrite")
+    assert "SI-SDR" in result.stdout and "STOI" in result.stdout
+    sound(Path("other.wav"))
+    refused = denoise("noisy.wav", "--reference", "other.wav", "--overwrite", code=2)
+    assert "--reference other.wav must match noisy.wav" in refused.stderr
+
+
+def test_scores_that_cannot_be_had_are_null(here):
+    sound(Path("a.wav"), seconds=0.1)
+    arguments = ("a.wav", "--reference", "a.wav", "--dry", 1)
+    line = denoise(*arguments, "--json").stdout
+    scores = json.loads(line)["scores"]
+    assert scores["after"] == {"si_sdr": None, "sdr": pytest.approx(300, abs=150), "stoi": None}
+    assert "STOI   not to be had -> not to be had" in denoise(*arguments, "--overwrite").stdout
+
+
+def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
+    sound(Path("a.wav"))
+    sound(Path("b.wav"))
+    import alphamf.denoising
+
+    real = alphamf.denoising.denoise_stream
+    calls = []
+
+    def broken(*arguments, **options):
+        calls.append(1)
+        for segment in real(*arguments, **options):
+            yield segment
+            if len(calls) == 1:
+                raise RuntimeError("no luck")
+
+    monkeypatch.setattr(alphamf.denoising, "denoise_stream", broken)
+    result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
+    assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
+    assert "Traceback" in result.stderr
+    assert sorted(os.listdir()) == ["a.wav", "b.denoised.wav", "b.wav"]

@@ -1,0 +1,217 @@
+"""``alphamf evaluate`` as a user meets it: files, resuming, messages, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from typer.testing import CliRunner
+
+from alphamf.cli.app import app
+from alphamf.evaluation import runner
+from alphamf.evaluation.baselines import METHODS, Method
+from alphamf.evaluation.runner import Result
+from alphamf.evaluation.score import si_sdr
+from tests.support.evaluation_corpus import (
+    CORPUS,
+    corpus,
+    evaluate,
+    lines,
+    plain_page,
+    speech,
+    table,
+    write,
+)
+
+FILES = ["report.html", "results.csv", "results.jsonl", "settings.json", "summary.md"]
+__all__ = ["corpus", "plain_page"]
+
+
+def test_a_corpus(corpus):
+    result = evaluate(*CORPUS, "--json")
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert told == lines() and len(told) == 8 and result.stderr == ""
+    assert sorted(os.listdir("evaluation")) == sorted(["audio", *FILES])
+    results = [Result.from_json(item) for item in told]
+    assert {(r.method, r.noisy, r.clean, r.noise, r.snr) for r in results} == {
+        (method, noisy, f"{name}.wav", "fan", snr)
+        for method in ("noisy", "logmmse")
+        for name in "ab"
+        for noisy, snr in ((f"fan_5dB/{name}.wav", 5.0), (f"{name}_fan_sn11.wav", 11.0))
+    }
+    for each in results:
+        assert each.error is None and each.rate == 8000 and each.seconds == 1.0
+        clean = soundfile.read(Path("clean", each.clean))[0]
+        noisy = soundfile.read(Path("noisy", each.noisy))[0]
+        if each.method == "noisy":
+            assert each.scores["si_sdr"] == pytest.approx(si_sdr(clean, noisy), abs=1e-5)
+        kept = soundfile.read(Path("evaluation", each.audio))[0]
+        assert each.scores["si_sdr"] == pytest.approx(si_sdr(clean, kept), abs=0.02)
+    for name in ("noisy/a_fan_sn11", "noisy/fan_5dB/b", "clean/a", "logmmse/fan_5dB/a"):
+        assert Path(f"evaluation/audio/{name}.flac").is_file()
+
+    rows = table()
+    assert len(rows) == 8
+    row = rows["logmmse", "fan_5dB/a.wav"]
+    (same,) = (r for r in results if (r.method, r.noisy) == ("logmmse", "fan_5dB/a.wav"))
+    assert row["estoi"] == round(same.scores["estoi"], 9) and row["snr"] == "5.0"
+    settings = json.loads(Path("evaluation/settings.json").read_text())
+    assert set(settings["methods"]) == {"noisy", "logmmse"} and settings["seed"] == 0
+    assert settings["clean"] == "clean" and settings["packages"]["numpy"]
+    summary = Path("evaluation/summary.md").read_text()
+    assert "| SI-SDR dB by SNR |" in summary and "| 11 dB |" in summary
+    assert Path("evaluation/report.html").read_text().lstrip().startswith("<!doctype html>")
+
+
+def test_a_finished_run_is_not_done_again(corpus, plain_page):
+    shown = evaluate(*CORPUS).stdout
+    assert shown.startswith("| method | clips | SI-SDR dB |") and "evaluation/report.html" in shown
+    assert shown.split("\n\n")[0] in Path("evaluation/summary.md").read_text()
+    before = Path("evaluation/results.jsonl").read_bytes()
+    again = evaluate(*CORPUS)
+    assert again.stdout == shown
+    assert Path("evaluation/results.jsonl").read_bytes() == before
+    quiet = evaluate(*CORPUS, "--quiet")
+    assert quiet.output == "" and Path("evaluation/results.jsonl").read_bytes() == before
+    told = evaluate(*CORPUS, "--json").stdout.splitlines()
+    assert {json.loads(line)["key"] for line in told} == {item["key"] for item in lines()}
+
+
+def test_only_what_has_changed_is_done_again(corpus, plain_page, monkeypatch):
+    def added(*arguments: object, method: str = "noisy,logmmse") -> list[tuple[str, str]]:
+        before = len(lines())
+        evaluate(*CORPUS, *arguments, method=method)
+        return [(item["method"], item["noisy"]) for item in lines()[before:]]
+
+    evaluate(*CORPUS)
+    every = [(item["method"], item["noisy"]) for item in lines()]
+    write(Path("noisy/fan_5dB/a.wav"), speech("noisy", 3.0, 1.0))
+    write(Path("noisy/fan_5dB/a.wav"), speech("noisy", 0.5, 1.0) * 0.5)
+    assert added() == [("noisy", "fan_5dB/a.wav"), ("logmmse", "fan_5dB/a.wav")]
+    write(Path("clean/b.wav"), speech("clean", 1.5, 1.0) * 0.5)
+    assert {noisy for _, noisy in added()} == {"fan_5dB/b.wav", "b_fan_sn11.wav"}
+    Path("evaluation/audio/logmmse/a_fan_sn11.flac").unlink()
+    assert added() == [("logmmse", "a_fan_sn11.wav")]
+    assert added(method="noisy") == []
+    # Sounds are those of the last run, so that going back is to do it again.
+    assert added("--seed", 1, method="noisy") == [(m, n) for m, n in every if m == "noisy"]
+    assert added(method="noisy") == [(m, n) for m, n in every if m == "noisy"]
+    kept = lines()
+    monkeypatch.setattr(runner, "version", lambda package: "9.9")
+    assert added() == every
+    assert lines()[: len(kept)] == kept and {row["version"] for row in table().values()} == {"9.9"}
+
+
+def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
+    evaluate(*CORPUS)
+    path = Path("evaluation/results.jsonl")
+    whole, before = path.read_text().splitlines(), table()
+    path.write_text("\n".join([*whole[:3], whole[3][:100]]))
+    evaluate(*CORPUS)
+    again = path.read_text().splitlines()
+    assert again[:3] == whole[:3] and again[3] == whole[3][:100] and len(again) == 4 + 5
+    assert table() == before
+
+
+def test_what_cannot_be_done_is_told_and_the_rest_is_done(corpus, plain_page):
+    clean, noisy = speech("clean", 0.5, 1.0), speech("noisy", 0.5, 1.0)
+    write(Path("noisy/lost.wav"), noisy)
+    for name in ("rate", "short", "bad", "quiet", "brief"):
+        write(Path(f"clean/{name}.wav"), clean)
+        write(Path(f"noisy/{name}_1.wav"), noisy)
+    write(Path("noisy/rate_1.wav"), noisy, 16000)
+    write(Path("noisy/short_1.wav"), noisy[:-3])
+    Path("noisy/bad_1.wav").write_text("no audio")
+    write(Path("clean/quiet.wav"), 0 * clean)
+    write(Path("clean/brief.wav"), clean[4000:4400])
+    write(Path("noisy/brief_1.wav"), noisy[4000:4400])
+    result = evaluate(*CORPUS, code=2)
+    errors = [
+        "no clean file for lost.wav",
+        "noisy/bad_1.wav is not audio of a known format",
+        "clean/quiet.wav is silent, so that nothing can be scored",
+        "noisy/rate_1.wav and clean/rate.wav must have one sampling rate, not 16000 and 8000 Hz",
+        "noisy/short_1.wav and clean/short.wav must be equally long, not 7997 and 8000 samples",
+    ]
+    assert result.stderr.splitlines() == [
+        *(f"Error: {'quiet_1.wav: ' * ('quiet' in each)}{each}" for each in errors),
+        "Error: 10 of 20 results could not be had",
+    ]
+    told = lines()
+    assert {item["error"] for item in told if item["error"]} == set(errors)
+    assert sum(item["error"] is None for item in told) == 10
+    (brief, _) = (item for item in told if item["noisy"] == "brief_1.wav")
+    assert brief["scores"]["stoi"] is None and "0.05 s" in brief["reasons"]["stoi"]
+    assert isinstance(brief["scores"]["si_sdr"], float)
+    assert "- No result for lost.wav (all methods): " in Path("evaluation/summary.md").read_text()
+
+    # Tried again, and written down again only if something else came of it.
+    evaluate(*CORPUS, code=2)
+    assert lines() == told
+    write(Path("noisy/bad_1.wav"), noisy)
+    evaluate(*CORPUS, code=2)
+    assert [(item["noisy"], item["error"]) for item in lines()[len(told) :]] == [
+        ("bad_1.wav", None)
+    ] * 2
+
+
+def test_a_method_that_breaks_has_code_1_and_the_others_go_on(corpus, plain_page, monkeypatch):
+    def run(clip):
+        raise RuntimeError("no luck")
+
+    monkeypatch.setitem(METHODS, "odd", Method("odd", "for a test", run))
+    result = evaluate(*CORPUS, method="odd,noisy", code=1)
+    assert result.stderr.count("Traceback") == 1
+    assert result.stderr.count("RuntimeError: no luck\n") == 1 + 4
+    assert "Error: fan_5dB/a.wav: RuntimeError: no luck\n" in result.stderr
+    assert result.stderr.endswith("Error: 4 of 8 results could not be had\n")
+    assert sum(item["error"] is None for item in lines()) == 4
+
+
+def test_channels_count_as_their_mean(corpus, plain_page):
+    clean, noisy = speech("clean", 0.5, 1.0), speech("noisy", 0.5, 1.0)
+    noise = noisy - clean
+    write(Path("two/a.wav"), np.stack([clean + 2 * noise, clean], axis=1))
+    write(Path("one/a.wav"), noisy)
+    for folder in ("one", "two"):
+        evaluate("--clean", "clean/a.wav", "--noisy", folder, "-o", f"{folder}.out")
+    for one, two in zip(lines("one.out"), lines("two.out"), strict=True):
+        assert one["scores"] == pytest.approx(two["scores"], abs=0.01)
+
+
+def test_pairs_limit_and_model(corpus, plain_page):
+    Path("pairs.csv").write_text("clean,noisy,noise\na.wav,fan_5dB/b.wav,rain\n")
+    evaluate("--pairs", "pairs.csv", *CORPUS, "-o", "x", "--model", "speech-8k", method="noisy")
+    (item,) = lines("x")
+    assert (item["clean"], item["noisy"], item["noise"]) == ("a.wav", "fan_5dB/b.wav", "rain")
+    settings = json.loads(Path("x/settings.json").read_text())
+    assert settings["pairs"] == "pairs.csv" and settings["methods"]["noisy"]["model"] == "speech-8k"
+    evaluate(*CORPUS, "--limit", 2, "-o", "y", method="noisy")
+    assert len(lines("y")) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([*CORPUS, "--method", "none"], "there is no method 'none': it must be one of noisy, "),
+        ([*CORPUS, "--model", "none"], "there is no model 'none'"),
+        (["--clean", "clean"], "name the corpus by --clean and --noisy, or by --pairs"),
+        (["--clean", "gone", "--noisy", "noisy"], "--clean gone does not exist"),
+        (["--pairs", "gone.csv"], "gone.csv cannot be read: No such file or directory"),
+        (["--pairs", "x", "--clean", "clean/a.wav"], "--clean clean/a.wav is not a folder"),
+        (["--pairs", "x", "--noisy", "a", "--noisy", "b"], "--noisy names one folder beside"),
+        ([*CORPUS, "--limit", "0"], "--limit must be at least 1, not 0"),
+        ([*CORPUS, "--jobs", "0"], "--jobs must be at least 1, not 0"),
+        ([*CORPUS, "--seed", "-1"], "--seed must be at least 0, not -1"),
+        ([*CORPUS, "--output", "clean/a.wav"], "--output clean/a.wav cannot be used: "),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_refused_before_any_work(corpus, words, sentence):
+    result = CliRunner().invoke(app, ["evaluate", *words])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {sentence}") and result.stderr.count("\n") == 1
+    assert not Path("evaluation").exists() and result.stdout == ""

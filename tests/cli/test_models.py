@@ -1,0 +1,105 @@
+"""``alphamf train``, ``info`` and ``models``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.learnt import refiner
+from alphamf.learnt.dictionary import load, shipped
+from tests.support.commands import run
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample-clean.wav"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_info_of_a_recording(here, shared):
+    soundfile.write("a.wav", 0.5 * np.sin(np.arange(90000) / 9)[:, None] * [1, 0.5], 44100)
+    lines = dict(line.split(None, 1) for line in run("info", "a.wav").stdout.splitlines())
+    assert lines["file"] == "a.wav"
+    assert lines["format"] == "WAV PCM_16"
+    assert (lines["rate"], lines["channels"]) == ("44100 Hz", "2")
+    assert lines["length"] == "0:00:02.041 (90000 samples)"
+    assert lines["peak"] == "-6.0 dB of full scale"
+    assert lines["rms"].startswith("-11.1 dB")
+    assert lines["model"].startswith("speech-16k (16000 Hz")
+    assert "digital silence" in run("info", shared / "corpora/odd/silence.wav").stdout
+    piped = run("info", "-", stdin=Path("a.wav").read_bytes()).stdout
+    assert piped == run("info", "a.wav").stdout.replace("a.wav", "standard input")
+
+
+def test_info_of_what_is_neither(here):
+    Path("a.wav").write_text("no audio")
+    assert run("info", "a.wav", code=2).stderr == ("Error: a.wav is not audio of a known format\n")
+    assert "there is no model 'a.npz'" in run("info", "a.npz", code=2).stderr
+
+
+def test_models_lists_the_shipped_ones_and_info_explains_each():
+    lines = run("models").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [*shipped(), *refiner.shipped()]
+    for name, path in refiner.shipped().items():
+        text = run("info", name).stdout
+        assert f"{refiner.load(path).rate} Hz" in text and "clips" in text
+    for name in shipped():
+        model = load(name)
+        text = run("info", name).stdout
+        assert f"{model.rate} Hz" in text and str(model.rank) in text
+
+
+def test_train_makes_a_model_that_denoises(here):
+    result = run(
+        "train", SAMPLE, "-o", "m.npz", "--rank", 6, "--steps", 10, "--alpha", 1.1, "--seed", 2
+    )
+    assert result.stdout.startswith(
+        "m.npz: 8000 Hz, 6 columns of 3 frames, alpha 1.1, from 1 files"
+    )
+    assert (load("m.npz").rank, load("m.npz").alpha, load("m.npz").rate) == (6, 1.1, 8000)
+    assert "1.1" in run("info", "m.npz").stdout
+    rng = np.random.default_rng(0)
+    soundfile.write("a.wav", 0.1 * rng.standard_normal(4000), 8000)
+    run("denoise", "a.wav", "--model", "m.npz", "--steps", 5)
+    assert soundfile.info("a.denoised.wav").frames == 4000
+
+
+def test_train_takes_folders_and_the_seed_decides(here):
+    Path("clean").mkdir()
+    Path("clean/a.wav").symlink_to(SAMPLE)
+    for name, seed in (("x", 1), ("y", 1), ("z", 2)):
+        run("train", "clean", "-o", f"{name}.npz", "--rank", 3, "--steps", 3, "--seed", seed, "-q")
+    x, y, z = (load(f"{name}.npz").basis for name in "xyz")
+    np.testing.assert_array_equal(x, y)
+    assert np.abs(x - z).max() > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["clean.wav", "-o", "m.txt"], "-o m.txt must end in .npz"),
+        (["clean.wav", "-o", "none/m.npz"], "-o none/m.npz: the folder does not exist"),
+        (["clean.wav", "-o", "old.npz"], "old.npz exists already: use --overwrite"),
+        (["-", "-o", "m.npz"], "- is no place for clean speech"),
+        (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
+        (["no*.wav", "-o", "m.npz"], "no*.wav matches no audio file"),
+        (["clean.wav", "-o", "m.npz", "--rate", "10"], "rate must be from"),
+        (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be at least 1"),
+        (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
+        (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
+        (["clean.wav", "-o", "m.npz", "--sampler", "x"], "there is no sampler 'x'"),
+    ],
+)
+def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
+    Path("clean.wav").symlink_to(SAMPLE)
+    Path("old.npz").touch()
+    result = run("train", *arguments, code=2)
+    assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
+    assert sentence in result.stderr
+    assert sorted(os.listdir()) == ["clean.wav", "old.npz"]

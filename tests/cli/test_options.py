@@ -1,0 +1,116 @@
+"""Options of ``alphamf denoise``: what is refused, in which words, and what follows from them."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.inputs import Job
+from alphamf.cli import batch
+from alphamf.cli.denoise import Preset
+from alphamf.denoising.settings import PRESETS
+from alphamf.tools import pool
+from tests.support.commands import run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Go to a folder that holds one recording, a.wav."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(7)
+    soundfile.write("a.wav", 0.1 * rng.standard_normal(3000), 8000)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--dry", "1.5"], "--dry must be from 0 to 1, not 1.5"),
+        (["--dry", "nan"], "--dry must be from 0 to 1, not nan"),
+        (["--steps", "0"], "--steps must be at least 1, not 0"),
+        (["--steps", "5", "--keep", "6"], "--keep must be at most --steps = 5, not 6"),
+        (["--alpha-speech", "3"], "--alpha-speech must be"),
+        (["--alpha-noise", "0.1"], "--alpha-noise must be"),
+        (["--noise-rank", "0"], "--noise-rank must be at least 1, not 0"),
+        (["--max-attenuation", "-1"], "--max-attenuation must not be negative, not -1.0"),
+        (["--jobs", "0"], "--jobs must be at least 1, not 0"),
+        (["--seed", "-1"], "--seed must be at least 0, not -1"),
+        (["--sampler", "magic"], "there is no --sampler 'magic'"),
+        (["--model", "none"], "there is no model 'none'"),
+        (["-o", "."], "-o . is a folder"),
+        (["-o", "x.wav", "--output-dir", "y"], "give one of them"),
+        (["-o", "x.txt"], "x.txt ends in no audio format"),
+        (["--plot", "x.pdf"], "--plot x.pdf must end in .png"),
+        (["--uncertainty", "x"], "--uncertainty x must end in .npz"),
+        (["--noise-output", "-"], "--noise-output - must name a file"),
+        (["b.wav", "--plot", "x.png"], "--plot x.png is for one input"),
+        (["b.wav", "-o", "x.wav"], "-o x.wav names one output and there are 2 inputs"),
+        (["--reference", "none.wav"], "none.wav does not exist"),
+    ],
+)
+def test_what_cannot_be_met_is_one_sentence_with_the_option_and_the_value(
+    here, arguments, sentence
+):
+    result = run("denoise", "a.wav", *arguments, code=2)
+    assert sentence in result.stderr
+    assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert os.listdir() == ["a.wav"]
+
+
+def test_words_that_typer_refuses_name_the_option_too(here):
+    assert "--preset" in run("denoise", "a.wav", "--preset", "slow", code=2).stderr
+    assert "--steps" in run("denoise", "a.wav", "--steps", "many", code=2).stderr
+    assert "INPUTS" in run("denoise", code=2).stderr
+
+
+def test_steps_alone_keep_the_presets_share(here):
+    line = run("denoise", "a.wav", "--steps", 30, "--json").stdout
+    preset = PRESETS["balanced"]
+    assert json.loads(line)["settings"]["keep"] == 30 * preset.keep // preset.steps
+
+
+def test_presets_are_those_of_the_library():
+    assert [preset.value for preset in Preset] == list(PRESETS)
+
+
+def test_one_worker_where_a_stream_or_a_gpu_is_used():
+    files = [Job("a", "b", True), Job("c", "d", True)]
+    assert batch._workers(files, "cpu", 5) == 5
+    assert batch._workers(files, "cuda", None) == 1
+    assert batch._workers([*files, Job("-", "x", False)], "cpu", 5) == 1
+
+
+def test_cores_that_no_file_needs_go_to_segments(monkeypatch):
+    monkeypatch.setattr(pool, "cores", lambda: 8)
+    one, three = ([Job(f"{k}.wav", f"out{k}.wav", True) for k in range(count)] for count in (1, 3))
+    assert [batch._segments(jobs, "cpu", None) for jobs in (one, three, three * 4)] == [8, 2, 1]
+    assert batch._segments(one, "cpu", 3) == 3
+    assert batch._segments(three, "cuda", None) == batch.SEGMENTS
+    assert batch._workers(three, "cuda", 5) == 1
+
+
+def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
+    path = tmp_path / "long.wav"
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(8000 * 40), 8000)
+    outputs = []
+    for jobs in ("1", "2"):
+        output = tmp_path / f"{jobs}.wav"
+        settings = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs]
+        run("denoise", path, "-o", output, *settings)
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
+    path = tmp_path / "a.wav"
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
+    options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
+    result = run("denoise", path, *options)
+    assert ("no CUDA device answers" in result.stderr) is not quiet
+    assert json.loads(result.stdout)["device"] == "cpu"

@@ -1,0 +1,210 @@
+"""The command line as a process: start-up, pipes, processes side by side, Ctrl-C, terminals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools import pool
+from tests.support.commands import COMMAND, in_a_terminal
+
+QUICK = ["--steps", "20", "--keep", "10"]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
+
+
+def sound(path: Path, seconds: float = 0.3, seed: int = 0) -> Path:
+    rng = np.random.default_rng(seed)
+    soundfile.write(path, 0.1 * rng.standard_normal(int(8000 * seconds)), 8000)
+    return path
+
+
+def run(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
+    )
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\n"
+        "from alphamf.cli.app import main\n"
+        "sys.argv = ['alphamf', '--help']\n"
+        "try:\n    main()\n"
+        "except SystemExit as end:\n    assert end.code == 0\n"
+        "heavy = {'numpy', 'scipy', 'librosa', 'soundfile', 'matplotlib', 'cupy'}\n"
+        "sys.exit(repr(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert b"denoise" in result.stdout
+
+
+def test_one_thread_is_asked_for_before_numpy_starts(tmp_path):
+    code = (
+        "import os, sys\n"
+        "from alphamf.cli.app import app\n"
+        "assert 'numpy' not in sys.modules\n"
+        "app(['models'], standalone_mode=False)\n"
+        "print([os.environ[f'{n}_NUM_THREADS'] for n in ('OPENBLAS', 'OMP', 'MKL')])"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    environment["OMP_NUM_THREADS"] = "3"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, env=environment, text=True
+    )
+    assert result.stdout.splitlines()[-1] == "['1', '3', '1']"
+
+
+def test_version(tmp_path):
+    assert run(tmp_path, "--version").stdout.startswith(b"alphamf ")
+
+
+def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):
+    data = sound(tmp_path / "a.wav").read_bytes()
+    assert run(tmp_path, "denoise", "a.wav", *QUICK).returncode == 0
+    piped = run(tmp_path, "denoise", "-", *QUICK, input=data)
+    assert piped.returncode == 0
+    assert piped.stdout == (tmp_path / "a.denoised.wav").read_bytes()
+    assert piped.stderr.startswith(b"- -> -: 0.30 s in ")
+    broken = run(tmp_path, "denoise", "-", *QUICK, input=data[:1000])
+    assert (broken.returncode, broken.stdout) == (2, b"")
+    assert b"standard input is cut short" in broken.stderr
+
+
+def test_a_reader_that_leaves_is_no_crash(tmp_path):
+    sound(tmp_path / "a.wav", 3)
+    process = subprocess.Popen(
+        [*COMMAND, "denoise", "a.wav", "-o", "-", *QUICK],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 1
+
+
+def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
+    for k in range(3):
+        sound(tmp_path / f"{k}.wav", seed=k)
+    (tmp_path / "bad.wav").write_text("no audio")
+    lines = {}
+    for jobs in ("1", "2"):
+        result = run(
+            tmp_path, "denoise", "0.wav", "bad.wav", "1.wav", "2.wav", "--output-dir", jobs,
+            "--jobs", jobs, "--json", *QUICK,
+        )  # fmt: skip
+        assert result.returncode == 2
+        assert result.stderr == b"Error: bad.wav is not audio of a known format\n"
+        lines[jobs] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
+    assert lines["1"] == lines["2"] == ["0.wav", "bad.wav", "1.wav", "2.wav"]
+    assert sorted(os.listdir(tmp_path / "1")) == ["0.wav", "1.wav", "2.wav"]
+    for name in os.listdir(tmp_path / "1"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+@posix
+@pytest.mark.parametrize(
+    ("jobs", "number", "code", "group"),
+    [
+        ("1", signal.SIGINT, 130, True),
+        ("1", signal.SIGTERM, 143, False),
+        ("2", signal.SIGINT, 130, True),
+        ("2", signal.SIGINT, 130, False),
+        ("2", signal.SIGTERM, 143, False),
+    ],
+)
+def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, group):
+    for k in range(3):
+        sound(tmp_path / f"{k}.wav", 5)
+    # What a shell starts in the background inherits a Ctrl-C that is ignored.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [*COMMAND[:-1], f"{heard}; {COMMAND[-1]}", "denoise", "."]
+    process = subprocess.Popen(
+        [*command, "--steps", "100000", "--jobs", jobs],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while len(list(tmp_path.glob(".*.part"))) < int(jobs) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
+    # A terminal sends Ctrl-C to the whole group; kill sends a signal to one process.
+    (os.killpg if group else os.kill)(process.pid, number)
+    try:
+        output, errors = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    assert (process.returncode, output, errors) == (code, b"", b"")
+    assert sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav", "2.wav"]
+
+
+@posix
+@pytest.mark.parametrize(("jobs", "extra"), [("1", []), ("2", []), ("1", ["--quiet"])])
+def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
+    for k in range(2):
+        sound(tmp_path / f"{k}.wav", 3)
+    seen, piped, code = in_a_terminal(
+        "denoise", ".", "--steps", "60", "--jobs", jobs, "--json", *extra, folder=tmp_path
+    )
+    lines = piped.splitlines()
+    assert code == 0
+    assert [json.loads(line)["file"] for line in lines] == ["./0.wav", "./1.wav"]
+    assert (b"0.wav" in seen and b"of 3 s" in seen) == (not extra)
+    assert bool(seen) == (not extra)
+
+
+def half(item: int, update: object) -> int:
+    """Halve an even number."""
+    if item == 13:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if item % 2:
+        raise AlphaMFError(f"{item} is odd")
+    return item // 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failure_is_told_in_its_place(workers):
+    outcomes = list(pool.each(half, [4, 5, 6], workers=workers, update=None))
+    assert [outcome.result for outcome in outcomes] == [2, None, 3]
+    assert [(outcome.error, outcome.code) for outcome in outcomes] == [
+        (None, 0),
+        ("5 is odd", 2),
+        (None, 0),
+    ]
+
+
+@posix
+def test_a_worker_that_is_killed_is_told():
+    outcomes = list(pool.each(half, [13, 13], workers=2, update=None))
+    assert {outcome.code for outcome in outcomes} == {1}
+    assert "its process was killed" in outcomes[0].error
+
+
+def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
+    code = (
+        "import builtins, os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "real = builtins.__import__\n"
+        "def interrupted(name, *arguments, **options):\n"
+        "    if name == 'typer':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *arguments, **options)\n"
+        "builtins.__import__ = interrupted\n"
+        "from alphamf.cli.start import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    assert done.stderr == ""

@@ -1,0 +1,111 @@
+"""What a run says of itself, enough to do it again; and that it speaks to nobody else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.test_reliability import QUICK, contents, here, run, sound
+
+__all__ = ["here"]
+
+
+def options_of(record: dict) -> list[object]:
+    """Return the options that a JSON record of ``alphamf denoise`` speaks of."""
+    found = ["--preset", record["preset"], "--model", record["model"], "--seed", record["seed"]]
+    for name in ("sampler", "steps", "keep", "chains", "alpha_speech", "alpha_noise", "noise_rank",
+                 "dry", "max_attenuation"):  # fmt: skip
+        if record["settings"][name] is not None:
+            found += [f"--{name.replace('_', '-')}", record["settings"][name]]
+    return found
+
+
+def test_a_run_can_be_repeated_from_its_record_at_any_number_of_jobs(here):
+    for k, (suffix, subtype) in enumerate([("wav", "FLOAT"), ("ogg", None), ("flac", None)]):
+        sound(f"in/{k}x.{suffix}", seed=k, subtype=subtype)
+    asked = ["--preset", "balanced", "--steps", 9, "--noise-rank", 2, "--seed", 5, "--dry", 0.1]
+    lines = run("denoise", "in", "--output-dir", "out", *asked, "--json", "--jobs", 1).stdout
+    records = [json.loads(line) for line in lines.splitlines()]
+    assert len(records) == 6
+    for record in records:
+        assert record["version"] and len(record["model_sha256"]) == 64
+        assert record["model"] == "speech-8k"
+    run("denoise", "in", "--output-dir", "again", *options_of(records[0]), "--jobs", 3)
+    assert contents() == contents("again")
+
+
+def test_a_record_names_the_model_by_its_content(here):
+    import hashlib
+
+    run("train", "in", "-o", "m.npz", "--rank", 2, "--steps", 2)
+    line = run("denoise", "in/0.wav", "--model", "m.npz", "--json", *QUICK).stdout
+    found = hashlib.sha256(Path("m.npz").read_bytes()).hexdigest()
+    assert json.loads(line)["model_sha256"] == found
+
+
+def test_a_model_tells_how_it_was_learnt(here):
+    from alphamf.learnt.dictionary import load
+
+    asked = ["--rank", 2, "--alpha", 1.2, "--steps", 3, "--seconds", 0.2, "--voices", "prefix"]
+    run("train", "in", "-o", "m.npz", *asked, "--seed", 4)
+    model = load("m.npz")
+    about = model.about
+    again = [
+        "--rate", model.rate, "--rank", model.rank, "--alpha", model.alpha,
+        "--sampler", about["sampler"], "--steps", about["steps"], "--seed", about["seed"],
+        "--seconds", about["most"].split()[0], "--voices", about["voices_by"],
+    ]  # fmt: skip
+    run("train", "in", "-o", "again.npz", *again)
+    assert Path("again.npz").read_bytes() == Path("m.npz").read_bytes()
+    assert about["software"].startswith("alphamf ")
+
+
+def test_a_dictionary_for_wider_sound_is_noted(here):
+    line = run("denoise", "in/0.wav", "--model", "speech-16k", "--json", *QUICK).stdout
+    assert "speech-16k is for sound of 16000 Hz" in json.loads(line)["note"]
+    assert json.loads(run("denoise", "in/1.wav", "--json", *QUICK).stdout)["note"] is None
+    words = ["evaluate", "--pairs", "in/p.csv", "--jobs", 1, "--method"]
+    result = run(*words, "noisy,is-nmf@speech-16k,is-nmf")
+    assert result.stderr == (
+        "Note: is-nmf@speech-16k: its dictionary is for sound of 16000 Hz and more, and denoises "
+        "sound below badly (1 of 1 clips)\n"
+    )
+    about = json.loads(Path("evaluation/settings.json").read_text())["methods"]
+    assert list(about["is-nmf@speech-16k"]["sha256"]) == ["speech-16k.npz"]
+    assert "sha256" not in about["noisy"]
+    refused = run(*words, "noisy@speech-8k", code=2).stderr
+    assert refused == (
+        "Error: --method noisy@speech-8k names a dictionary, and noisy uses none\n"
+    )  # fmt: skip
+
+
+def test_nothing_opens_a_socket(here):
+    code = (
+        "import sys\n"
+        "def hook(event, arguments):\n"
+        "    if event.startswith('socket.'):\n"
+        "        raise SystemExit(f'{event} {arguments}')\n"
+        "sys.addaudithook(hook)\n"
+        "from typer.testing import CliRunner\n"
+        "from alphamf.cli.app import app\n"
+        "for line in sys.stdin:\n"
+        "    result = CliRunner().invoke(app, line.split())\n"
+        "    assert result.exit_code == 0, (result.output, result.exception)\n"
+        "try:\n"
+        "    import socket; socket.create_connection(('localhost', 9))\n"
+        "except SystemExit:\n"
+        "    print('heard')\n"
+    )
+    commands = (
+        f"denoise in {' '.join(QUICK)} --json\n"
+        "denoise in/0.wav -o x.wav --steps 2 --plot x.png --uncertainty x.npz\n"
+        "train in -o m.npz --rank 2 --steps 2\n"
+        "evaluate --pairs in/p.csv --method noisy,fast --jobs 1 -q\n"
+        "experiment list\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], input=commands, capture_output=True, text=True, check=False
+    )
+    assert (result.returncode, result.stdout) == (0, "heard\n"), result.stderr

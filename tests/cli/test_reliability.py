@@ -1,0 +1,221 @@
+"""Runs that are stopped, that meet, that find no room."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.tools.files import atomic
+from tests.support.commands import COMMAND, leave, run
+
+QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
+
+
+def sound(path: Path | str, seconds: float = 0.3, seed: int = 0, subtype: str | None = None):
+    rng = np.random.default_rng(seed)
+    # soundfile encodes only such names as are text.
+    soundfile.write(
+        os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Go where the folder ``in`` holds three recordings."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for k in range(3):
+        sound(f"in/{k}.wav", seed=k)
+    Path("in/p.csv").write_text("clean,noisy\n0.wav,1.wav\n")
+    return tmp_path
+
+
+def contents(folder: str = "out") -> dict[str, bytes]:
+    return {name: Path(folder, name).read_bytes() for name in sorted(os.listdir(folder))}
+
+
+def test_a_folder_is_gone_on_with(here):
+    run("denoise", "in", "--output-dir", "out", *QUICK)
+    whole = contents()
+    os.remove("out/1.wav")
+    Path("out/2.wav").write_bytes(b"mine")
+    again = run("denoise", "in", "--output-dir", "out", *QUICK)
+    assert again.stdout.count("\n") == 1 and again.stdout.startswith("in/1.wav -> ")
+    assert again.stderr == (
+        "Note: outputs that exist already, left as they are: 2 (--overwrite makes them anew)\n"
+    )
+    assert contents() == whole | {"2.wav": b"mine"}
+    lines = run("denoise", "in/*.wav", "--output-dir", "out", "--json", *QUICK).stdout
+    assert [json.loads(line) for line in lines.splitlines()] == [
+        {"file": f"in/{k}.wav", "output": f"out/{k}.wav", "skipped": "the output exists already"}
+        for k in range(3)
+    ]
+    # What was named is meant: that is refused.
+    named = run("denoise", "in/2.wav", "--output-dir", "out", *QUICK, code=2)
+    assert "out/2.wav exists already" in named.stderr
+    run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
+    assert contents() == whole
+
+
+@posix
+def test_what_a_kill_left_is_taken_up(here):
+    run("denoise", "in", "--output-dir", "whole", *QUICK)
+    sound("in/3.wav", 60)
+    process = subprocess.Popen(
+        [*COMMAND, "denoise", "in", "--output-dir", "out", "--steps", "3000", "--jobs", "1"],
+        stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 30
+    while not list(Path().glob("out/.*.part")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    left = list(Path("out").glob(".*.part"))
+    assert len(left) == 1
+    os.remove("in/3.wav")
+    run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
+    assert contents() == contents("whole")
+
+
+@posix
+def test_two_runs_do_not_write_one_file(here):
+    Path("out").mkdir()
+    with atomic("out/1.wav") as part:
+        result = run("denoise", "in", "--output-dir", "out", *QUICK, code=2)
+        assert result.stderr == "Error: in/1.wav: out/1.wav is being written by another run\n"
+        part.write_bytes(b"of the first run")
+    assert Path("out/1.wav").read_bytes() == b"of the first run"
+    assert sorted(os.listdir("out")) == ["0.wav", "1.wav", "2.wav"]
+
+
+def test_a_file_system_without_locks_will_do(here, monkeypatch):
+    monkeypatch.setattr("alphamf.tools.files.lock", lambda file: False)
+    run("denoise", "in", "--output-dir", "out", *QUICK)
+    run("train", "in", "-o", "out/m.npz", "--rank", 2, "--steps", 2)
+    assert sorted(os.listdir("out")) == ["0.wav", "1.wav", "2.wav", "m.npz"]
+
+
+@posix
+def test_two_trainings_do_not_share_a_folder(here):
+    from alphamf.tools.files import lock
+
+    os.mkdir("m.npz.checkpoint")
+    opened = os.open("m.npz.checkpoint", os.O_RDONLY)
+    lock(opened)
+    words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
+    refused = run(*words, code=2)
+    assert refused.stderr == "Error: another run works in m.npz.checkpoint\n"
+    os.close(opened)
+    run(*words)
+    assert sorted(os.listdir()) == ["in", "m.npz"]
+
+
+@posix
+def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(here):
+    Path("victim").write_text("precious")
+    with atomic("x.wav") as part:
+        name = part.name
+    os.remove("x.wav")
+    os.symlink("victim", name)
+    assert "x.wav cannot be written" in run(
+        "denoise", "in/0.wav", "-o", "x.wav", *QUICK, code=2
+    ).stderr  # fmt: skip
+    assert Path("victim").read_text() == "precious"
+
+
+@posix
+def test_names_at_the_limit_and_names_that_are_no_text(here):
+    long = "n" * 251 + ".wav"
+    sound(long)
+    run("denoise", long, "--output-dir", "out", *QUICK)
+    assert os.listdir("out") == [long]
+    refused = run("denoise", long, *QUICK, code=2)
+    assert refused.stderr.endswith(".denoised.wav cannot be written: File name too long\n")
+    odd = os.fsdecode(b"caf\xe9")
+    os.mkdir(odd)
+    sound(f"{odd}/a.wav", seed=1)
+    sound(f"{odd}/b.flac", seed=2)
+    extra = ["--noise-output", f"{odd}.ogg", "--plot", f"{odd}.png", "--uncertainty", f"{odd}.npz"]
+    line = run("denoise", f"{odd}/a.wav", "-o", f"{odd}.flac", *extra, "--json", *QUICK).stdout
+    assert json.loads(line)["output"] == f"{odd}.flac"
+    run("denoise", odd, *QUICK)
+    assert {"a.denoised.wav", "b.denoised.flac"} < set(os.listdir(odd))
+    run("train", odd, "-o", f"{odd}m.npz", "--rank", 2, "--steps", 2, "--rate", 8000, "--stream")
+    assert "8000 Hz" in run("info", f"{odd}m.npz").stdout + run("info", f"{odd}/a.wav").stdout
+
+
+@posix
+@pytest.mark.parametrize(
+    ("room", "arguments", "sentence"),
+    [
+        (1000, ["denoise", "in/0.wav", "-o", "x.wav"], "x.wav cannot be written: "),
+        (1000, ["denoise", "in/0.wav", "-o", "x.mp3"], "x.mp3 cannot be written: "),
+        (6000, ["denoise", "in/0.wav", "--uncertainty", "u.npz"], " for gain: File too large"),
+        (
+            6000,
+            ["denoise", "in/0.wav", "--plot", "p.png"],
+            "p.png cannot be written: File too large",
+        ),
+        (
+            1000,
+            ["train", "in", "-o", "m.npz", "--rank", "9", "--steps", "2"],
+            "m.npz cannot be written",
+        ),
+        (
+            2000,
+            ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "--jobs", "1"],
+            "written",
+        ),
+    ],
+    ids=["wav", "mp3", "uncertainty", "plot", "train", "evaluate"],
+)
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(here, room, arguments, sentence):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        quick = QUICK if arguments[0] == "denoise" else []
+        result = run(*arguments, *quick, code=2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    errors = [line for line in result.stderr.splitlines() if "Error: " in line]
+    assert sentence in errors[0] and "Traceback" not in result.stderr
+    assert [path for path in Path().rglob("*.*") if path.parts[0] not in ("in", "evaluation")] == []
+    assert not list(Path().rglob(".*.part"))
+
+
+def test_folders_that_cannot_be_made_or_written(here):
+    Path("file").touch()
+    for folder in ("file/below", "file"):
+        assert "file" in run("denoise", "in", "--output-dir", folder, *QUICK, code=2).stderr
+    if sys.platform == "linux":  # which lets not even root write there
+        for options in (["--output-dir", "/proc/x"], ["-o", "/proc/x.wav"]):
+            result = run("denoise", "in/0.wav", *options, *QUICK, code=2)
+            assert result.stderr.count("\n") == 1 and "/proc/x" in result.stderr
+
+
+@posix
+def test_a_killed_experiment_leaves_no_process_and_goes_on(here):
+    process = subprocess.Popen(
+        [*COMMAND, "experiment", "normal-1d", "--jobs", "2"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    lines = Path("experiments/normal-1d.jsonl")
+    deadline = time.monotonic() + 60
+    while not (lines.exists() and lines.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    leave(process, 60)

@@ -1,0 +1,366 @@
+"""What comes out of the denoiser, seen from outside: shapes, symmetries, joins, time and level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.signal import correlate
+
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame, frame_count
+from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
+from alphamf.denoising.estimate import BAND_TOP
+from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.stream import SEGMENT_SECONDS
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.score import si_sdr
+from alphamf.inference.samplers import SGLD
+from alphamf.learnt.dictionary import Dictionary
+
+DATA = Path(__file__).parents[2] / "data"
+RATE = 8000
+FRAME = Frame(128, 32)
+QUICK = Settings(steps=4, keep=2, thin=1, noise_rank=2)
+"""Too short a chain to denoise well; what is tested with it holds for any gain."""
+
+
+def peaks(*bins, context=2):
+    """Return a dictionary of spectra with one peak each, the same in each stacked frame."""
+    grid = np.arange(65)[:, None]
+    spectra = np.exp(-((grid - np.array(bins)) ** 2) / 8) + 0.01
+    basis = np.concatenate([spectra] * context).astype(np.float32)
+    return Dictionary(basis / basis.sum(0), 1.0, RATE, FRAME, context)
+
+
+TINY = peaks(5, 10, 20, 40)
+
+
+def sound(samples, channels=0, seed=0):
+    """White noise whose level changes; shape (samples,) for no channels."""
+    shape = (samples, channels) if channels else (samples,)
+    audio = 0.1 * np.random.default_rng(seed).standard_normal(shape, np.float32)
+    audio *= (
+        (1 + np.sin(np.arange(samples) / 700)).astype(np.float32).reshape(-1, *[1] * bool(channels))
+    )
+    return audio
+
+
+def run(audio, rate=RATE, settings=QUICK, *, model=TINY, **options):
+    return denoise(audio, rate, settings, model=model, **options)
+
+
+def stream(blocks, rate=RATE, settings=QUICK):
+    """Return the whole of each field of the segments of a stream."""
+    segments = list(denoise_stream(blocks, rate, settings, model=TINY))
+    sounds = [np.concatenate([getattr(s, name) for s in segments]) for name in ("audio", "noise")]
+    gains = [np.concatenate([getattr(s, n) for s in segments], 2) for n in ("gain", "gain_std")]
+    return [*sounds, *gains]
+
+
+# Any input
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(
+    samples=st.one_of(st.integers(1, 300), st.integers(300, 6000)),
+    channels=st.integers(0, 3),
+    rate=st.sampled_from([8000, 11025, 16000, 44100]),
+)
+def test_shapes_and_sums(samples, channels, rate):
+    audio = sound(samples, channels)
+    out = run(audio, rate)
+    assert out.audio.shape == out.noise.shape == audio.shape
+    assert {x.dtype for x in out[:4]} == {np.dtype(np.float32)}
+    np.testing.assert_allclose(out.audio + out.noise, audio, atol=1e-6)
+    axes = (max(channels, 1), len(out.frequencies), len(out.frame_times))
+    assert out.gain.shape == out.gain_std.shape == axes
+    assert 0 <= out.gain.min() <= out.gain.max() <= 1
+    # A variable within [0, 1] deviates by half at most.
+    assert 0 <= out.gain_std.min() <= out.gain_std.max() <= 0.5
+    assert out.frame_times[-1] >= (samples - 1) / rate
+    assert len(out.acceptance) == 2
+    assert all(0 < share <= 1 for share in out.acceptance)
+
+
+def test_axes_at_the_models_own_rate():
+    out = run(sound(5000))
+    np.testing.assert_allclose(out.frequencies, np.linspace(0, 4000, 65))
+    np.testing.assert_allclose(out.frame_times, np.arange(frame_count(5000, FRAME)) * 0.004)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_output_is_single_precision(dtype):
+    assert run(sound(2000).astype(dtype)).audio.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("audio", "words"),
+    [
+        (np.zeros(0, np.float32), "shape"),
+        (np.zeros((0, 2), np.float32), "shape"),
+        (np.zeros((2, 0), np.float32), "shape"),
+        (np.float32(1), "shape"),
+        (np.zeros((2, 2, 2), np.float32), "shape"),
+        (np.array([0, np.nan], np.float32), "NaN"),
+        (np.array([0, -np.inf], np.float32), "infinite"),
+        (np.array([0, 1e300]), "beyond the range of single precision"),
+    ],
+)
+def test_audio_that_is_refused(audio, words):
+    with pytest.raises(AlphaMFError, match=words):
+        run(audio)
+
+
+@pytest.mark.parametrize("blocks", [[], [np.zeros((0, 1), np.float32)]], ids=["none", "empty"])
+@pytest.mark.parametrize("model", [TINY, "auto"], ids=["given", "auto"])
+def test_a_stream_without_samples(blocks, model):
+    with pytest.raises(AlphaMFError, match="no samples"):
+        list(denoise_stream(blocks, RATE, QUICK, model=model))
+
+
+# Strength
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+def test_dry_is_the_input(channels):
+    audio = sound(3000, channels)
+    np.testing.assert_array_equal(run(audio, settings=replace(QUICK, dry=1.0)).audio, audio)
+
+
+def test_dry_mixes():
+    audio = sound(3000)
+    wet = run(audio)
+    mixed = run(audio, settings=replace(QUICK, dry=0.25))
+    np.testing.assert_allclose(mixed.audio, 0.25 * audio + 0.75 * wet.audio, atol=1e-6)
+    np.testing.assert_array_equal(mixed.noise, wet.noise)
+
+
+@pytest.mark.parametrize("decibels", [0.0, 1.0, 12.0])
+def test_attenuation_has_a_limit(decibels):
+    audio = sound(3000)
+    free, held = run(audio), run(audio, settings=replace(QUICK, max_attenuation=decibels))
+    least = 10 ** (-decibels / 20)
+    np.testing.assert_allclose(held.gain, np.maximum(free.gain, np.float32(least)), rtol=1e-6)
+    if decibels == 0:
+        np.testing.assert_allclose(held.audio, audio, atol=1e-6)
+    # Weights that are gains lose no more than the least of them, up to what frames share.
+    assert held.audio @ audio >= 0.99 * least * (audio @ audio)
+
+
+# Symmetries
+
+
+@pytest.mark.parametrize("channels", [0, 2])
+@pytest.mark.parametrize("rate", [8000, 44100])
+def test_silence_stays_silence(channels, rate):
+    silence = np.zeros((3000, channels) if channels else 3000, np.float32)
+    out = run(silence, rate)
+    assert not out.audio.any()
+    assert not out.noise.any()
+    assert not out.gain_std.any()
+    assert np.isfinite(out.gain).all()
+
+
+def test_one_silent_channel_leaves_the_other_alone():
+    audio = sound(3000, 2)
+    audio[:, 0] = 0
+    out = run(audio)
+    assert not out.audio[:, 0].any()
+    np.testing.assert_array_equal(out.audio[:, 1], run(audio[:, 1]).audio)
+
+
+@pytest.mark.parametrize("power", [-60, -12, 1, 15, 60])
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_level_does_not_matter(power, rate):
+    """A power of two scales the output exactly, and leaves the gain as it is."""
+    audio, factor = sound(3000), np.float32(2.0) ** power
+    out, scaled = run(audio, rate), run(audio * factor, rate)
+    np.testing.assert_array_equal(scaled.audio, out.audio * factor)
+    np.testing.assert_array_equal(scaled.gain, out.gain)
+
+
+def test_sign_does_not_matter():
+    audio = sound(3000)
+    np.testing.assert_array_equal(run(-audio).audio, -run(audio).audio)
+
+
+def test_channels_are_independent():
+    audio = sound(3000, 3)
+    out = run(audio)
+    for order in ([2, 0, 1], [1, 0, 2], [2]):
+        other = run(np.ascontiguousarray(audio[:, order]))
+        np.testing.assert_array_equal(other.audio, out.audio[:, order])
+        np.testing.assert_array_equal(other.gain, out.gain[order])
+
+
+def test_identical_channels_stay_identical():
+    audio = sound(3000)
+    out = run(np.stack([audio, audio], axis=1))
+    np.testing.assert_array_equal(out.audio[:, 0], out.audio[:, 1])
+    np.testing.assert_array_equal(out.audio[:, 0], run(audio).audio)
+
+
+@pytest.mark.parametrize("sampler", sorted(KERNELS))
+def test_seeds(sampler):
+    audio, choice = sound(3000), replace(QUICK, sampler=sampler)
+    first = run(audio, settings=choice, seed=1)
+    for one, other in zip(first[:4], run(audio, settings=choice, seed=1)[:4], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (run(audio, settings=choice, seed=2).audio != first.audio).mean() > 0.9
+
+
+def test_several_chains_average():
+    """They differ from one chain, and spread as one does."""
+    audio = sound(3000)
+    choice = replace(QUICK, steps=40, keep=20)
+    one, four = run(audio, settings=choice), run(audio, settings=replace(choice, chains=4))
+    assert (one.gain != four.gain).mean() > 0.9
+    assert np.abs(one.gain - four.gain).mean() < 0.1
+
+
+# Long input
+
+
+def long_sound(seconds, channels=1):
+    return sound(seconds * RATE + 17, channels)
+
+
+def test_segments_add_up_to_the_input():
+    audio = long_sound(3 * SEGMENT_SECONDS + 2, channels=2)
+    segments = list(denoise_stream([audio], RATE, QUICK, model=TINY))
+    assert len(segments) == 3
+    assert sum(len(s.audio) for s in segments) == len(audio)
+    assert sum(s.gain.shape[2] for s in segments) == frame_count(len(audio), FRAME)
+    whole = run(audio)
+    assert whole.audio.shape == audio.shape
+    np.testing.assert_array_equal(np.concatenate([s.audio for s in segments]), whole.audio)
+    np.testing.assert_allclose(whole.audio + whole.noise, audio, atol=1e-6)
+
+
+@pytest.mark.parametrize("seconds", [4, 26])
+def test_block_sizes_do_not_matter(seconds):
+    audio = long_sound(seconds, channels=2)
+    rng = np.random.default_rng(0)
+    ends = np.sort(rng.integers(0, len(audio), 50))
+    parts = [np.split(audio, ends), [audio[k : k + 4099] for k in range(0, len(audio), 4099)]]
+    whole = stream([audio])
+    for blocks in parts:
+        for one, other in zip(whole, stream(blocks), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_joins_cannot_be_heard(monkeypatch):
+    """A slow tone stays as smooth where segments meet as elsewhere, which fading is needed for."""
+    tone = np.sin(2 * np.pi * 50 * np.arange(35 * RATE) / RATE).astype(np.float32)
+    step = SEGMENT_SECONDS * RATE // FRAME.hop_length * FRAME.hop_length
+
+    def bends():
+        """Return the largest second difference where a fade begins or ends, and elsewhere."""
+        bend = np.abs(np.diff(run(tone).audio, 2))
+        edges = [edge for join in (step, 2 * step) for edge in (join, join + RATE)]
+        near = np.zeros(len(bend), bool)
+        for edge in edges:
+            near[edge - 50 : edge + 50] = True
+        bend[:RATE] = bend[-RATE:] = 0  # the tone's own ends
+        return bend[near].max(), bend[~near].max()
+
+    at_joins, elsewhere = bends()
+    assert at_joins < 2 * elsewhere
+    monkeypatch.setattr("alphamf.denoising.stream.fade_in", lambda audio, before: None)
+    assert bends()[0] > 5 * elsewhere
+
+
+def test_a_stream_is_read_no_further_than_needed():
+    read = 0
+
+    def blocks():
+        nonlocal read
+        while True:
+            read += 1
+            yield sound(RATE, 1, seed=read)
+
+    segments = denoise_stream(blocks(), RATE, QUICK, model=TINY)
+    next(segments)
+    first = read
+    next(segments)
+    assert first <= SEGMENT_SECONDS * 1.5 + 2
+    assert read - first == SEGMENT_SECONDS
+
+
+def test_progress_is_told_in_seconds():
+    told = []
+    run(long_sound(16, channels=2), progress=told.append)
+    assert told == sorted(told)
+    assert told[0] > 0
+    assert told[-1] == pytest.approx(16 + 17 / RATE)
+
+
+# Other rates
+
+
+def test_above_the_dictionarys_band():
+    """At 48 kHz the gain above 4 kHz is the same at every frequency: that of the band's top."""
+    rate = 48000
+    out = run(sound(rate // 2), rate)
+    assert out.frequencies[-1] == rate / 2
+    above = out.gain[0, out.frequencies >= RATE / 2]
+    np.testing.assert_allclose(above, np.broadcast_to(above[:1], above.shape), atol=1e-6)
+    low, high = (int(share * (FRAME.n_fft // 2)) * RATE / FRAME.n_fft for share in BAND_TOP)
+    top = out.gain[0, (out.frequencies >= low) & (out.frequencies <= high)]
+    assert (above[0] >= top.min(0) - 1e-6).all()
+    assert (above[0] <= top.max(0) + 1e-6).all()
+    np.testing.assert_allclose(above[0], top.mean(0), atol=1e-5)
+    assert above[0].max() > 2 * above[0].min()  # it does follow
+
+
+@pytest.mark.parametrize("rate", [8000, 22050, 44100])
+def test_nothing_is_delayed(rate):
+    audio = sound(rate)
+    out = run(audio, rate, replace(QUICK, steps=20, keep=10)).audio
+    assert np.argmax(correlate(out, audio, method="fft")) == len(audio) - 1
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
+def test_the_gain_is_in_time(rate):
+    """The gain opens around bursts of what the dictionary knows, as much before as after."""
+    centres = 0.3 + 0.4 * np.arange(20)
+    time = np.arange(round((centres[-1] + 0.3) * rate)) / rate
+    envelope = np.exp(-0.5 * ((time[:, None] - centres) / 0.03) ** 2).sum(1)
+    audio = 0.01 * np.random.default_rng(0).standard_normal(len(time))
+    audio += envelope * np.sin(2 * np.pi * 625 * time)
+    choice = Settings(sampler="em", steps=40, keep=20, noise_rank=1, alpha_noise=2.0)
+    out = run(audio, rate, choice, model=peaks(10))
+    row = out.gain[0, np.argmin(np.abs(out.frequencies - 625))]
+    offsets = []
+    for centre in centres:
+        open_at = out.frame_times[(np.abs(out.frame_times - centre) < 0.2) & (row > 0.5)]
+        offsets.append((open_at[0] + open_at[-1]) / 2 - centre)
+    assert abs(np.mean(offsets)) < 0.003  # frames are 4 ms apart
+
+
+# What it is for
+
+
+def test_a_chain_that_diverges(monkeypatch):
+    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
+    with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
+        run(sound(3000), settings=replace(QUICK, sampler="sgld"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rate", [16000, 8000])
+def test_the_sample_gets_cleaner(rate):
+    """With the fast preset and a shipped dictionary, by more than two decibels."""
+    clean, noisy = (
+        soundfile.read(DATA / f"sample-{kind}.wav", dtype="float32")[0]
+        for kind in ("clean", "noisy")
+    )
+    clean, noisy = (resample(audio, 16000, rate) for audio in (clean, noisy))
+    out = denoise(noisy, rate, PRESETS["fast"]).audio
+    assert si_sdr(clean, out) > si_sdr(clean, noisy) + 2

@@ -1,0 +1,67 @@
+"""The channel: the response laid over a dictionary is found, and only while it should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphamf.denoising.channel import Channel
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.stacking import stack
+from alphamf.inference.samplers import EM
+from alphamf.tools.arrays import generator
+
+BINS, FRAMES, RANK = 129, 200, 6
+
+
+def coloured(context, seed=0):
+    """Power of sound from a known basis, coloured by a known smooth response; both in dB."""
+    rng = generator(seed)
+    basis = rng.random((BINS, RANK)).astype(np.float32) ** 4
+    gains = rng.standard_gamma(0.5, (RANK, FRAMES)).astype(np.float32)
+    response_db = 10 * np.cos(np.linspace(0, 3 * np.pi, BINS)).astype(np.float32)
+    clean = basis @ gains
+    power = clean * 10 ** (response_db / 10)[:, None]
+    power = power * rng.standard_exponential(power.shape, dtype=np.float32)
+    stacked = np.concatenate([basis] * context) / (context * basis.sum(0))
+    return stack(power / power.mean(), context), stacked, response_db
+
+
+@pytest.mark.parametrize("context", [1, 3])
+def test_a_smooth_response_is_recovered(context):
+    power, basis, response_db = coloured(context)
+    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    rng = generator(1)
+    burn_in = 200
+    channel = Channel(target, 0, context, spacing=31.25, burn_in=burn_in)
+    sampler = EM(1.5)
+    state = sampler.init(rng, target.start(rng))
+    for _ in range(burn_in):
+        state = sampler.step(rng, state, target)
+        channel.move(state)
+    ratio = target.sources[0].basis / basis
+    found_db = 10 * np.log10(ratio.mean(1))[:BINS]
+    inner = slice(8, BINS - 8)  # the smoothing has less to go by at the edges
+    error = (found_db - found_db[inner].mean()) - (response_db - response_db[inner].mean())
+    assert np.abs(error[inner]).max() < 3
+    assert np.abs(error[inner]).mean() < 1
+    # One response for all frames of the context and all columns.
+    np.testing.assert_allclose(ratio[:BINS], ratio[-BINS:], rtol=1e-4)
+
+
+def test_the_basis_rests_outside_of_its_steps():
+    power, basis, _ = coloured(1)
+    target = AlphaMF(power, [Source(2.0, RANK, basis.copy())])
+    rng = generator(1)
+    channel = Channel(target, 0, 1, spacing=31.25, burn_in=40)
+    sampler = EM()
+    state = sampler.init(rng, target.start(rng))
+    moved = []
+    for _ in range(60):
+        state = sampler.step(rng, state, target)
+        before = target.sources[0].basis.copy()
+        channel.move(state)
+        moved.append(not np.array_equal(before, target.sources[0].basis))
+    assert any(moved)
+    assert not any(moved[:4])
+    assert not any(moved[30:])

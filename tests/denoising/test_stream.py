@@ -1,0 +1,191 @@
+"""Sound in chunks: the same as in one go, in the time that is promised, on any number of cores."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
+from alphamf.evaluation.score import si_sdr
+from alphamf.learnt.dictionary import Dictionary
+
+DATA = Path(__file__).parents[2] / "data"
+
+RATE = 8000
+TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32))
+QUICK = Settings(sampler="em", warm_up=0, steps=6, keep=3, noise_rank=2)
+
+
+def sound(seconds, channels=1, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((int(seconds * RATE), channels)).astype(np.float32)
+
+
+def fed(audio, sizes, **options):
+    """Denoise chunk by chunk; return the output, and how much of it was there after each chunk."""
+    parts, ready = [], [0]
+    with Stream(RATE, audio.shape[1], QUICK, model=TINY, **options) as stream:
+        start = 0
+        for size in sizes:
+            parts.append(stream.process(audio[start : start + size]))
+            ready.append(ready[-1] + len(parts[-1]))
+            start += size
+        parts.append(stream.flush())
+    return np.concatenate(parts), np.array(ready)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 12, 37.5])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_chunks_of_any_size_give_what_the_whole_gives(seconds, channels):
+    audio = sound(seconds, channels)
+    whole = denoise(audio, RATE, QUICK, model=TINY).audio
+    assert np.abs(whole - audio).max() > 0.01
+    for sizes in ([len(audio)], [0, 5, len(audio) - 5], [1000] * (len(audio) // 1000 + 1)):
+        np.testing.assert_array_equal(fed(audio, sizes)[0], whole)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_sound_comes_out_within_the_latency(jobs):
+    audio = sound(75)
+    chunk = 400
+    out, ready = fed(audio, [chunk] * (len(audio) // chunk), jobs=jobs)
+    latency = Stream(RATE, 1, QUICK, model=TINY, jobs=jobs).latency
+    behind = (np.arange(len(ready)) * chunk - ready).max() / RATE
+    assert latency - 1 < behind <= latency
+    assert len(out) == len(audio)
+
+
+def test_segments_side_by_side_change_nothing():
+    audio = sound(48, 2)
+    told = {1: [], 2: []}
+    one, two = (
+        denoise(audio, RATE, QUICK, model=TINY, jobs=jobs, progress=told[jobs].append)
+        for jobs in (1, 2)
+    )
+    for name, value in one._asdict().items():
+        np.testing.assert_array_equal(value, getattr(two, name))
+    for seconds in told.values():
+        assert seconds == sorted(seconds)
+        assert seconds[-1] == pytest.approx(48)
+
+
+def test_one_channel_in_one_axis():
+    with Stream(RATE, 1, QUICK, model=TINY) as stream:
+        out = stream.process(sound(17)[:, 0])
+        assert out.shape == (10 * RATE,)
+        assert stream.flush().shape == (7 * RATE, 1)
+
+
+def test_a_stream_that_has_ended():
+    stream = Stream(RATE, 1, QUICK, model=TINY)
+    assert stream.flush().shape == (0, 1)
+    for call in (lambda: stream.process(sound(1)), stream.flush):
+        with pytest.raises(AlphaMFError, match="has ended"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("chunk", "reason"),
+    [
+        (np.zeros((5, 3)), r"shape \(samples, 2\), not \(5, 3\)"),
+        (np.zeros(5), r"shape \(samples, 2\), not \(5,\)"),
+        (np.full((5, 2), np.nan), "NaN or infinite"),
+        (np.full((5, 2), 1e300), "single precision"),
+    ],
+)
+def test_chunks_that_do_not_do(chunk, reason):
+    with Stream(RATE, 2, QUICK, model=TINY) as stream, pytest.raises(AlphaMFError, match=reason):
+        stream.process(chunk)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"rate": 0}, "rate"),
+        ({"channels": 0}, "channels"),
+        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"device": "abacus"}, "device must be"),
+    ],
+)
+def test_settings_that_do_not_do(options, reason):
+    with pytest.raises(AlphaMFError, match=reason):
+        Stream(**{"rate": RATE, "channels": 1, "settings": QUICK, "model": TINY, **options})
+
+
+def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
+    def fail(*arguments):
+        raise AlphaMFError("the chain diverged")
+
+    monkeypatch.setattr("alphamf.denoising.stream.estimate", fail)
+    with pytest.raises(AlphaMFError, match="diverged"):
+        denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
+
+
+def test_closing_ends_the_threads_soon():
+    """A thread of a closed stream leaves at its next step."""
+    endless = replace(QUICK, steps=1_000_000)
+    stream = Stream(RATE, 1, endless, model=TINY, jobs=2)
+    segments = stream.segments(sound(17))
+    assert next(segments, None) is None  # the one segment is under way, and not waited for
+    start = time.monotonic()
+    stream.close()
+    assert time.monotonic() - start < 5
+
+
+@pytest.fixture
+def together(monkeypatch):
+    """Segments in batches, as on a device, on the CPU."""
+    begin = Stream.__init__
+
+    def init(self, *arguments, **options):
+        begin(self, *arguments, **options)
+        self._together, self._threads = True, None
+
+    monkeypatch.setattr(Stream, "__init__", init)
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_segments_that_move_together(together, jobs):
+    """The sound adds up, silence and equal channels included, whatever the size of the chunks."""
+    audio = sound(57, 3)
+    audio[:, 2] = audio[:, 0]
+    audio[10 * RATE : 22 * RATE, 1] = 0
+    told = []
+    whole = denoise(audio, RATE, QUICK, model=TINY, jobs=jobs, progress=told.append)
+    assert whole.audio.shape == audio.shape
+    np.testing.assert_allclose(whole.audio + whole.noise, audio, atol=1e-5)
+    np.testing.assert_array_equal(whole.audio[:, 2], whole.audio[:, 0])
+    np.testing.assert_array_equal(whole.audio[12 * RATE : 19 * RATE, 1], 0)
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(57)
+    np.testing.assert_array_equal(fed(audio, [4000] * 120, jobs=jobs)[0], whole.audio)
+
+
+def test_a_clip_is_denoised_the_same_among_others(together):
+    """Every clip has its own noise, level and channel: only the random numbers differ.
+
+    Without the network, which has never heard a level that jumps by 70 dB.
+    """
+    noisy, clean = (
+        resample(soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")[0], 16000, RATE)
+        for name in ("noisy", "clean")
+    )
+    noisy, clean = (np.tile(x, 4)[: 30 * RATE] for x in (noisy, clean))
+    levels = np.repeat(np.float32([1.0, 30.0, 0.01]), 10 * RATE)
+    noisy *= levels
+    # Without the seconds in which a segment fades into the next.
+    thirds = [slice((10 * k + 1) * RATE + 500, (10 * k + 9) * RATE) for k in range(3)]
+    found = []
+    settings = replace(PRESETS["fast"], steps=30, refine=False)
+    for jobs in (1, 3):
+        speech = denoise(noisy, RATE, settings, jobs=jobs).audio
+        found.append([si_sdr(clean[third], speech[third]) for third in thirds])
+    assert np.min(found) > 0.4 + si_sdr(clean[thirds[0]], noisy[thirds[0]])
+    np.testing.assert_allclose(*found, atol=0.4)

@@ -1,0 +1,177 @@
+"""Means, intervals and tables of results."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alphamf.evaluation import summary
+from alphamf.evaluation.runner import Result, audio_name
+from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
+from alphamf.tools.tables import mean_and_error
+
+
+def result(method="fast", clip=0, noise=None, snr=None, error=None, reasons=None, **scores):
+    return Result(
+        version="1",
+        key=f"{method} {clip}",
+        method=method,
+        noisy=f"{noise}/{clip}.wav",
+        clean=f"{clip}.wav",
+        noise=noise,
+        snr=snr,
+        seed=0,
+        rate=8000,
+        seconds=2.0,
+        scores=scores,
+        reasons=reasons or {},
+        cpu_seconds=1.0,
+        real_time_factor=0.75,
+        peak_memory_mb=100.0 + clip,
+        error=error,
+    )
+
+
+def rows(text):
+    """Return the tables of a Markdown text, each a list of lists of cells."""
+    tables = [[]]
+    for line in text.splitlines():
+        if line.startswith("|"):
+            tables[-1].append([cell.strip() for cell in line.strip("|").split(" | ")])
+        elif tables[-1]:
+            tables.append([])
+    return [table for table in tables if table]
+
+
+def test_a_result_is_json_and_back():
+    one = result(si_sdr=1.5, pesq=None, reasons={"pesq": "no"})
+    assert Result.from_json(one.to_json()) == one
+    with pytest.raises(KeyError):
+        Result.from_json({"version": "1"})
+
+
+def test_names_of_sounds():
+    assert audio_name("fast", "car_5dB/sp01.wav") == "audio/fast/car_5dB/sp01.flac"
+    assert audio_name("fast@own.npz", "a.snr2.5.wav") == "audio/fast@own.npz/a.snr2.5.flac"
+    one, other = (audio_name(f"fast@{name}.npz", "a.wav") for name in ("a/b", "a_b"))
+    assert one != other and one.count("/") == other.count("/") == 2
+
+
+def test_groups_are_in_order_of_coming():
+    results = [result("b", 1), result("a", 1), result("b", 2)]
+    assert groups(results) == {("b",): [results[0], results[2]], ("a",): [results[1]]}
+    assert list(groups(results, ("clean", "method")))[1] == ("1.wav", "a")
+
+
+def test_mean_and_standard_error():
+    assert mean_and_error([1.0, 2.0, 3.0, 6.0]) == (3.0, pytest.approx(math.sqrt(14 / 3 / 4)))
+    mean, error = mean_and_error([2.0])
+    assert mean == 2 and math.isnan(error)
+    assert all(math.isnan(value) for value in mean_and_error([]))
+    assert values([result(pesq=None), result(), result(pesq=2.0)], "pesq") == [2.0]
+
+
+@given(
+    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
+    st.floats(-20, 20),
+    st.integers(0, 5),
+)
+def test_a_difference_of_a_constant_is_certain(scores, shift, missing):
+    pairs = [
+        (result("a", k, si_sdr=score + shift), result("b", k, si_sdr=score))
+        for k, score in enumerate(scores)
+    ]
+    # Clips that one of them lacks do not count.
+    others = [result("a", 100 + k, si_sdr=1000.0) for k in range(missing)]
+    others += [result("b", 200 + k, si_sdr=None) for k in range(missing)]
+    found = paired_difference([*sum(pairs, ()), *others], "a", "b", "si_sdr", draws=20)
+    assert found.clips == len(scores)
+    assert found[:3] == pytest.approx((shift,) * 3, abs=1e-9)
+
+
+def test_the_interval_is_that_of_the_normal_law_and_the_same_every_time():
+    rng = np.random.default_rng(1)
+    results = []
+    for k in range(200):
+        base = 10 * rng.standard_normal()
+        results += [result("a", k, pesq=base + rng.normal(0.5, 1)), result("b", k, pesq=base)]
+    found = paired_difference(results, "a", "b", "pesq")
+    assert found == paired_difference(results, "a", "b", "pesq")
+    both = zip(results[::2], results[1::2], strict=True)
+    mean, error = mean_and_error(a.scores["pesq"] - b.scores["pesq"] for a, b in both)
+    assert found.mean == pytest.approx(mean)
+    assert (found.low, found.high) == pytest.approx(
+        (mean - 1.96 * error, mean + 1.96 * error), abs=0.03
+    )
+
+
+def test_a_difference_of_too_few_clips():
+    none = paired_difference([result("a", 0, si_sdr=1.0)], "a", "b", "si_sdr")
+    assert none.clips == 0 and all(math.isnan(value) for value in none[:3])
+    both = [result("a", 0, si_sdr=1.0), result("b", 0, si_sdr=3.0)]
+    one = paired_difference(both, "a", "b", "si_sdr")
+    assert (one.mean, one.clips) == (-2.0, 1) and math.isnan(one.low) and math.isnan(one.high)
+
+
+def test_the_table_of_methods():
+    results = [
+        result("a|b", 0, si_sdr=4.0, si_sdr_gain=-1.0, pesq=2.0),
+        result("a|b", 1, si_sdr=6.0, si_sdr_gain=1.0, pesq=None, reasons={"pesq": "too short"}),
+        result("fast", 0, si_sdr=7.0),
+        result("fast", 1, error="it broke"),
+    ]
+    (table,) = rows(summary.markdown(results))
+    names = ["method", "clips", *(score.heading for score in SCORES.values())]
+    assert table[0] == [*names, "better on", "CPU s per s", "real time", "MB"]
+    dashes = ["-"] * 3
+    assert table[2] == [
+        r"a\|b", "2", "5.00 ± 1.00", "0.00 ± 1.00", *dashes, "-", "-", "2.000", "50%", "0.500",
+        "0.750", "101",
+    ]  # fmt: skip
+    assert table[3][:3] == ["fast", "1", "7.00"]
+
+
+def test_what_could_not_be_had_is_told():
+    missing = {"stoi": "it lasts 0.1 s", "estoi": "it lasts 0.1 s"}
+    text = summary.markdown(
+        [
+            result("a", 0, reasons=missing),
+            result("a", 1, reasons={"stoi": "it lasts 0.25 s"}),
+            result("b", 1, reasons={"stoi": "it lasts 0.25 s"}),
+            *(result(name, 2, error="no clean file for 2.wav") for name in "ab"),
+            result("b", 0, error="it broke"),
+        ]
+    )
+    assert "- No result for None/2.wav (all methods): no clean file for 2.wav.\n" in text
+    assert "- No result for None/0.wav (b): it broke.\n" in text
+    assert "- No STOI, ESTOI in 1 result of a: it lasts 0.1 s.\n" in text
+    assert "- No STOI in 2 results of a, b: it lasts 0.25 s." in text
+    many = summary.markdown([result("a", k, error="it broke") for k in range(40)])
+    assert many.count("it broke") == 10 and "- and 30 more: see results.csv." in many
+
+
+def test_tables_of_noises_and_levels():
+    results = [
+        result(method, k, noise, snr, si_sdr=value + snr, estoi=0.5)
+        for method, value in (("a", 0.0), ("b", 1.0))
+        for k, (noise, snr) in enumerate([("fan", 10.0), ("car", 5.0), ("car", -5.0)])
+    ]
+    _, *tables = rows(summary.markdown(results))
+    assert [table[0] for table in tables] == [
+        [f"{score} by {kind}", "a", "b"]
+        for kind in ("noise", "SNR")
+        for score in ("SI-SDR dB", "PESQ", "ESTOI")
+    ]
+    assert tables[0][2:] == [
+        ["car", "0.00 ± 5.00", "1.00 ± 5.00"],
+        ["fan", "10.00", "11.00"],
+    ]
+    assert tables[1][2:] == [["car", "-", "-"], ["fan", "-", "-"]]
+    assert [row[0] for row in tables[3][2:]] == ["-5 dB", "5 dB", "10 dB"]
+    unknown = [result("a", k, noise, si_sdr=1.0) for k, noise in enumerate((None, "fan"))]
+    _, by_noise, *_ = rows(summary.markdown(unknown))
+    assert [row[0] for row in by_noise[2:]] == ["fan", "not known"]

@@ -1,0 +1,305 @@
+"""Gradients, blocks and gains of the alpha-stable factorisation against the model written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, AlphaMFPotential, Source
+from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
+from alphamf.tools.arrays import generator
+
+ROWS, COLUMNS = 6, 5
+ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]
+
+
+class Chosen:
+    """A generator that draws a given block."""
+
+    def __init__(self, rng, block: int) -> None:
+        self.rng, self.block = rng, block
+
+    def integers(self, blocks: int) -> int:
+        return self.block
+
+    def __getattr__(self, name: str):
+        return getattr(self.rng, name)
+
+
+def make(alphas, *, fixed=False, chains=(), blocks=1, dtype=np.float64, seed=0):
+    """Return a started target of every kind of prior, and a random theta for it.
+
+    `fixed` holds W of the first source.
+    """
+    rng = np.random.default_rng(seed)
+    sources = []
+    for s, alpha in enumerate(alphas):
+        rank = 2 + s % 2
+        priors = [Gamma(0.3, 0.7), GeneralizedGamma(1.3, 0.6, -2 / alpha), Flat()]
+        priors.append(GeneralizedGamma(0.8, 1.3, 1.7))
+        basis = rng.uniform(0.2, 1.0, (ROWS, rank)).astype(dtype) if fixed and s == 0 else None
+        sources.append(Source(alpha, rank, basis, priors[s % 4], priors[(s + 1) % 4]))
+    power = rng.standard_exponential((ROWS, COLUMNS)).astype(dtype)
+    target = AlphaMF(power, sources, blocks=blocks)
+    target.start(generator(seed, 1), chains)
+    return target, rng.uniform(0.3, 1.3, (*chains, target.size)).astype(dtype)
+
+
+def dense_value(target: AlphaMF, theta) -> np.ndarray:
+    """U of all rows, one chain at a time, from its definition."""
+    chains = theta.shape[:-1]
+    value = np.zeros(chains)
+    for chain in np.ndindex(chains):
+        sigma2 = np.full((ROWS, COLUMNS), FLOOR)
+        entries = list(theta[chain])
+        for s, source in enumerate(target.sources):
+            w = source.basis
+            if w is None:
+                w = np.array([entries.pop(0) for _ in range(ROWS * source.rank)])
+                value[chain] += source.prior_basis.potential(w).sum()
+                w = w.reshape(ROWS, source.rank)
+            h = np.array([entries.pop(0) for _ in range(source.rank * COLUMNS)])
+            value[chain] += source.prior_gains.potential(h).sum()
+            v = w @ h.reshape(source.rank, COLUMNS)
+            phi = target.latents[f"phi{s}"][chain] if source.alpha < 2 else 2.0
+            sigma2 += phi * v ** (2 / source.alpha)
+        assert not entries
+        value[chain] += (np.log(sigma2) + target.power / sigma2).sum()
+    return value
+
+
+def differences(function, theta, h=1e-6):
+    """Central differences of a function of theta, all chains at once."""
+    slope = np.empty_like(theta)
+    for d in range(theta.shape[-1]):
+        shift = np.zeros(theta.shape[-1])
+        shift[d] = h
+        slope[..., d] = (function(theta + shift) - function(theta - shift)) / (2 * h)
+    return slope
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+@pytest.mark.parametrize("chains", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("alphas", ALPHAS, ids=str)
+def test_gradient(alphas, fixed, chains, blocks):
+    """Each block's against differences of its value; their mean against the model written out."""
+    target, theta = make(alphas, fixed=fixed, chains=chains, blocks=blocks)
+    values, gradients = [], []
+    for block in range(blocks):
+        potential = target.draw(Chosen(generator(2, block), block), theta)
+        gradient = potential.grad(theta)
+        assert gradient.shape == theta.shape
+        slope = differences(potential.value, theta)
+        np.testing.assert_allclose(gradient, slope, rtol=1e-6, atol=1e-5)
+        parts = potential.parts(theta)
+        assert parts.plus.min() >= 0
+        assert parts.minus.min() >= 0
+        np.testing.assert_allclose(
+            parts.plus - parts.minus + (1 - parts.shape) / theta, gradient, rtol=1e-9, atol=1e-9
+        )
+        values.append(potential.value(theta))
+        gradients.append(gradient)
+    np.testing.assert_allclose(np.mean(values, 0), dense_value(target, theta), rtol=1e-10)
+    slope = differences(lambda theta: dense_value(target, theta), theta)
+    np.testing.assert_allclose(np.mean(gradients, 0), slope, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [1.2 / 2, 1 / 4], ids=["no Jacobian", "block not scaled up"])
+def test_broken_gradients_are_rejected(wrong):
+    """The comparison sees a lost Jacobian 2/alpha and a lost factor of blocks."""
+    target, theta = make((1.2,), blocks=4)
+    source = target.sources[0]
+
+    def prior(theta):
+        w, h = target.unpack(theta)[0]
+        return source.prior_basis.potential(w).sum() + source.prior_gains.potential(h).sum()
+
+    potential = target.draw(generator(2), theta)
+    likelihood = potential.grad(theta) - differences(prior, theta)
+    broken = potential.grad(theta) - (1 - wrong) * likelihood
+    slope = differences(potential.value, theta)
+    assert not np.allclose(broken, slope, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_potential_remembers_nothing(blocks):
+    """Going to another theta and back gives the same numbers, and results are not buffers."""
+    target, a = make((1.0, 1.89), chains=(2,), blocks=blocks)
+    b = a[..., ::-1] * 1.1
+    original = a.copy()
+    potential = target.draw(generator(3), a)
+
+    def everything(theta):
+        return [potential.grad(theta), *potential.parts(theta)[:2], potential.value(theta)]
+
+    first = everything(a)
+    kept = [array.copy() for array in first]
+    everything(b)
+    again = everything(a)
+    for before, now, copy in zip(first, again, kept, strict=True):
+        np.testing.assert_array_equal(before, copy)
+        # Not bit for bit: the first sigma^2 was put together by the move of Phi.
+        np.testing.assert_allclose(now, copy, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(a, original)
+
+
+@pytest.mark.parametrize("alphas", ALPHAS, ids=str)
+@pytest.mark.parametrize("chains", [(), (2, 3)])
+def test_single_precision_is_kept_and_close_to_double(alphas, chains):
+    single, theta = make(alphas, chains=chains, dtype=np.float32)
+    double, _ = make(alphas, chains=chains)
+    start = single.start(generator(4), chains)
+    potential = single.draw(generator(5), theta)
+    gradient = potential.grad(theta)
+    arrays = [start, gradient, *potential.parts(theta), potential.value(theta)]
+    arrays += [single.gain(theta), *single.latents.values()]
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+    double.latents = {name: phi.astype(np.float64) for name, phi in single.latents.items()}
+    exact = differences(lambda theta: dense_value(double, theta), theta.astype(np.float64))
+    np.testing.assert_allclose(gradient, exact, rtol=1e-3, atol=1e-3)
+
+
+def test_draws_are_reproducible():
+    runs = []
+    for _ in range(2):
+        target, theta = make((1.0, 1.89), chains=(2,), blocks=3)
+        rng = generator(7)
+        gradients = [target.draw(rng, theta).grad(theta) for _ in range(5)]
+        runs.append([*gradients, target.gain(theta), *target.latents.values()])
+    for first, second in zip(*runs, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("chains", [(), (2,)])
+def test_start(chains):
+    target, _ = make((1.0, 1.89), fixed=True, chains=chains)
+    theta = target.start(generator(0), chains)
+    assert theta.shape == (*chains, target.size)
+    (fixed, _), (free, gains) = target.unpack(theta)
+    assert fixed is target.sources[0].basis
+    assert free.shape == (*chains, ROWS, 3)
+    assert gains.shape == (*chains, 3, COLUMNS)
+    assert np.shares_memory(gains, theta)
+    np.testing.assert_allclose(free.sum(-2), 1)
+    assert 0.01 <= gains.min() <= gains.max() <= 0.11
+    assert {phi.shape for phi in target.latents.values()} == {(*chains, ROWS, COLUMNS)}
+
+
+@pytest.mark.parametrize("chains", [(), (2,)])
+@pytest.mark.parametrize("alphas", ALPHAS, ids=str)
+def test_gain_is_a_share(alphas, chains):
+    target, theta = make(alphas, chains=chains)
+    gains = np.array([target.gain(theta, s) for s in range(len(alphas))])
+    assert gains.shape == (len(alphas), *chains, ROWS, COLUMNS)
+    assert gains.min() >= 0
+    assert gains.max() <= 1
+    np.testing.assert_allclose(gains.sum(0), 1, atol=1e-6)  # up to the floor
+    sigma2 = FLOOR
+    for s, (w, h) in enumerate(target.unpack(theta)):
+        part = target.latents.get(f"phi{s}", 2.0) * (w @ h) ** (2 / alphas[s])
+        sigma2 = sigma2 + part
+        gains[s] /= part
+    np.testing.assert_allclose(gains, np.broadcast_to(1 / sigma2, gains.shape), rtol=1e-10)
+
+
+def test_alpha_two_is_the_conjugate_gaussian():
+    """With W of one column and an inverse Gamma prior on H, H given X is inverse Gamma."""
+    rng = np.random.default_rng(0)
+    w = rng.uniform(0.3, 1.3, (ROWS, 1))
+    power = rng.standard_exponential((ROWS, COLUMNS))
+    prior = GeneralizedGamma(2.0, 0.7, -1.0)
+    target = AlphaMF(power, [Source(2.0, 1, w, prior_gains=prior)])
+    theta = rng.uniform(0.2, 3.0, (20, COLUMNS))
+    target.start(generator(0), (20,))
+    assert target.latents == {}
+    law = stats.invgamma(2.0 + ROWS, scale=0.7 + (power / (2 * w)).sum(0))
+    offset = target.draw(generator(0), theta).value(theta) + law.logpdf(theta).sum(-1)
+    np.testing.assert_allclose(offset, offset[0], atol=1e-6)
+
+
+def test_alpha_two_is_itakura_saito():
+    """U is the Itakura-Saito divergence of |X|^2 from 2 W H, least where the gradient is zero."""
+    target, theta = make((2.0,))
+    target = AlphaMF(target.power, [Source(2.0, 2)])
+    target.start(generator(0), (30,))
+    theta = np.random.default_rng(1).uniform(0.3, 1.3, (30, target.size))
+    ((w, h),) = target.unpack(theta)
+    ratio = target.power / (2 * w @ h)
+    divergence = (ratio - np.log(ratio) - 1).sum((-2, -1))
+    offset = target.draw(generator(0), theta).value(theta) - divergence
+    np.testing.assert_allclose(offset, offset[0], atol=1e-6)
+    w = np.full((ROWS, 1), 0.5)
+    exact = AlphaMF(target.power, [Source(2.0, 1, w)])
+    exact.start(generator(0))
+    best = target.power.mean(0)
+    np.testing.assert_allclose(exact.draw(generator(0), best).grad(best), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("message", "power", "sources", "blocks"),
+    [
+        (r"power must be a non-empty matrix, not of shape \(6,\)", (6,), [Source(1.0, 2)], 1),
+        (r"power .* not of shape \(0, 5\)", (0, 5), [Source(1.0, 2)], 1),
+        ("blocks must be from 1 to 6, not 0", (6, 5), [Source(1.0, 2)], 0),
+        ("blocks must be from 1 to 6, not 7", (6, 5), [Source(1.0, 2)], 7),
+        ("alpha of source 1 must be .* not 2.5", (6, 5), [Source(1.0, 2), Source(2.5, 2)], 1),
+        ("rank of source 0 must be at least 1, not 0", (6, 5), [Source(1.0, 0)], 1),
+        (r"shape \(5, 2\), not \(6, 2\)", (6, 5), [Source(1.0, 2, np.ones((5, 2)))], 1),
+    ],
+)
+def test_what_does_not_fit_is_refused(message, power, sources, blocks):
+    with pytest.raises(AlphaMFError, match=message):
+        AlphaMF(np.ones(power), sources, blocks=blocks)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("chains", "blocks"), [((), 1), ((), 3), ((2,), 1), ((2,), 3)])
+def test_clips_together_are_clips_apart(dtype, chains, blocks):
+    """Gradient, parts, gain and value of each clip, one with a basis of its own."""
+    rng = np.random.default_rng(0)
+    clips, rank = 3, 2
+    power = rng.standard_exponential((clips, ROWS, COLUMNS)).astype(dtype)
+    bases = rng.uniform(0.2, 1.0, (clips, ROWS, rank)).astype(dtype)
+    prior = Gamma(0.5, 2.0)
+
+    def model(power, basis):
+        sources = [Source(1.2, rank, basis, prior_gains=prior), Source(1.89, 2)]
+        return AlphaMF(power, sources, blocks=blocks)
+
+    together = model(power, bases)
+    theta = together.start(generator(0), chains)
+    assert theta.shape == (*chains, clips, together.size)
+    potential = AlphaMFPotential(together, slice(int(blocks > 1), None, blocks), together._buffers)
+    every = [potential.grad(theta), *potential.parts(theta)[:2], potential.gain(theta, 0)]
+    every = [x.copy() for x in (*every, potential.value(theta))]
+    for clip in range(clips):
+        alone = model(power[clip], bases[clip])
+        alone.start(generator(1), chains)
+        for name, latent in together.latents.items():
+            alone.latents[name][...] = latent[..., clip, :, :]
+        mine = np.ascontiguousarray(theta[..., clip, :])
+        single = AlphaMFPotential(alone, slice(int(blocks > 1), None, blocks), alone._buffers)
+        ones = [single.grad(mine), *single.parts(mine)[:2], single.gain(mine, 0)]
+        ones.append(single.value(mine))
+        tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-10}
+        for k, (one, all_of_them) in enumerate(zip(ones, every, strict=True)):
+            part = all_of_them[(..., clip, *[slice(None)] * (0 if k == 4 else 2 if k == 3 else 1))]
+            np.testing.assert_allclose(part, one, **tolerance)
+
+
+def test_clips_move_by_themselves():
+    """The Metropolis moves of a clip know nothing of another's loudness."""
+    rng = np.random.default_rng(0)
+    power = rng.standard_exponential((2, 40, 50)).astype(np.float32)
+    shares = []
+    for first in (power[:1], power):
+        target = AlphaMF(first, [Source(1.2, 2), Source(1.89, 2)])
+        theta = target.start(generator(0))
+        theta[...] = 0.5
+        for k in range(20):
+            target.draw(generator(k), theta)
+        shares.append(np.array(target.acceptance))
+    assert np.abs(shares[0] - shares[1]).max() < 0.02

@@ -1,0 +1,202 @@
+"""The compiled loops against the same steps in float64, and their draws against their laws."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from alphamf.factorization import cells, compiled
+from alphamf.factorization.stable import LOG_LIMIT
+from alphamf.tools.arrays import generator, noise
+
+if not compiled.AVAILABLE:
+    pytest.skip("the compiled loops were not built", allow_module_level=True)
+
+from alphamf.factorization import _loops
+
+ALPHAS = (0.5, 0.8, 1.0, 1.2, 1.89, 1.999)
+SHAPES = [((1, 1), (1, 1)), ((3, 7), (3, 7)), ((37, 101), (37, 101)), ((5, 300), (4, 5, 300))]
+"""Shapes of the power and of the cells: fewer than a chunk, more than a chunk, several chains."""
+
+
+def arrays(power_shape, shape, seed=0):
+    """Power, v, Phi, part, rest and sigma^2 that fit each other."""
+    rng = np.random.default_rng(seed)
+    power = rng.gamma(0.5, 2.0, power_shape).astype(np.float32)
+    v, phi, part, rest = (rng.gamma(0.5, 1.0, shape).astype(np.float32) + 1e-3 for _ in range(4))
+    return power, v, phi, part, rest, rest + part
+
+
+def test_which_loops_an_array_gets():
+    assert compiled.loops(np.ones((2, 2), np.float32)) is compiled
+    assert compiled.loops(np.ones((2, 2))) is cells
+
+
+@pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
+def test_weigh(alpha):
+    v = np.geomspace(1e-30, 1e12, 5000, dtype=np.float32).reshape(50, 100)
+    phi = np.full(v.shape, 1.7, np.float32) if alpha < 2 else 2.0
+    part = np.empty_like(v)
+    exact_v, exact = v.astype(np.float64), np.empty(v.shape)
+    cells.weigh(exact_v, alpha, np.float64(phi) * np.ones(v.shape), exact)
+    compiled.weigh(v, alpha, phi, part)
+    np.testing.assert_allclose(v, exact_v, rtol=1e-7)
+    fits = (exact > 1e-37) & (exact < 1e30)
+    np.testing.assert_allclose(part[fits], exact[fits], rtol=2e-5)
+    assert part.max() <= np.float32(cells.LARGEST)
+
+
+@pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
+@pytest.mark.parametrize("alpha", [0.8, 1.89])
+def test_slopes(power_shape, shape, alpha):
+    given = arrays(power_shape, shape)
+    power, v, _, part, _, sigma2 = given
+    exact = cells.slopes(
+        alpha,
+        3.0,
+        *(x.astype(np.float64) for x in (power, v, part, sigma2)),
+        [np.empty(shape), np.empty(shape)],
+    )
+    out = [np.empty(shape, np.float32) for _ in range(2)]
+    for one, other in zip(
+        compiled.slopes(alpha, 3.0, power, v, part, sigma2, out), exact, strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=2e-6)
+    total = compiled.slope(alpha, 3.0, power, v, part, sigma2, out)
+    assert (np.abs(total - (exact[0] - exact[1])) <= 2e-6 * (exact[0] + exact[1])).all()
+
+
+def accepted_proposals(alpha, count, seed=0):
+    """Draws of Phi from its prior: what a move makes of cells whose likelihood is flat."""
+    phi = np.ones((1, count), np.float32)
+    part, power = np.full_like(phi, 1e-30), np.zeros_like(phi)
+    rest, sigma2 = np.ones_like(phi), np.ones_like(phi)
+    moved = compiled.move(generator(seed, 5), alpha, power, phi, part, rest, sigma2, [])
+    assert moved == count
+    return phi.ravel().astype(np.float64)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_proposals_are_positive_stable(alpha):
+    phi = accepted_proposals(alpha, 400_000)
+    assert phi.min() > 0
+    assert np.log(phi.max()) < LOG_LIMIT + 1
+    for t in (0.03, 0.3, 3.0, 30.0):
+        transform = np.exp(-t * phi)
+        error = transform.std() / np.sqrt(phi.size)
+        assert abs(transform.mean() - np.exp(-((2 * t) ** (alpha / 2)))) < 4 * error + 1e-7
+    first, second = np.exp(-phi[:-1]), np.exp(-phi[1:])
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(phi.size)
+
+
+@pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
+def test_a_move_keeps_its_books(power_shape, shape):
+    """Phi, its part of sigma^2 and sigma^2 itself change together, where a move is accepted."""
+    power, _, phi, part, rest, sigma2 = arrays(power_shape, shape)
+    before = phi.copy()
+    base = part / phi
+    accepted = compiled.move(generator(1, 0), 1.2, power, phi, part, rest, sigma2, [])
+    assert accepted == np.count_nonzero(phi != before)
+    np.testing.assert_allclose(part, base * phi, rtol=1e-5)
+    np.testing.assert_allclose(sigma2, rest + part, rtol=1e-5)
+
+
+def test_acceptance_is_that_of_the_loops_in_float64():
+    """Half a million proposals each: the two shares differ by less than four standard errors."""
+    power, _, phi, part, rest, sigma2 = arrays((500, 1000), (500, 1000))
+    exact = [x.astype(np.float64) for x in (power, phi, part, rest, sigma2)]
+    scratch = [np.empty(phi.shape) for _ in range(4)]
+    share = compiled.move(generator(2, 0), 1.5, power, phi, part, rest, sigma2, []) / phi.size
+    other = cells.move(generator(3, 0), 1.5, *exact, scratch) / phi.size
+    assert 0.2 < share < 0.95
+    assert abs(share - other) < 4 * np.sqrt(2 * share * (1 - share) / phi.size)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 1.2, 1.999])
+def test_extreme_cells_stay_finite(alpha):
+    extremes = np.float32([1e-12, 1e-3, 1.0, 1e12, 1e30])
+    power, part, rest = (x.ravel() for x in np.meshgrid(extremes, extremes, extremes))
+    power, part, rest = (np.tile(x, (40, 1)) for x in (power, part, rest))
+    phi, sigma2 = np.ones_like(part), rest + part
+    for seed in range(20):
+        compiled.move(generator(seed, 0), alpha, power, phi, part, rest, sigma2, [])
+    for array in (phi, part, sigma2):
+        assert np.isfinite(array).all()
+        assert (array > 0).all()
+
+
+def test_noise_is_normal_and_independent():
+    size = 1_000_001
+    x = noise(generator(0, 0), np.empty(size, np.float32))
+    assert x.dtype == np.float32
+    assert kstest(x, "norm").pvalue > 1e-3
+    x = x.astype(np.float64)
+    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((x**power).mean() - mean) < 4 * np.sqrt(variance / size)
+    chunk = _loops.CHUNK
+    # Neighbours, the two of a pair, and the same place in the next chunk; squares too.
+    for lag in (1, 2, _loops.LANES, chunk, (size + 1) // 2):
+        for y in (x, x * x - 1):
+            assert abs(np.mean(y[lag:] * y[:-lag])) < 4 * (y**2).mean() / np.sqrt(size - lag)
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(size=st.integers(1, 5000), seed=st.integers(0, 2**32))
+def test_noise_of_any_size(size, seed):
+    x = noise(generator(seed, 0), np.empty(size, np.float32))
+    np.testing.assert_array_equal(x, noise(generator(seed, 0), np.empty(size, np.float32)))
+    assert np.isfinite(x).all()
+    assert len(np.unique(x)) > 0.99 * size
+    rng = generator(seed, 0)
+    assert (noise(rng, x) != noise(rng, x)).all()
+
+
+def test_noise_has_the_shape_of_its_chains():
+    assert noise(generator(0, 0), np.empty((3, 1000), np.float32)).shape == (3, 1000)
+    assert noise(generator(0, 0), np.empty((2, 3))).dtype == np.float64
+
+
+def test_buffers_that_do_not_fit_are_refused():
+    """Before a byte is written: the loops trust the lengths."""
+    rng = generator(0, 0)
+    state = compiled.word_state(rng)
+    short, long = np.ones(5, np.float32), np.ones(9, np.float32)
+    for call in (
+        lambda: _loops.move(state, 0.6, short, long, long, long, long),
+        lambda: _loops.move(state, 0.6, short, short, short, long, short),
+        lambda: _loops.move(state[:5], 0.6, short, short, short, short, short),
+        lambda: _loops.move(state, 0.6, short[:0], short, short, short, short),
+        lambda: _loops.weigh(1.5, short, long, short),
+        lambda: _loops.slope(1.0, short, long, long, long, long),
+        lambda: _loops.slopes(1.0, short, short, short, short, short, long),
+        lambda: _loops.normal(state[:3], short),
+        lambda: _loops.words(state, np.ones(33, np.uint32)),
+        lambda: _loops.log(short, long),
+        lambda: _loops.weigh(1.5, np.ones((4, 4), np.float32)[:, :2], short, short),
+    ):
+        with pytest.raises((ValueError, BufferError, TypeError)):
+            call()
+
+
+def test_without_the_loops_numpy_does_the_work():
+    """The same answer but for its random numbers, in a process that cannot import them."""
+    code = """
+import sys
+sys.modules["alphamf.factorization._loops"] = None
+import numpy as np
+from alphamf import PRESETS, denoise
+from alphamf.factorization import compiled
+from alphamf.targets import cells
+assert not compiled.AVAILABLE
+assert compiled.loops(np.ones((2, 2), np.float32)) is cells
+rng = np.random.default_rng(0)
+out = denoise(rng.standard_normal(8000), 8000, PRESETS["fast"]).audio
+assert out.shape == (8000,) and np.isfinite(out).all()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,73 @@
+"""Priors against scipy's densities and against differences of their potential."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
+
+PRIORS = [
+    Flat(),
+    Gamma(0.1, 0.3),
+    Gamma(3.0, 2.0),
+    GeneralizedGamma(2.0, 0.7, -2 / 1.2),
+    GeneralizedGamma(1.5, 3.0, -1.0),
+    GeneralizedGamma(0.8, 1.3, 1.7),
+    GeneralizedGamma(2.5, 0.4, 0.6),
+]
+GENERALIZED = [prior for prior in PRIORS if isinstance(prior, GeneralizedGamma)]
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_gradient_is_the_slope_of_the_potential(prior):
+    x = np.random.default_rng(0).uniform(0.2, 3.0, (4, 50))
+    plus, minus = np.ones_like(x), np.full_like(x, 2.0)  # add_parts must add to what is there
+    prior.add_parts(x, plus, minus)
+    plus -= 1
+    minus -= 2
+    assert (plus >= 0).all()
+    assert (minus >= 0).all()
+    h = 1e-6
+    slope = (prior.potential(x + h) - prior.potential(x - h)) / (2 * h)
+    np.testing.assert_allclose(plus - minus + (1 - prior.shape) / x, slope, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_dtype_is_kept(prior):
+    x = np.random.default_rng(0).uniform(0.2, 3.0, 50).astype(np.float32)
+    parts = np.zeros((2, 50), np.float32)
+    prior.add_parts(x, parts[0], parts[1])
+    assert prior.potential(x).dtype == np.float32
+    assert prior.potential(x).shape == (50,)
+
+
+@pytest.mark.parametrize("prior", GENERALIZED, ids=str)
+def test_generalized_gamma_integrates_to_stacys_constant(prior):
+    """Stacy (1962): the integral of x^(ac-1) exp(-(x/b)^c) is b^(ac) Gamma(a) / |c|."""
+    total, error = integrate.quad(lambda x: np.exp(-prior.potential(np.float64(x))), 0, np.inf)
+    expected = prior.b ** (prior.a * prior.c) * special.gamma(prior.a) / abs(prior.c)
+    assert error < 1e-6 * expected
+    assert total == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("prior", GENERALIZED, ids=str)
+def test_generalized_gamma_is_scipys(prior):
+    x = np.linspace(0.1, 5.0, 40)
+    law = stats.gengamma(prior.a, prior.c, scale=prior.b)
+    offset = prior.potential(x) + law.logpdf(x)
+    np.testing.assert_allclose(offset, offset[0], rtol=1e-10, atol=1e-10)
+
+
+def test_gamma_is_scipys():
+    x = np.linspace(0.1, 5.0, 40)
+    offset = Gamma(0.3, 1.7).potential(x) + stats.gamma(0.3, scale=1 / 1.7).logpdf(x)
+    np.testing.assert_allclose(offset, offset[0], atol=1e-12)
+
+
+def test_gamma_is_a_generalized_gamma():
+    x = np.linspace(0.1, 5.0, 40)
+    np.testing.assert_allclose(
+        Gamma(0.3, 2.0).potential(x), GeneralizedGamma(0.3, 0.5, 1.0).potential(x)
+    )

@@ -1,0 +1,183 @@
+"""Stable draws against their Laplace transform, their characteristic function and scipy's laws."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.stable import check_alpha, positive_stable, symmetric_stable, uniform
+from alphamf.tools.arrays import generator
+
+ALPHAS = [0.5, 0.8, 1.0, 1.2, 1.5, 1.89, 1.99, 2.0]
+THRESHOLD = 1e-4
+
+
+def draws(alpha: float, count: int, *key: int, dtype=np.float32):
+    return positive_stable(generator(1, *key), alpha, np.empty(count, dtype))
+
+
+def z_scores(values, expected):
+    """Return the standardised error of each row's mean."""
+    error = values.mean(-1) - expected
+    spread = values.std(-1) / np.sqrt(values.shape[-1])
+    return error / np.maximum(spread, 1e-9)
+
+
+def laplace_z(phi, alpha):
+    """Test E exp(-t Phi) = exp(-(2t)^(alpha/2)) at several t."""
+    t = np.array([[0.02], [0.1], [0.5], [2.0], [8.0]])
+    return z_scores(np.exp(-t * phi.astype(np.float64)), np.exp(-((2 * t[:, 0]) ** (alpha / 2))))
+
+
+def characteristic_z(x, alpha):
+    """Test E exp(i Re(conj(z) x)) = exp(-(|z|^2 / 2)^(alpha/2)) in several directions."""
+    radius = np.array([0.3, 1.0, 3.0])[:, None, None]
+    angle = np.array([0.0, 0.8, np.pi / 2, 2.5])[:, None]
+    wave = np.cos((radius * np.exp(-1j * angle) * x.astype(np.complex128)).real)
+    return z_scores(wave, np.exp(-((radius[..., 0] ** 2 / 2) ** (alpha / 2))))
+
+
+def scale(alpha: float) -> float:
+    """Scale of the positive (alpha/2)-stable law in scipy's parametrisation."""
+    return 2 * np.cos(np.pi * alpha / 4) ** (2 / alpha)
+
+
+def printed_scale(alpha: float) -> float:
+    """Scale as eq. 16 of the HAMCMC paper prints it."""
+    return 2 * (np.cos(np.pi * alpha) / 4) ** (2 / alpha)
+
+
+@pytest.mark.parametrize("alpha", ALPHAS)
+def test_laplace_transform(alpha):
+    phi = draws(alpha, 400_000)
+    assert phi.dtype == np.float32
+    assert np.abs(laplace_z(phi, alpha)).max() < 4
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.2])
+def test_laplace_transform_in_double_precision(alpha):
+    phi = draws(alpha, 200_000, dtype=np.float64)
+    assert phi.dtype == np.float64
+    assert np.abs(laplace_z(phi, alpha)).max() < 4
+
+
+@pytest.mark.parametrize("alpha", [1.6, 1.89, 1.99])
+def test_printed_scale_is_rejected(alpha):
+    """Eq. 16 as printed, where its power exists, fails the test that our draws pass."""
+    phi = draws(alpha, 20_000) * (printed_scale(alpha) / scale(alpha))
+    assert np.abs(laplace_z(phi, alpha)).max() > 20
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.2, 1.6, 1.89])
+def test_scale_of_eq_16_corrected(alpha):
+    """Kanter's draws follow scipy's one-sided law of the corrected scale, not of the printed."""
+    law = stats.levy_stable(alpha / 2, 1.0)
+    theirs = law.rvs(20_000, random_state=np.random.default_rng(2))
+    ours = draws(alpha, 20_000)
+    assert stats.ks_2samp(ours, scale(alpha) * theirs).pvalue > THRESHOLD
+    if np.cos(np.pi * alpha) > 0:  # the printed power is not a number elsewhere
+        assert stats.ks_2samp(ours, printed_scale(alpha) * theirs).pvalue < THRESHOLD
+
+
+def test_levy_law_at_alpha_one():
+    assert stats.kstest(draws(1.0, 200_000), stats.levy.cdf).pvalue > THRESHOLD
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.2, 1.5, 1.89])
+def test_real_part_is_symmetric_stable(alpha):
+    """Its characteristic function is exp(-|t / sqrt 2|^alpha)."""
+    x = symmetric_stable(generator(3), alpha, (1500,))
+    law = stats.levy_stable(alpha, 0.0, scale=np.sqrt(0.5))
+    assert stats.kstest(x.real, law.cdf).pvalue > THRESHOLD
+    assert stats.kstest(2 * x.real, law.cdf).pvalue < THRESHOLD
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2, 1.89, 2.0])
+def test_symmetric_draws_are_isotropic(alpha):
+    x = symmetric_stable(generator(4), alpha, (100_000,))
+    assert x.dtype == np.complex64
+    assert np.abs(characteristic_z(x, alpha)).max() < 4
+    turned = np.exp(0.7j) * x[50_000:]
+    assert stats.ks_2samp(x[:50_000].real, turned.real).pvalue > THRESHOLD
+
+
+def test_independent_parts_are_rejected():
+    """Real and imaginary part of their own Phi each have the right law, but not in between."""
+    a = symmetric_stable(generator(5), 1.2, (100_000,))
+    b = symmetric_stable(generator(6), 1.2, (100_000,))
+    z = np.abs(characteristic_z(a.real + 1j * b.real, 1.2))
+    assert z[:, [0, 2]].max() < 4
+    assert z[:, [1, 3]].max() > 4
+
+
+def test_alpha_two_is_constant():
+    assert (draws(2.0, 100) == 2).all()
+    x = symmetric_stable(generator(7), 2.0, (100_000,))
+    assert z_scores(np.abs(x)[None] ** 2, 2.0)[0] == pytest.approx(0, abs=4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("alpha", [0.5, 0.51, 0.999, 1.0, 1.001, 1.99, 1.9999, 2.0])
+def test_draws_are_finite_and_positive(alpha, dtype):
+    phi = draws(alpha, 1_000_000, dtype=dtype)
+    assert np.isfinite(phi).all()
+    assert (phi > 0).all()
+
+
+class Extremes:
+    """A generator whose random words are all zeros or all ones, in turn as given."""
+
+    def __init__(self, *ones: bool) -> None:
+        self.ones = list(ones)
+        self.bit_generator = self
+
+    def random_raw(self, count):
+        return np.full(count, 2**64 - 1 if self.ones.pop(0) else 0, np.uint64)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("alpha", [0.5, 0.8, 1.0, 1.2, 1.89, 1.9999])
+def test_extreme_uniforms_stay_finite(alpha, dtype):
+    for first, second in itertools.product([False, True], repeat=2):
+        phi = positive_stable(Extremes(first, second), alpha, np.empty(3, dtype))
+        assert np.isfinite(phi).all()
+        assert (phi > 0).all()
+
+
+@pytest.mark.parametrize(("dtype", "step"), [(np.float32, 2.0**-23), (np.float64, 2.0**-52)])
+def test_uniform_draws_lie_inside_the_open_interval(dtype, step):
+    assert uniform(Extremes(False), np.empty(3, dtype)).tolist() == [step / 2] * 3
+    assert uniform(Extremes(True), np.empty(3, dtype)).tolist() == [1 - step / 2] * 3
+    u = uniform(generator(8), np.empty((3, 33_333), dtype))
+    assert u.dtype == dtype
+    assert stats.kstest(u.ravel(), "uniform").pvalue > THRESHOLD
+    # Odd multiples of half a step: none is lost, and none more likely than its neighbours.
+    assert ((u.astype(np.float64) - step / 2) % step == 0).all()
+    assert np.abs(np.corrcoef(u)[np.triu_indices(3, 1)]).max() < 4 / np.sqrt(33_333)
+
+
+def test_scratch_changes_nothing():
+    plain = draws(1.2, 1000)
+    buffer, *scratch = np.empty((4, 1000), np.float32)
+    given = positive_stable(generator(1), 1.2, buffer, tuple(scratch))
+    assert given is buffer
+    np.testing.assert_array_equal(given, plain)
+
+
+def test_draws_keep_shape_and_dtype():
+    x = symmetric_stable(generator(9), 1.2, (3, 4, 5), np.float64)
+    assert x.shape == (3, 4, 5)
+    assert x.dtype == np.complex128
+    assert positive_stable(generator(9), 1.2, np.empty((3, 4), np.float32)).shape == (3, 4)
+
+
+@pytest.mark.parametrize("alpha", [0.49, 2.01, -1.0, float("nan")])
+def test_alpha_out_of_range_is_refused(alpha):
+    with pytest.raises(AlphaMFError, match=f"alpha of speech must be from 0.5 to 2, not {alpha}"):
+        check_alpha(alpha, "alpha of speech")
+    with pytest.raises(AlphaMFError):
+        draws(alpha, 3)

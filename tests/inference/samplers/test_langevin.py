@@ -1,0 +1,280 @@
+"""SGLD and PSGLD: discretised laws, mirroring, and PSGLD's formula and correction."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.priors import Gamma
+from alphamf.inference.samplers import langevin
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.tools.arrays import generator
+from tests.support.laws import (
+    CHAINS,
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+    step_many,
+)
+
+
+def plane(batch=None, dtype=np.float64):
+    """Return a correlated posterior in two dimensions."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
+    x = a @ np.ones(2) + rng.standard_normal(30)
+    return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.0, batch=batch)
+
+
+class OneGamma:
+    """Gamma(shape, rate) in each coordinate: a positive posterior with known law."""
+
+    positive = True
+    size = 1
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape, self.rate = shape, rate
+        self.latents: dict = {}
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return (1 - self.shape) / theta + self.rate
+
+
+class HalfNormal(OneGamma):
+    """exp(-precision x^2 / 2) on x > 0."""
+
+    def __init__(self, precision: float) -> None:
+        self.precision = precision
+        self.latents = {}
+
+    def grad(self, theta):
+        return self.precision * theta
+
+
+def sgld_law(target, h):
+    """Mean and covariance of SGLD's own stationary law on a linear Gaussian model."""
+    eye = np.eye(target.size)
+    covariance = discretised(eye - h * target.precision.astype(float), 2 * h * eye)
+    return target.mean.astype(float), covariance
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sgld_leaves_its_discretised_law(dtype):
+    target = plane(dtype=dtype)
+    h = 1 / np.linalg.eigvalsh(target.precision).max()
+    law = sgld_law(target, float(h))
+    theta = step_many(target, SGLD(float(h)), gaussian_draws(*law, dtype=dtype))
+    assert theta.dtype == dtype
+    assert gaussian_z(theta, *law) < Z_MOST
+    assert gaussian_p(theta, *law) > P_LEAST
+    # At so large a step the posterior itself is another law.
+    assert gaussian_z(theta, target.mean, target.covariance) > 10 * Z_MOST
+
+
+def test_sgld_test_rejects_a_missing_factor_two(monkeypatch):
+    target = plane()
+    h = 0.1 / np.linalg.eigvalsh(target.precision).max()
+    law = sgld_law(target, h)
+    assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) < Z_MOST
+    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
+    assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) > Z_MOST
+
+
+def test_sgld_with_minibatches_has_the_variance_that_their_noise_gives():
+    rng = np.random.default_rng(1)
+    a, batch, h = rng.standard_normal((12, 1)), 3, 0.02
+    target = LinearGaussian(a, 2 * a[:, 0] + rng.standard_normal(12), 1.0, batch=batch)
+    # With e = theta - mean, e' = (1 - h p) e - h r + noise, where p and r are means over the batch.
+    mean = target.mean[0]
+    slopes = 1 + 12 * a[:, 0] ** 2
+    offsets = mean + 12 * a[:, 0] * (a[:, 0] * mean - target.x)
+    factor = (1 - h * slopes.mean()) ** 2 + h**2 * slopes.var() / batch
+    variance = (2 * h + h**2 * offsets.var() / batch) / (1 - factor)
+    theta = step_many(target, SGLD(h), gaussian_draws(target.mean, np.array([[variance]])))
+    assert gaussian_z(theta, target.mean, np.array([[variance]])) < Z_MOST
+    noiseless = sgld_law(target, h)
+    assert gaussian_z(theta, *noiseless) > Z_MOST
+
+
+def half_normal_p(theta, scale):
+    return stats.kstest(theta[:, 0], stats.halfnorm(scale=scale).cdf).pvalue
+
+
+def test_mirrored_sgld_leaves_its_folded_law():
+    # Folding x' = (1 - hp) x + noise at zero folds its stationary normal law: exact at any step.
+    precision, h = 2.0, 0.3
+    scale = 1 / math.sqrt(precision * (1 - h * precision / 2))
+    start = scale * np.abs(generator(3).standard_normal((CHAINS, 1)))
+    target = HalfNormal(precision)
+    theta = step_many(target, SGLD(h), start)
+    assert (theta >= 0).all()
+    assert half_normal_p(theta, scale) > P_LEAST
+    target.positive = False
+    assert half_normal_p(step_many(target, SGLD(h), start), scale) < P_LEAST
+    clipped = np.maximum(step_many(target, SGLD(h), start), 0)
+    assert half_normal_p(clipped, scale) < P_LEAST
+
+
+def exponential_step_p(theta, h):
+    """p-value of one mirrored step from Exp(1) with drift -h: the integral has a closed form."""
+    y = np.linspace(0, 20, 400_001)
+    s = math.sqrt(2 * h)
+    density = np.exp(-y) * stats.norm.cdf((y - h) / s) + np.exp(y) * stats.norm.cdf(-(y + h) / s)
+    cdf = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2 * (y[1] - y[0]))])
+    return stats.kstest(theta[:, 0], lambda t: np.interp(t, y, cdf)).pvalue
+
+
+def test_mirrored_sgld_moves_an_exponential_law_as_the_integral_says(monkeypatch):
+    h = 0.2
+    start = generator(4).standard_exponential((CHAINS, 1))
+    target = OneGamma(1.0, 1.0)
+    assert exponential_step_p(step_many(target, SGLD(h), start), h) > P_LEAST
+    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
+    assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
+    monkeypatch.undo()
+    monkeypatch.setattr(langevin, "reflect", lambda theta, target: theta)
+    assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
+
+
+def test_sgld_keeps_a_gamma_posterior_at_a_small_step(monkeypatch):
+    law, n = stats.gamma(4.0, scale=0.5), 20_000
+    start = generator(5).standard_gamma(4.0, (n, 1)) * 0.5
+    target, h, steps = OneGamma(4.0, 2.0), 2e-3, 300
+
+    def p_value():
+        theta = step_many(target, SGLD(h), start, steps=steps)
+        return stats.kstest(theta[:, 0], law.cdf).pvalue
+
+    assert p_value() > P_LEAST
+    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
+    assert p_value() < P_LEAST
+
+
+@pytest.mark.parametrize("correction", [False, True])
+def test_psgld_is_its_formula(correction):
+    target = plane(batch=7)
+    sampler = PSGLD(0.01, decay=0.7, damping=0.05, scale=30.0, correction=correction)
+    start = target.start(generator(1))
+    theta = step_many(target, sampler, start, steps=5, seed=6)
+
+    rng = generator(6, 1)
+    expected = [float(t) for t in start]
+    v, w = [0.0, 0.0], [0.0, 0.0]
+    for _ in range(5):
+        potential = target.draw(rng, np.array(expected))
+        g = potential.grad(np.array(expected))
+        hessian = potential.weight * (potential.a**2).sum(0) + 1
+        z = rng.standard_normal(2)
+        for i in range(2):
+            mean = g[i] / 30
+            v[i] = 0.7 * v[i] + 0.3 * mean**2
+            w[i] = 0.7 * w[i] + 0.3 * 2 * mean * hessian[i] / 30
+            metric = 1 / (0.05 + math.sqrt(v[i]))
+            drift = -metric * g[i]
+            if correction:
+                drift -= metric**2 * w[i] / (2 * math.sqrt(v[i]))
+            expected[i] += 0.01 * drift + math.sqrt(2 * 0.01 * metric) * z[i]
+    np.testing.assert_allclose(theta, expected, rtol=1e-10)
+
+
+class Standard:
+    """The standard normal law, whose second derivative can be given a wrong sign."""
+
+    positive = False
+    size = 1
+
+    def __init__(self, curvature: float = 1.0) -> None:
+        self.curvature = curvature
+        self.latents: dict = {}
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta.copy()
+
+    def hessian_diagonal(self, theta):
+        return np.full_like(theta, self.curvature)
+
+
+def psgld_variance(target, sampler, *, chains=4000, steps=600):
+    """Mean and standard error over chains of theta^2, from the exact law, over the second half."""
+    rng = generator(8)
+    state = sampler.init(rng, rng.standard_normal((chains, 1)))
+    total = 0.0
+    for k in range(steps):
+        state = sampler.step(rng, state, target)
+        if k >= steps // 2:
+            total = total + state.theta[:, 0] ** 2
+    squares = total / (steps - steps // 2)
+    return squares.mean(), squares.std() / math.sqrt(chains)
+
+
+def test_psgld_has_the_right_law_only_with_its_correction():
+    sampler = PSGLD(0.01, damping=0.3, correction=True)
+    variance, error = psgld_variance(Standard(), sampler)
+    # The bias of h = 0.01 is of the order of h.
+    assert abs(variance - 1) < Z_MOST * error + 0.01
+    # Without it, variance 1.6 to 1.9 at any small step; with the papers' minus sign, above 2.
+    assert psgld_variance(Standard(), PSGLD(0.01, damping=0.3))[0] > 1.4
+    assert psgld_variance(Standard(-1.0), sampler)[0] > 1.8
+
+
+def test_psgld_correction_needs_second_derivatives():
+    with pytest.raises(AlphaMFError, match=r"hessian_diagonal\(theta\), which OneGamma"):
+        step_many(OneGamma(2.0, 1.0), PSGLD(0.1, correction=True), np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("correction", [False, True])
+def test_psgld_stays_finite_where_gradients_vanish(correction):
+    target = Standard()
+    for dtype in (np.float32, np.float64):
+        start = np.array([[0.0], [1e-25], [1e-20]], dtype)
+        theta = step_many(target, PSGLD(1e-3, correction=correction), start)
+        assert np.isfinite(theta).all()
+
+
+@pytest.mark.parametrize("sampler", [SGLD(1e-3), PSGLD(1e-3)])
+@pytest.mark.parametrize("chains", [(), (2,)])
+def test_float32_positive_factors_stay_float32_and_positive(sampler, chains):
+    power = np.random.default_rng(0).standard_exponential((6, 5)).astype(np.float32)
+    target = AlphaMF(power, [Source(1.2, 2, None, Gamma(2.0, 1.0), Gamma(2.0, 1.0))])
+    theta = step_many(target, sampler, target.start(generator(0), chains), steps=20)
+    assert theta.shape == (*chains, target.size)
+    assert theta.dtype == np.float32
+    assert (theta >= 0).all()
+
+
+@pytest.mark.parametrize("sampler", [SGLD(0.01), PSGLD(0.01, correction=True)])
+def test_step_is_pure(sampler):
+    target = plane()
+    state = sampler.init(generator(0), target.start(generator(0), (3,)))
+    state = sampler.step(generator(1), state, target)
+    before = [np.array(field) for field in state]
+    once = sampler.step(generator(2), state, target)
+    twice = sampler.step(generator(2), state, target)
+    for field, kept in zip(state, before, strict=True):
+        np.testing.assert_array_equal(field, kept)
+    for one, two in zip(once, twice, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("decay", 1.0), ("decay", -0.1), ("damping", -1.0), ("scale", 0.0), ("scale", math.nan)],
+)
+def test_psgld_refuses_hyperparameters_out_of_range(field, value):
+    with pytest.raises(AlphaMFError, match=f"{field} must"):
+        PSGLD(0.1, **{field: value})

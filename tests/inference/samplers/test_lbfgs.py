@@ -1,0 +1,183 @@
+"""L-BFGS products against the matrices written out, pair by pair."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from alphamf.inference.samplers import lbfgs
+
+GAMMA = 0.7
+
+
+def pairs(m=4, chains=(3, 2), size=6, seed=0, dtype=np.float64):
+    """Random pairs of a convex function with another Hessian at each, s'y > 0."""
+    rng = np.random.default_rng(seed)
+    s = rng.standard_normal((m, *chains, size))
+    root = rng.standard_normal((m, *chains, size, size))
+    hessian = root @ np.swapaxes(root, -1, -2) / size + 0.1 * np.eye(size)
+    return s.astype(dtype), (hessian @ s[..., None])[..., 0].astype(dtype)
+
+
+def dense(s, y, gamma=GAMMA):
+    """H of one chain, pair by pair, as the BFGS update is printed (eq. 6)."""
+    eye = np.eye(s.shape[-1])
+    h = gamma * eye
+    for a, b in zip(s, y, strict=True):
+        rho = 1 / (a @ b)
+        h = (eye - rho * np.outer(a, b)) @ h @ (eye - rho * np.outer(b, a))
+        h += rho * np.outer(a, a)
+    return h
+
+
+def dense_root(s, y, *, printed, gamma=GAMMA):
+    """S of one chain by eq. 11, as corrected or as printed."""
+    eye = np.eye(s.shape[-1])
+    root = math.sqrt(gamma) * eye
+    for k, (a, b) in enumerate(zip(s, y, strict=True)):
+        inverse = np.linalg.inv(dense(s[:k], y[:k], gamma))
+        ba = inverse @ a
+        if printed:
+            q = math.sqrt(abs(a @ b / (b @ ba))) * ba - b
+        else:
+            q = b - math.sqrt(a @ b / (a @ ba)) * ba
+        root = (eye - np.outer(a / (a @ b), q)) @ root
+    return root
+
+
+def dense_rectangle(s, y, gamma=GAMMA):
+    """F of one chain, shape (D, D + m), with F F' = H: the noise of HAMCMC is F (z, w).
+
+    Pair by pair: H = (I - rho s y') H (I - rho y s') + rho s s' is a square more for each pair.
+    """
+    size = s.shape[-1]
+    factor = math.sqrt(gamma) * np.eye(size)
+    for a, b in zip(s, y, strict=True):
+        rho = 1 / (a @ b)
+        factor = factor - rho * np.outer(a, b) @ factor
+        factor = np.concatenate([factor, math.sqrt(rho) * a[:, None]], axis=1)
+    return factor
+
+
+def matrix_of(product, s, y):
+    """Return the matrix of a product with H of these pairs: its columns are images of units."""
+    size = s.shape[-1]
+    h = lbfgs.inverse_hessian(np.repeat(s[:, None], size, 1), np.repeat(y[:, None], size, 1), GAMMA)
+    return getattr(h, product)(np.eye(size, dtype=s.dtype)).T
+
+
+def rectangle_of(s, y):
+    """Return the matrix of `draw`, shape (D, D + m)."""
+    m, size = s.shape
+    units = np.eye(size + m, dtype=s.dtype)
+    h = lbfgs.inverse_hessian(
+        np.repeat(s[:, None], len(units), 1), np.repeat(y[:, None], len(units), 1), GAMMA
+    )
+    return h.draw(units[:, :size], units[:, size:]).T
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 5])
+@pytest.mark.parametrize("chains", [(), (4,), (3, 2)])
+def test_products_are_those_of_the_dense_twins_in_every_chain(m, chains):
+    s, y = pairs(m, chains)
+    rng = np.random.default_rng(1)
+    v, w = rng.standard_normal((*chains, 6)), rng.standard_normal((*chains, m))
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    applied, drawn, rooted = h.apply(v), h.draw(v, w), h.inverse_root(v)
+    assert applied.shape == drawn.shape == rooted.shape == v.shape
+    for chain in np.ndindex(*chains):
+        mine = (slice(None), *chain)
+        twin, factor = dense(s[mine], y[mine]), dense_rectangle(s[mine], y[mine])
+        noise = np.concatenate([v[chain], w[chain]])
+        root = dense_root(s[mine], y[mine], printed=False)
+        np.testing.assert_allclose(applied[chain], twin @ v[chain], rtol=1e-10)
+        np.testing.assert_allclose(drawn[chain], factor @ noise, rtol=1e-10)
+        np.testing.assert_allclose(rooted[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_draws_have_covariance_h_and_its_inverse(m):
+    s, y = pairs(m, ())
+    h = dense(s, y)
+    np.testing.assert_allclose(matrix_of("apply", s, y), h, rtol=1e-10, atol=1e-10)
+    factor, root = rectangle_of(s, y), matrix_of("inverse_root", s, y)
+    np.testing.assert_allclose(factor @ factor.T, h, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(h), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("m", [1, 3])
+def test_printed_root_is_not_a_root(m):
+    # Eq. 11 as printed: s'By for s'Bs under the square root, and y with the other sign.
+    s, y = pairs(m, ())
+    corrected = dense_root(s, y, printed=False)
+    printed = dense_root(s, y, printed=True)
+    h = dense(s, y)
+    assert np.abs(corrected @ corrected.T - h).max() < 1e-10
+    assert np.abs(printed @ printed.T - h).max() > 0.1 * np.abs(h).max()
+
+
+def test_latest_pair_satisfies_the_secant_equation():
+    s, y = pairs()
+    np.testing.assert_allclose(lbfgs.inverse_hessian(s, y, GAMMA).apply(y[-1]), s[-1], rtol=1e-9)
+
+
+def test_arguments_stay_as_they_are():
+    s, y = pairs()
+    v, w = np.ones((3, 2, 6)), np.ones((3, 2, 4))
+    copies = [array.copy() for array in (s, y, v, w)]
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    h.apply(v)
+    h.draw(v, w)
+    h.inverse_root(v)
+    for array, copy in zip((s, y, v, w), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_bad_pairs_are_skipped_in_their_own_chain_only():
+    s, y = pairs(3, (4,))
+    whole = s.copy(), y.copy()
+    y[1, 0] *= -1  # negative curvature
+    s[2, 1] = y[2, 1] = 0  # an empty place
+    y[0, 2] -= s[0, 2] * (s[0, 2] @ y[0, 2]) / (s[0, 2] @ s[0, 2])  # orthogonal up to rounding
+    rng = np.random.default_rng(2)
+    v, w = rng.standard_normal((4, 6)), rng.standard_normal((4, 3))
+    h = lbfgs.inverse_hessian(s, y, GAMMA)
+    for chain, kept in enumerate([[0, 2], [0, 1], [1, 2], [0, 1, 2]]):
+        good = whole[0][kept, chain], whole[1][kept, chain]
+        noise = np.concatenate([v[chain], w[chain, kept]])
+        root = dense_root(*good, printed=False)
+        np.testing.assert_allclose(h.apply(v)[chain], dense(*good) @ v[chain], rtol=1e-8)
+        np.testing.assert_allclose(h.draw(v, w)[chain], dense_rectangle(*good) @ noise, rtol=1e-8)
+        np.testing.assert_allclose(
+            h.inverse_root(v)[chain], np.linalg.solve(root.T, v[chain]), rtol=1e-8
+        )
+
+
+def test_float32_stays_float32_and_close():
+    s, y = pairs(seed=3)
+    v, w = np.random.default_rng(3).standard_normal((2, 3, 2, 6))
+    w = w[..., :4]
+    exact = lbfgs.inverse_hessian(s, y, GAMMA)
+    h = lbfgs.inverse_hessian(s.astype(np.float32), y.astype(np.float32), GAMMA)
+    v32, w32 = v.astype(np.float32), w.astype(np.float32)
+    for got, expected in (
+        (h.apply(v32), exact.apply(v)),
+        (h.draw(v32, w32), exact.draw(v, w)),
+        (h.inverse_root(v32), exact.inverse_root(v)),
+    ):
+        assert got.dtype == np.float32
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+
+
+def test_draws_keep_their_covariance_in_float32_at_a_bad_condition():
+    rng = np.random.default_rng(5)
+    basis, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+    hessian = (basis * np.geomspace(1, 1e4, 6)) @ basis.T
+    s = rng.standard_normal((3, 6))
+    s, y = s.astype(np.float32), (s @ hessian).astype(np.float32)
+    factor = rectangle_of(s, y).astype(float)
+    # Relative to H in every direction: H^-1/2 F F' H^-1/2 is the identity.
+    half = np.linalg.inv(np.linalg.cholesky(dense(s.astype(float), y.astype(float))))
+    np.testing.assert_allclose(half @ factor @ factor.T @ half.T, np.eye(6), atol=5e-3)

@@ -1,0 +1,395 @@
+"""MassEM: the algorithm written out, what momenta and positions teach, and its drift."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.chain import run
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.samplers import masses
+from alphamf.inference.samplers.hmc import HMC
+from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.tools.arrays import generator, noise
+from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
+
+KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
+
+
+def written_out(mass, rng, thetas, momenta, *, printed=False):
+    """Algorithm of section 3 for one chain, with every sample stored: M^-1, S_count and k."""
+    size = thetas.shape[1]
+    prior = size if mass.dense else 1
+    inverse, goal, k, start = np.eye(size), mass.samples, 0, 0
+    while start + goal <= len(thetas):
+        end = start + goal
+        p = momenta[start:end]
+        n = goal
+        # Offsets are drawn one by one, as far as the E step goes.
+        offsets, last = [], 0
+        while last < n:
+            last += 1 + rng.poisson(mass.nu * (len(offsets) + 1.0) ** mass.d)
+            offsets += [last] if last <= n else []
+        if mass.source == "momenta":
+            covariance = p.T @ p + prior * np.linalg.inv(inverse)
+        else:
+            centred = thetas[start:end] - thetas[start:end].mean(0)
+            covariance = centred.T @ centred + prior * inverse
+        covariance /= n + prior
+        if not mass.dense:
+            covariance = np.diag(np.diag(covariance))
+        estimate = np.linalg.inv(covariance) if mass.source == "momenta" else covariance
+        k += 1
+        new = (1 - k**-mass.decay) * inverse + k**-mass.decay * estimate
+        picked = p[np.array(offsets, int) - 1]
+        q = picked @ inverse
+        if len(q):
+            spread = q.var(0) if printed else np.sqrt(q.var(0) / len(q))
+            width = stats.norm.ppf(0.5 + mass.confidence / 2) * spread
+            if (np.abs(picked.mean(0) @ new - q.mean(0)) < width).all():
+                goal += math.ceil(goal / mass.growth)
+        inverse, start = new, end
+    return inverse, goal, k
+
+
+def fed(mass, thetas, momenta, seed=3):
+    """Return the mass's state after updates with the given samples, shape (steps, *chains, D)."""
+    state, rng = mass.init(thetas[0]), generator(seed)
+    for theta, momentum in zip(thetas, momenta, strict=True):
+        state = mass.update(rng, state, theta, momentum)
+    return state
+
+
+def samples(steps, chains=(), size=3, seed=1, dtype=np.float64):
+    """Positions far from zero and momenta, of scales 0.1, 1 and 10, that do not know the mass."""
+    rng = generator(seed)
+    scales = np.logspace(-1, 1, size)
+    shape = (steps, *chains, size)
+    thetas = 20 + rng.standard_normal(shape) * scales[::-1]
+    return thetas.astype(dtype), (rng.standard_normal(shape) * scales).astype(dtype)
+
+
+def as_matrix(state, dense):
+    return state.inverse if dense else state.inverse[..., None] * np.eye(state.inverse.shape[-1])
+
+
+@pytest.mark.parametrize(("dense", "source"), KINDS)
+@pytest.mark.parametrize("settings", [{}, {"nu": 0.0}, {"confidence": 0.3, "decay": 1.0}])
+def test_is_the_algorithm_written_out(dense, source, settings):
+    mass = MassEM(samples=10, growth=3, dense=dense, source=source, **settings)
+    data = samples(300)
+    state = fed(mass, *data)
+    # One more sample would change the state but not the twin's.
+    inverse, goal, k = written_out(mass, generator(3), *data)
+    assert int(state.rounds[0]) == k > 3
+    assert int(state.goal[0]) == goal > mass.samples
+    np.testing.assert_allclose(as_matrix(state, dense), inverse, rtol=1e-8, atol=1e-12)
+    metric = mass.inverse(state)
+    assert isinstance(metric, Dense if dense else Diagonal)
+    assert metric.slope is None
+
+
+def test_printed_half_width_would_depend_on_the_unit():
+    # Scaling p by u and M with it changes nothing but the unit of q: so must S_count's growth.
+    goals, printed = set(), set()
+    for unit in (1e-2, 1.0, 1e2):
+        thetas, momenta = samples(400)
+        mass = MassEM(samples=10, growth=3, decay=1.0, confidence=0.5)
+        first = written_out(mass, generator(3), thetas[:10], momenta[:10] * unit)
+        assert first[2] == 1
+        goals.add(int(fed(mass, thetas, momenta * unit).goal[0]))
+        printed.add(written_out(mass, generator(3), thetas, momenta * unit, printed=True)[1])
+    assert len(goals) < len(printed)
+
+
+@pytest.mark.parametrize(("dense", "source"), KINDS)
+def test_chains_are_each_alone(dense, source):
+    # Without waiting times there is no randomness in the update, and S_counts still differ.
+    confidence = 0.1 if dense and source == "momenta" else 0.2
+    mass = MassEM(8, growth=2, dense=dense, source=source, nu=0.0, confidence=confidence)
+    thetas, momenta = samples(150, (2, 4))
+    together = fed(mass, thetas, momenta)
+    goals = set()
+    for i in np.ndindex(2, 4):
+        alone = fed(mass, thetas[:, *i], momenta[:, *i])
+        for name in alone._fields[1:]:
+            one, other = getattr(alone, name), getattr(together, name)[i]
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=name)
+        goals.add(int(alone.goal[0]))
+    assert len(goals) > 1
+
+
+def known_mass(mass, chains, size):
+    """Return a state whose M^-1 is not the unit one, and that M^-1 as a matrix."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((size, size)) + 2 * np.eye(size)
+    inverse = a @ a.T if mass.dense else np.diag(np.exp(rng.standard_normal(size)))
+    state = mass.init(np.zeros((chains, size)))
+    given = inverse if mass.dense else np.diag(inverse)
+    return state._replace(inverse=np.broadcast_to(given, state.inverse.shape).copy()), inverse
+
+
+def learnt_in_equilibrium(mass, chains, size, steps, seed=0):
+    """Return each chain's M^-1, relative to the one at the start, from momenta of N(0, M)."""
+    state, inverse = known_mass(mass, chains, size)
+    rng, theta = generator(seed), np.zeros((chains, size))
+    for _ in range(steps):
+        p = mass.inverse(state).inverse_root(noise(rng, theta))
+        state = mass.update(rng, state, theta, p)
+    assert (state.count == 0).all()
+    root = np.linalg.inv(np.linalg.cholesky(inverse))
+    return root @ as_matrix(state, mass.dense) @ root.T
+
+
+def z_of(values, expected):
+    """Largest |z| of the mean over the first axis."""
+    error = values.std(0) / math.sqrt(len(values))
+    return (np.abs(values.mean(0) - expected)[error > 0] / error[error > 0]).max()
+
+
+@pytest.mark.parametrize("n", [2, 6])
+def test_momenta_of_equilibrium_teach_a_diagonal_mass_only_a_factor(n):
+    # c = E (n + 1) / (chi2_n + 1), and the second M step has kappa = 1/2.
+    def density(x):
+        return (n + 1) / (x + 1) * stats.chi2(n).pdf(x)
+
+    c = integrate.quad(density, 0, 50 * n, limit=200)[0]
+    mass = MassEM(samples=n, growth=math.inf, decay=1.0)
+    relative = learnt_in_equilibrium(mass, 20_000, 3, 2 * n)
+    expected = c * (1 + 0.5 * (c - 1)) * np.eye(3)
+    assert z_of(relative, expected) < Z_MOST
+    # It is not the unbiased estimate that proposition 1 takes it to be.
+    assert z_of(relative, np.eye(3)) > 10 * Z_MOST
+
+
+@pytest.mark.parametrize("n", [2, 6])
+def test_momenta_of_equilibrium_teach_a_dense_mass_only_a_factor(n):
+    size, chains = 3, 20_000
+    z = generator(8).standard_normal((chains, n, size))
+    wishart = np.swapaxes(z, 1, 2) @ z
+    inverse = (n + size) * np.linalg.inv(wishart + size * np.eye(size))
+    factors = np.trace(inverse, axis1=1, axis2=2) / size
+    c, error = factors.mean(), factors.std() / math.sqrt(chains)
+    mass = MassEM(samples=n, growth=math.inf, dense=True)
+    relative = learnt_in_equilibrium(mass, chains, size, n)
+    learnt = np.trace(relative, axis1=1, axis2=2) / size
+    assert abs(learnt.mean() - c) < Z_MOST * math.hypot(error, learnt.std() / math.sqrt(chains))
+    # Off the diagonal, and in the differences between directions, there is nothing.
+    shape = relative - learnt[:, None, None] * np.eye(size)
+    assert z_of(shape, 0) < Z_MOST
+    assert z_of(relative, np.eye(size)) > 10 * Z_MOST
+
+
+@pytest.mark.parametrize("n", [15, 45, 400])
+def test_drift_is_that_of_the_docstring(n):
+    size, chains = 30, 40
+    y = size / n
+    c = (1 + y) * (math.sqrt(1 + 4 * y * y) - 1) / (2 * y * y)
+    assert c < 1.2501
+    mass = MassEM(samples=n, growth=math.inf, dense=True)
+    relative = learnt_in_equilibrium(mass, chains, size, n)
+    learnt = np.trace(relative, axis1=1, axis2=2).mean() / size
+    assert learnt == pytest.approx(c, rel=0.01)
+    # Wishart's own factor, without the added samples.
+    if n > size + 1:
+        assert c < n / (n - size - 1)
+
+
+def test_fixed_counts_let_the_mass_run_away_and_growing_ones_do_not():
+    settings = {"samples": 4, "dense": False, "decay": 0.6}
+
+    def drift(growth, steps):
+        mass = MassEM(growth=growth, confidence=0.999, **settings)
+        state = mass.init(np.zeros((500, 2)))
+        rng, theta = generator(2), np.zeros((500, 2))
+        for _ in range(steps):
+            p = mass.inverse(state).inverse_root(noise(rng, theta))
+            state = mass.update(rng, state, theta, p)
+        return np.log(state.inverse).mean(), state
+
+    fixed, state = drift(math.inf, 1600)
+    assert (state.goal == 4).all()
+    assert (state.rounds == 400).all()
+    growing, state = drift(2.0, 1600)
+    assert state.rounds.max() < 25
+    assert state.goal.min() > 50
+    assert 0 < growing < 0.5 * fixed
+
+
+class Gaussian:
+    """Independent coordinates of given variances; gradient noise is `heat` times the precision."""
+
+    positive = False
+    latents: dict = {}  # noqa: RUF012
+
+    def __init__(self, variances, heat=0.0):
+        self.variances, self.heat, self.size = variances, heat, len(variances)
+
+    def draw(self, rng, theta):
+        self.rng = rng
+        return self
+
+    def grad(self, theta):
+        gradient = theta / self.variances
+        if self.heat:
+            gradient += np.sqrt(self.heat / self.variances) * noise(self.rng, theta)
+        return gradient
+
+    def value(self, theta):
+        return 0.5 * (theta * theta / self.variances).sum(-1)
+
+
+def exponent(sampler, target, *, start=None, steps=1500, chains=16):
+    """Slope of log M^-1 in the log variances, from the exact law or from a start: mean, error."""
+    draws = generator(1).standard_normal((chains, target.size)) * np.sqrt(target.variances)
+    if start is not None:
+        draws = np.full_like(draws, start)
+    rng = generator(2)
+    state = sampler.init(rng, draws)
+    for _ in range(steps):
+        state = sampler.step(rng, state, target)
+    logs = np.log(state.mass.inverse)
+    slopes = np.polyfit(np.log(target.variances), logs.T, 1)[0]
+    return slopes.mean(), slopes.std() / math.sqrt(chains)
+
+
+def test_momenta_teach_nothing_in_equilibrium_and_positions_the_variances():
+    target = Gaussian(np.logspace(-2, 2, 6))
+
+    def sampler(source):
+        return HMC(0.1, leaps=10, mass=MassEM(samples=50, source=source))
+
+    slope, error = exponent(sampler("momenta"), target)
+    assert abs(slope) < Z_MOST * error
+    assert error < 0.02
+    slope, _ = exponent(sampler("positions"), target)
+    assert slope == pytest.approx(1, abs=0.03)
+
+
+def test_momenta_learn_from_a_descent_and_from_the_noise_of_gradients():
+    variances = np.logspace(-2, 2, 6)
+    mass = MassEM(samples=50)
+    slope, error = exponent(HMC(0.1, leaps=10, mass=mass), Gaussian(variances), start=10.0)
+    assert slope > 0.2 + Z_MOST * error
+    slope, error = exponent(SGHMC(0.05, leaps=10, mass=mass), Gaussian(variances, heat=10.0))
+    assert slope > 0.3 + Z_MOST * error
+    # V / P = heat, so the momenta's covariance is M (1 + h heat P / 2 C): nearly M without it.
+    slope, error = exponent(SGHMC(0.05, leaps=10, mass=mass), Gaussian(variances))
+    assert abs(slope) < 0.1
+
+
+@pytest.mark.parametrize(("dense", "source"), KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stays_positive_definite_with_fewer_samples_than_coordinates(dense, source, dtype):
+    mass = MassEM(samples=3, growth=4, dense=dense, source=source)
+    thetas, momenta = samples(60, (5,), size=20, dtype=dtype)
+    state = fed(mass, thetas, momenta)
+    assert state.rounds.min() > 4
+    assert np.linalg.eigvalsh(as_matrix(state, dense)).min() > 0
+    for name in ("inverse", "mean", "scatter", "momentum", "square"):
+        assert getattr(state, name).dtype == dtype
+    draw = mass.inverse(state).inverse_root(momenta[0])
+    assert draw.dtype == dtype
+    assert np.isfinite(draw).all()
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_any_learnt_mass_that_rests_leaves_the_law(dense):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
+    target = LinearGaussian(a, a @ np.ones(2) + rng.standard_normal(30), 1.0)
+    sampler = HMC(0.1, leaps=4, mass=MassEM(samples=4, dense=dense, freeze=8))
+    start = gaussian_draws(target.mean, target.covariance, n=20_000)
+    state, rng = sampler.init(generator(0), start), generator(1)
+    for _ in range(8):
+        state = sampler.step(rng, state, target)
+    assert np.std(np.log(as_matrix(state.mass, dense)[:, 0, 0])) > 0.1
+    # New draws do not know the masses, which differ from chain to chain.
+    fresh = gaussian_draws(target.mean, target.covariance, n=20_000, seed=9)
+    resting = state._replace(theta=fresh)
+    after = sampler.step(generator(3), resting, target)
+    assert after.mass is state.mass
+    law = target.mean, target.covariance
+    assert gaussian_z(after.theta, *law) < Z_MOST
+    assert gaussian_p(after.theta, *law) > P_LEAST
+
+
+@pytest.mark.parametrize(("dense", "source"), KINDS)
+def test_update_is_pure(dense, source):
+    mass = MassEM(samples=4, dense=dense, source=source)
+    thetas, momenta = samples(9, (2,))
+    state = fed(mass, thetas[:3], momenta[:3])
+    for theta, momentum in zip(thetas[3:], momenta[3:], strict=True):
+        before = [np.array(field) for field in state]
+        once = mass.update(generator(1), state, theta, momentum)
+        twice = mass.update(generator(1), state, theta, momentum)
+        for field, kept in zip(state, before, strict=True):
+            np.testing.assert_array_equal(field, kept)
+        for one, two in zip(once, twice, strict=True):
+            np.testing.assert_array_equal(one, two)
+        state = once
+
+
+@pytest.mark.parametrize(("dense", "source"), KINDS)
+@pytest.mark.parametrize("chains", [(), (2,)])
+def test_resumed_run_is_the_unbroken_one(dense, source, chains, tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((20, 3)).astype(np.float32)
+    target = LinearGaussian(a, a @ np.ones(3, np.float32), 1.0)
+    sampler = HMC(0.1, leaps=3, mass=MassEM(samples=3, dense=dense, source=source, freeze=14))
+    settings = {"seed": 5, "chains": chains, "segment": 5}
+    unbroken = list(run(target, sampler, steps=17, **settings))[-1]
+    settings["checkpoint"] = tmp_path / "run.npz"
+    list(run(target, sampler, steps=10, **settings))
+    resumed = list(run(target, sampler, steps=17, **settings))[-1]
+    np.testing.assert_array_equal(resumed.theta, unbroken.theta)
+    assert unbroken.theta.dtype == np.float32
+    assert unbroken.mass.steps == 14
+    for mine, other in zip(resumed.mass, unbroken.mass, strict=True):
+        assert type(mine) is type(other)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("samples", 0),
+        ("growth", 0.0),
+        ("growth", math.nan),
+        ("decay", 0.5),
+        ("decay", 1.1),
+        ("source", "both"),
+        ("confidence", 1.0),
+        ("nu", -1.0),
+        ("nu", math.inf),
+        ("d", math.nan),
+        ("freeze", -1),
+    ],
+)
+def test_refuses_hyperparameters_out_of_range(field, value):
+    with pytest.raises(AlphaMFError, match=f"{field} must"):
+        MassEM(**{field: value})
+
+
+def test_positions_are_taken_about_their_mean(monkeypatch):
+    thetas, momenta = samples(400, dtype=np.float32)
+    mass = MassEM(samples=200, source="positions", decay=1.0)
+
+    def error():
+        learnt = np.sqrt(fed(mass, thetas, momenta).inverse)
+        return np.abs(learnt / thetas.std(0) - 1).max()
+
+    assert error() < 0.2
+    right = masses.MassEM.update
+
+    def about_zero(self, rng, state, *sample):
+        return right(self, rng, state._replace(mean=0 * state.mean), *sample)
+
+    monkeypatch.setattr(masses.MassEM, "update", about_zero)
+    assert error() > 1

@@ -1,0 +1,314 @@
+"""SGRLD: its discretised law on Gaussians, and known laws under metrics that vary."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.chain import Mean, run
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.samplers import riemannian
+from alphamf.inference.samplers.riemannian import SGRLD
+from alphamf.tools.arrays import generator
+from tests.inference.samplers.test_langevin import plane
+from tests.support.laws import (
+    CHAINS,
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+    step_many,
+)
+
+FEW = 20_000
+"""Chains of a test that makes many steps."""
+
+
+class Curved:
+    """A standard Gaussian x in curved coordinates: theta = (x1, x2 + b x1^2), G = (J J')^-1."""
+
+    positive = False
+    size = 2
+    latents: dict = {}  # noqa: RUF012
+
+    def __init__(self, b: float = 0.7) -> None:
+        self.b = b
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        one, rest = theta[..., 0], theta[..., 1] - self.b * theta[..., 0] ** 2
+        return np.stack([one - 2 * self.b * one * rest, rest], -1)
+
+    def metric(self, theta):
+        bend = 2 * self.b * theta[..., 0]
+        g = np.empty((*theta.shape, 2), theta.dtype)
+        g[..., 0, 0], g[..., 1, 1] = 1 + bend**2, 1
+        g[..., 0, 1] = g[..., 1, 0] = -bend
+        slope = np.zeros((*theta.shape, 2, 2), theta.dtype)
+        slope[..., 0, 0, 0] = 4 * self.b * bend
+        slope[..., 0, 0, 1] = slope[..., 0, 1, 0] = -2 * self.b
+        return Dense(g, slope)
+
+    def curve(self, x):
+        return np.stack([x[:, 0], x[:, 1] + self.b * x[:, 0] ** 2], -1)
+
+    def straight(self, theta):
+        return np.stack([theta[:, 0], theta[:, 1] - self.b * theta[:, 0] ** 2], -1)
+
+
+class GammaLaw:
+    """Gamma(shape, rate) with the Fisher metric of its logarithm, G = shape / theta^2."""
+
+    positive = True
+    size = 1
+    latents: dict = {}  # noqa: RUF012
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape, self.rate = shape, rate
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return (1 - self.shape) / theta + self.rate
+
+    def metric(self, theta):
+        return Diagonal(self.shape / theta**2, (-2 * self.shape / theta**3)[..., None])
+
+
+class HalfNormal(GammaLaw):
+    """exp(-precision x^2 / 2) on x > 0, with a constant metric."""
+
+    def __init__(self, precision: float, metric: float) -> None:
+        self.precision, self.constant = precision, metric
+
+    def grad(self, theta):
+        return self.precision * theta
+
+    def metric(self, theta):
+        return Diagonal(np.full(1, self.constant))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_leaves_its_discretised_law(dtype, diagonal, monkeypatch):
+    target, h = plane(dtype=dtype), 0.5
+    precision = target.precision.astype(float)
+    inverse = np.diag(1 / precision.diagonal()) if diagonal else np.linalg.inv(precision)
+    law = (
+        target.mean.astype(float),
+        discretised(np.eye(2) - h * inverse @ precision, 2 * h * inverse),
+    )
+    if not diagonal:
+        np.testing.assert_allclose(law[1], inverse / (1 - h / 2), rtol=1e-10)
+    sampler, start = SGRLD(h, diagonal=diagonal), gaussian_draws(*law, dtype=dtype)
+    theta = step_many(target, sampler, start)
+    assert theta.dtype == dtype
+    assert gaussian_z(theta, *law) < Z_MOST
+    assert gaussian_p(theta, *law) > P_LEAST
+    # At so large a step the posterior itself is another law.
+    assert gaussian_z(theta, target.mean, target.covariance) > 10 * Z_MOST
+
+    monkeypatch.setattr(riemannian, "sqrt", lambda x: math.sqrt(x / 2))
+    assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
+    monkeypatch.undo()
+    monkeypatch.setattr(Dense, "inverse_root", Dense.root)
+    monkeypatch.setattr(Diagonal, "inverse_root", Diagonal.root)
+    assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
+
+
+def test_minibatches_add_their_gradients_variance():
+    target, h = plane(batch=10), 0.3
+    # Several steps from the posterior: the noise of the gradients, seen through G^-1, widens it.
+    start = gaussian_draws(target.mean, target.covariance, n=FEW)
+    theta = step_many(target, SGRLD(h), start, steps=10)
+    full = step_many(plane(), SGRLD(h), start, steps=10)
+    assert gaussian_z(full, target.mean, target.covariance / (1 - h / 2)) < Z_MOST
+    assert np.linalg.det(np.cov(theta.T)) > 1.2 * np.linalg.det(np.cov(full.T))
+    white = (theta - target.mean) @ np.linalg.cholesky(target.precision)
+    assert np.abs(white.mean(0)).max() < Z_MOST * white.std(0).max() / math.sqrt(FEW)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_keeps_a_curved_gaussian_only_with_gamma(diagonal, monkeypatch):
+    target, h, steps = Curved(), 2e-3, 50
+    start = gaussian_draws(np.zeros(2), np.eye(2), n=FEW)
+
+    def z(sampler):
+        theta = step_many(target, sampler, target.curve(start), steps=steps)
+        white = target.straight(theta)
+        return gaussian_z(white, np.zeros(2), np.eye(2)), gaussian_p(white, np.zeros(2), np.eye(2))
+
+    z_most, p_least = z(SGRLD(h, diagonal=diagonal))
+    assert z_most < Z_MOST
+    assert p_least > P_LEAST
+    assert z(SGRLD(h, diagonal=diagonal, correction=False))[0] > Z_MOST
+    for kind in (Dense, Diagonal):
+        plus = kind.divergence
+        monkeypatch.setattr(kind, "divergence", lambda self, plus=plus: -plus(self))
+    assert z(SGRLD(h, diagonal=diagonal))[0] > Z_MOST
+
+
+def test_keeps_a_gamma_law_under_a_diagonal_metric_only_with_gamma():
+    law, target, h, steps = stats.gamma(3.0, scale=0.5), GammaLaw(3.0, 2.0), 2e-3, 50
+    start = generator(5).standard_gamma(3.0, (FEW, 1)) * 0.5
+
+    def p_value(sampler):
+        theta = step_many(target, sampler, start, steps=steps)
+        assert (theta >= 0).all()
+        return stats.kstest(theta[:, 0], law.cdf).pvalue
+
+    assert p_value(SGRLD(h)) > P_LEAST
+    assert p_value(SGRLD(h, correction=False)) < P_LEAST
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_bias_is_of_first_order_in_the_step(diagonal):
+    # From the posterior, one unit of time at steps h and h / 2; the chains' noise is small enough
+    # to see both biases of E x2^2 and their ratio.
+    target = Curved(0.5)
+    start = target.curve(gaussian_draws(np.zeros(2), np.eye(2)))
+
+    def bias(h):
+        theta = step_many(target, SGRLD(h, diagonal=diagonal), start, steps=round(0.8 / h))
+        square = target.straight(theta)[:, 1] ** 2
+        return square.mean() - 1, square.std() / math.sqrt(CHAINS)
+
+    (coarse, error), (fine, other) = bias(0.2), bias(0.1)
+    assert coarse > 10 * error
+    assert abs(coarse - 2 * fine) < Z_MOST * math.hypot(error, 2 * other) + coarse / 3
+
+
+def test_mirror_folds_the_law():
+    precision, constant, h = 2.0, 4.0, 0.6
+    scale = 1 / math.sqrt(precision * (1 - h * precision / (2 * constant)))
+    start = scale * np.abs(generator(3).standard_normal((CHAINS, 1)))
+    target = HalfNormal(precision, constant)
+
+    def p_value():
+        theta = step_many(target, SGRLD(h), start)
+        return stats.kstest(theta[:, 0], stats.halfnorm(scale=scale).cdf).pvalue
+
+    assert p_value() > P_LEAST
+    target.positive = False
+    assert p_value() < P_LEAST
+
+
+class Quadrant:
+    """A correlated Gaussian on the positive quadrant, with its precision as the metric."""
+
+    positive = True
+    size = 2
+    latents: dict = {}  # noqa: RUF012
+    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta @ self.precision
+
+    def metric(self, theta):
+        return Dense(self.precision)
+
+    def sample(self, n):
+        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
+        return draws[(draws > 0).all(1)][:n]
+
+
+def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
+    target, h, steps = Quadrant(), 2e-3, 50
+    start = target.sample(FEW)
+    assert len(start) == FEW
+
+    def z(sampler):
+        theta = step_many(target, sampler, start, steps=steps)
+        products = theta[:, :, None] * theta[:, None, :]
+        change = products - start[:, :, None] * start[:, None, :]
+        return np.abs(change.mean(0) / change.std(0)).max() * math.sqrt(FEW)
+
+    assert z(SGRLD(h, diagonal=True)) < Z_MOST
+    with pytest.raises(AlphaMFError, match="diagonal must be True where the target is positive"):
+        z(SGRLD(h))
+    monkeypatch.setattr(target, "positive", False)
+    keep = riemannian.reflect
+    monkeypatch.setattr(riemannian, "reflect", lambda theta, target: np.abs(keep(theta, target)))
+    assert z(SGRLD(h)) > Z_MOST
+
+
+def test_is_its_formula():
+    target = Curved()
+    theta, h = generator(1).standard_normal((5, 2)), 0.1
+    new = step_many(target, SGRLD(h), theta, seed=6)
+    z = generator(6, 1).standard_normal((5, 2))
+    for row, expected, draw in zip(theta, new, z, strict=True):
+        inverse = np.linalg.inv(target.metric(row).g)
+        gamma = np.array([0.0, 2 * target.b])  # of G^-1 = J J', J = [[1, 0], [2 b theta1, 1]]
+        root = np.linalg.inv(np.linalg.cholesky(target.metric(row).g)).T
+        drift = -inverse @ target.grad(row) + gamma
+        np.testing.assert_allclose(
+            expected, row + h * drift + math.sqrt(2 * h) * root @ draw, rtol=1e-10
+        )
+
+
+def test_needs_a_metric():
+    class Bare:
+        positive = False
+
+        def draw(self, rng, theta):
+            return self
+
+    with pytest.raises(AlphaMFError, match=r"metric\(theta\), which Bare does not have"):
+        step_many(Bare(), SGRLD(0.1), np.ones((1, 1)))
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_step_is_pure_and_chains_are_each_alone(diagonal):
+    target, sampler = Curved(), SGRLD(0.1, diagonal=diagonal)
+    state = sampler.init(generator(0), generator(0).standard_normal((3, 2)))
+    before = state.theta.copy()
+    once = sampler.step(generator(2), state, target)
+    np.testing.assert_array_equal(state.theta, before)
+    np.testing.assert_array_equal(once.theta, sampler.step(generator(2), state, target).theta)
+
+    class Given:
+        def __init__(self, row):
+            self.row = row
+
+        def standard_normal(self, shape, dtype):
+            return self.row.copy()
+
+    draws = generator(2).standard_normal((3, 2))
+    for row, draw, new in zip(before, draws, once.theta, strict=True):
+        alone = sampler.step(Given(draw), sampler.init(None, row), target)
+        np.testing.assert_allclose(alone.theta, new, rtol=1e-12)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_resumed_run_is_the_unbroken_one(diagonal, tmp_path):
+    settings = {"seed": 5, "chains": (2,), "segment": 4}
+    sampler, target = SGRLD(0.1, diagonal=diagonal), plane(batch=5, dtype=np.float32)
+    unbroken = list(run(target, sampler, steps=10, **settings))
+    assert unbroken[-1].theta.dtype == np.float32
+
+    def record():
+        return Mean(lambda theta, target: theta, burn_in=2)
+
+    settings["checkpoint"] = tmp_path / "run.npz"
+    list(run(target, sampler, steps=4, record=record(), **settings))
+    rest = list(run(target, sampler, steps=10, record=record(), **settings))
+    assert len(rest) == 6
+    np.testing.assert_array_equal(rest[-1].theta, unbroken[-1].theta)
+
+
+def test_refuses_a_bad_step_size():
+    with pytest.raises(AlphaMFError, match="step_size must"):
+        step_many(plane(), SGRLD(0.0), np.ones((1, 2)))

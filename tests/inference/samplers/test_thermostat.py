@@ -1,0 +1,482 @@
+"""SGHMC and SGNHT: discretised laws, orders of the bias, gradient noise, masses and mirrors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss, hermevander
+from scipy.linalg import expm
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.chain import run
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.samplers import thermostat
+from alphamf.inference.samplers.masses import UnitMass
+from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.tools.arrays import generator
+from tests.support.laws import (
+    CHAINS,
+    P_LEAST,
+    Z_MOST,
+    discretised,
+    gaussian_draws,
+    gaussian_p,
+    gaussian_z,
+    whiten,
+)
+
+INTEGRATORS = ["euler", "splitting"]
+PRECISION = np.array([[2.0, 0.6], [0.6, 0.5]])
+INVERSE_MASS = np.array([[1.5, -0.4], [-0.4, 0.3]])
+
+
+class Known(NamedTuple):
+    """State of a fixed mass."""
+
+    inverse: Any
+
+
+@dataclass(frozen=True)
+class FixedMass:
+    """A mass that is given, by its inverse: a matrix, or a diagonal."""
+
+    given: Any
+
+    def init(self, theta):
+        return Known(np.asarray(self.given, theta.dtype))
+
+    def inverse(self, state):
+        return Diagonal(state.inverse) if state.inverse.ndim == 1 else Dense(state.inverse)
+
+    def update(self, rng, state, theta, momentum):
+        return state
+
+
+class Normal:
+    """A normal law about zero, folded at zero if positive; gradients with noise of variance v."""
+
+    def __init__(self, precision, noise=0.0, positive=False):
+        self.precision, self.noise, self.positive = np.asarray(precision), noise, positive
+        self.size = len(self.precision)
+        self.latents: dict = {}
+
+    def draw(self, rng, theta):
+        if not self.noise:
+            return Tilted(self.precision, 0.0)
+        force = math.sqrt(self.noise) * rng.standard_normal(theta.shape, dtype=theta.dtype)
+        return Tilted(self.precision, force)
+
+
+class Tilted(NamedTuple):
+    """U = theta' P theta / 2 + force' theta."""
+
+    precision: Any
+    force: Any
+
+    def grad(self, theta):
+        return theta @ self.precision.astype(theta.dtype) + self.force
+
+    def value(self, theta):
+        return (theta * (0.5 * self.grad(theta) + 0.5 * self.force)).sum(-1)
+
+    def metric(self, theta):
+        return Dense(self.precision)
+
+
+def blocks(theta_theta, theta_p, p_theta, p_p):
+    return np.block([[theta_theta, theta_p], [p_theta, p_p]])
+
+
+def scheme(sampler, h, precision, inverse, gradient_noise=0.0):
+    """Return drift and noise of a leap on (theta, p), written out."""
+    eye, zero = np.eye(len(precision)), np.zeros_like(precision)
+
+    def move(t):
+        return blocks(eye, t * inverse, zero, eye)
+
+    kicks = 2 * h * (sampler.friction - sampler.noise_estimate) + h**2 * gradient_noise
+    noise = blocks(zero, zero, zero, kicks * eye)
+    if sampler.integrator == "euler":
+        kick = blocks(eye, zero, -h * precision, eye - h * sampler.friction * inverse)
+        return move(h) @ kick, move(h) @ noise @ move(h).T
+    decay = blocks(eye, zero, zero, expm(-0.5 * h * sampler.friction * inverse))
+    kick = blocks(eye, zero, -h * precision, eye)
+    after = move(h / 2) @ decay
+    return after @ kick @ decay @ move(h / 2), after @ noise @ after.T
+
+
+def law(sampler, h, precision=PRECISION, inverse=INVERSE_MASS, gradient_noise=0.0):
+    """Return SGHMC's own stationary covariance of (theta, p)."""
+    return discretised(*scheme(sampler, h, precision, inverse, gradient_noise))
+
+
+def after_step(sampler, target, draws, seed=3):
+    """Return (theta, p) one step after `draws` of them."""
+    size = target.size
+    rng = generator(seed, 1)
+    state = sampler.init(rng, draws[:, :size])
+    state = sampler.step(rng, state._replace(momentum=draws[:, size:]), target)
+    return np.concatenate([state.theta, state.momentum], -1)
+
+
+def misses(sampler, target, covariance, dtype=np.float64):
+    """Return |z| and p of a step from draws of the covariance, and the step's end."""
+    zero = np.zeros(len(covariance))
+    end = after_step(sampler, target, gaussian_draws(zero, covariance, dtype=dtype))
+    return gaussian_z(end, zero, covariance), gaussian_p(end, zero, covariance), end
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize(("unit", "dtype"), [(True, np.float32), (False, np.float64)])
+def test_sghmc_leaves_its_discretised_law(integrator, unit, dtype, monkeypatch):
+    h, inverse = 0.4, np.eye(2) if unit else INVERSE_MASS
+    mass = UnitMass() if unit else FixedMass(inverse)
+    sampler = SGHMC(h, leaps=3, friction=0.7, integrator=integrator, mass=mass)
+    target, covariance = Normal(PRECISION), law(sampler, h, inverse=inverse)
+    z, p, end = misses(sampler, target, covariance, dtype)
+    assert end.dtype == dtype
+    assert z < Z_MOST
+    assert p > P_LEAST
+    # At so large a step the posterior itself is another law.
+    ideal = blocks(np.linalg.inv(PRECISION), np.zeros((2, 2)), np.zeros((2, 2)), inverse)
+    ideal[2:, 2:] = np.linalg.inv(inverse)
+    assert gaussian_z(end, np.zeros(4), ideal) > Z_MOST
+
+    monkeypatch.setattr(thermostat, "sqrt", lambda x: math.sqrt(x / 2))
+    assert misses(sampler, target, covariance, dtype)[0] > Z_MOST
+
+
+def explicit(h, friction, precision):
+    """Return the stationary covariance of explicit Euler, where the old momentum moves theta."""
+    eye, zero = np.eye(len(precision)), np.zeros_like(precision)
+    drift = blocks(eye, h * eye, -h * precision, (1 - h * friction) * eye)
+    return discretised(drift, blocks(zero, zero, zero, 2 * h * friction * eye))
+
+
+def test_sghmc_bias_is_of_first_order_by_euler_of_second_by_splitting_and_in_theta():
+    sizes = [0.1, 0.05, 0.025]
+    ideal = blocks(np.linalg.inv(PRECISION), np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))
+
+    def ratios(covariance, part):
+        bias = [np.abs(covariance(h) - ideal)[part].max() for h in sizes]
+        return np.divide(bias[:-1], bias[1:])
+
+    def by(integrator):
+        sampler = SGHMC(1.0, friction=0.7, integrator=integrator)
+        return lambda h: law(sampler, h, inverse=np.eye(2))
+
+    whole, theta = np.s_[:, :], np.s_[:2, :2]
+    np.testing.assert_allclose(ratios(by("splitting"), whole), 4, rtol=0.05)
+    np.testing.assert_allclose(ratios(by("splitting"), theta), 4, rtol=0.05)
+    np.testing.assert_allclose(ratios(by("euler"), whole), 2, rtol=0.05)
+    np.testing.assert_allclose(ratios(by("euler"), theta), 4, rtol=0.05)
+    np.testing.assert_allclose(ratios(lambda h: explicit(h, 0.7, PRECISION), theta), 2, rtol=0.3)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_noise_estimate_makes_up_for_gradient_noise_at_any_step_size(integrator):
+    h, variance = 0.3, 3.0
+    target = Normal(PRECISION, noise=variance)
+    mass = FixedMass(INVERSE_MASS)
+    settings = {"leaps": 2, "friction": 0.7, "integrator": integrator, "mass": mass}
+    plain = SGHMC(h, **settings)
+    covariance = law(plain, h)
+    knowing = SGHMC(h, noise_estimate=h * variance / 2, **settings)
+    z, p, _ = misses(knowing, target, covariance)
+    assert z < Z_MOST
+    assert p > P_LEAST
+    assert misses(plain, target, covariance)[0] > Z_MOST
+    # Unknown noise heats the chain, by a known factor.
+    hotter = law(plain, h, gradient_noise=variance)
+    assert misses(plain, target, hotter)[0] < Z_MOST
+    np.testing.assert_allclose(hotter, covariance * (1 + h * variance / (2 * plain.friction)))
+
+
+class Given:
+    """A generator that hands out given standard normal numbers."""
+
+    def __init__(self, *arrays):
+        self.arrays = list(arrays)
+
+    def standard_normal(self, shape, dtype):
+        array = self.arrays.pop(0).copy()
+        assert array.shape == shape
+        return array
+
+
+def grid(sizes):
+    """Return nodes (n, k) and weights (n,) of a Gauss-Hermite rule in k dimensions."""
+    rules = [hermegauss(size) for size in sizes]
+    nodes = np.stack([x.ravel() for x in np.meshgrid(*(x for x, _ in rules), indexing="ij")], -1)
+    weights = np.stack([w.ravel() for w in np.meshgrid(*(w for _, w in rules), indexing="ij")])
+    return nodes, weights.prod(0) / weights.prod(0).sum()
+
+
+def hermite(x, degree):
+    """Return the orthonormal polynomials of three variables up to a degree, by their powers."""
+    norms = np.sqrt([float(math.factorial(k)) for k in range(degree + 1)])
+    u, v, w = (hermevander(column, degree) / norms for column in x.T)
+    powers = [k for k in itertools.product(range(degree + 1), repeat=3) if sum(k) <= degree]
+    return {k: u[:, k[0]] * v[:, k[1]] * w[:, k[2]] for k in powers}
+
+
+def stationary(leap, nodes, weights, degree, decay=lambda powers: 1.0):
+    """Return the coefficients of a leap's stationary density, relative to the normal one.
+
+    ``leap`` moves `nodes`, whose first three columns are standard normal at the ideal law, and
+    ``decay`` gives the factors of an Ornstein-Uhlenbeck move after it, which is diagonal here. The
+    density is developed in Hermite polynomials, and its coefficients c are the means of those under
+    the law of the chain, without sampling error: c = c T, with T the leap's matrix.
+    """
+    before = hermite(nodes[:, :3], degree)
+    after = hermite(leap(nodes), degree)
+    powers = list(before)
+    start = np.stack(list(before.values()), 1) * weights[:, None]
+    matrix = start.T @ (np.stack(list(after.values()), 1) * [decay(k) for k in powers])
+    # The first coefficient is that of the constant, which is 1.
+    rest = np.linalg.solve((np.eye(len(powers)) - matrix)[1:, 1:].T, matrix[0, 1:])
+    return dict(zip(powers[1:], rest, strict=True))
+
+
+def sgnht_leap(h, diffusion, inverse):
+    """SGNHT's leap on a standard normal target and whitened (theta, p, xi), with noise."""
+
+    def leap(nodes):
+        theta, p, xi, z = (nodes[:, [k]] for k in range(4))
+        sampler = SGNHT(h, leaps=1, diffusion=diffusion, mass=FixedMass([inverse]))
+        deviation = 1 / math.sqrt(inverse)
+        state = sampler.init(Given(p), theta)
+        np.testing.assert_allclose(state.momentum, p * deviation)
+        state = state._replace(thermostat=diffusion + deviation * xi)
+        state = sampler.step(Given(z), state, Normal(np.eye(1)))
+        xi = (state.thermostat - diffusion) / deviation
+        return np.concatenate([state.theta, state.momentum / deviation, xi], -1)
+
+    return leap
+
+
+@pytest.mark.parametrize("inverse", [1.0, 0.5])
+def test_sgnht_has_a_bias_of_first_order_and_the_kinetic_energy_right(inverse):
+    nodes, weights = grid([14, 14, 14, 8])
+    bias = []
+    for h in (0.02, 0.01):
+        means = stationary(sgnht_leap(h, 1.0, inverse), nodes, weights, degree=6)
+        assert abs(means[0, 2, 0]) < 1e-9  # the mean of p^2: xi rests on the average
+        bias.append([means[2, 0, 0], means[1, 1, 0]])
+    assert np.abs(bias).max() < 0.02
+    np.testing.assert_allclose(np.divide(*bias), 2, rtol=0.05)
+
+
+def sgnht_z(sampler, target, inverse, seed=5):
+    """Return the largest |z| among moments of theta, p and xi a step after the ideal law."""
+    rng = generator(seed, 0)
+    precision, variance = target.precision, np.array([[1 / np.trace(inverse)]])
+    zero, covariance = np.zeros(target.size), np.linalg.inv(precision)
+    state = sampler.init(rng, gaussian_draws(zero, covariance, seed=1))
+    xi = gaussian_draws([sampler.diffusion], variance, seed=2)
+    state = sampler.step(rng, state._replace(thermostat=xi), target)
+    # xi and the squares of p, for independence: standard, and uncorrelated under the law.
+    p = whiten(state.momentum, zero, np.linalg.inv(inverse))
+    xi = whiten(state.thermostat, [sampler.diffusion], variance)
+    joint = (xi * (p**2 - 1) / math.sqrt(2)).mean(0) * math.sqrt(CHAINS)
+    z = gaussian_z(state.theta, zero, covariance), gaussian_z(p, zero, np.eye(target.size))
+    return max(*z, gaussian_z(xi, [0], np.eye(1)), *np.abs(joint))
+
+
+@pytest.mark.parametrize("inverse", [np.eye(2), INVERSE_MASS])
+def test_sgnht_leaves_the_posterior_at_small_steps(inverse, monkeypatch):
+    target = Normal(PRECISION)
+    sampler = SGNHT(0.01, leaps=20, diffusion=0.5, mass=FixedMass(inverse))
+    assert sgnht_z(sampler, target, inverse) < Z_MOST
+    # The norm in the place of the squared norm heats the chain.
+    dot = thermostat.dot
+    monkeypatch.setattr(thermostat, "dot", lambda a, b: np.sqrt(dot(a, b)))
+    assert sgnht_z(sampler, target, inverse) > Z_MOST
+    monkeypatch.undo()
+    monkeypatch.setattr(thermostat, "sqrt", lambda x: math.sqrt(x / 2))
+    assert sgnht_z(sampler, target, inverse) > Z_MOST
+    monkeypatch.undo()
+    # The printed thermostat, p' M^-1 p / D: right for the unit mass alone.
+    monkeypatch.setattr(thermostat, "dot", lambda v, _: dot(v, np.linalg.solve(inverse, v.T).T))
+    monkeypatch.setattr(thermostat, "_trace", lambda metric, like: like.shape[-1])
+    assert (sgnht_z(sampler, target, inverse) < Z_MOST) == np.array_equal(inverse, np.eye(2))
+
+
+def test_printed_thermostat_has_another_posterior_unless_the_mass_is_a_multiple_of_one():
+    # With masses 1 and 16 it gives variances of 1.29 and 0.61 where both should be 1.
+    inverse, rng = np.array([1.0, 1 / 16]), generator(6)
+
+    def variances(printed):
+        sampler = SGNHT(0.05, leaps=10, mass=FixedMass(inverse))
+        state = sampler.init(rng, rng.standard_normal((4000, 2)))
+        squares = []
+        with pytest.MonkeyPatch.context() as patch:
+            if printed:
+                dot = thermostat.dot
+                patch.setattr(thermostat, "dot", lambda v, _: dot(v, v / inverse))
+                patch.setattr(thermostat, "_trace", lambda metric, like: 2.0)
+            for _ in range(60):
+                state = sampler.step(rng, state, Normal(np.eye(2)))
+                squares.append((state.theta**2).mean(0))
+        return np.mean(squares[20:], 0)
+
+    np.testing.assert_allclose(variances(False), 1, atol=0.1)
+    assert (np.abs(variances(True) - 1) > 0.2).all()
+
+
+def test_sgnht_absorbs_gradient_noise_that_heats_sghmc():
+    h, variance = 0.05, 20.0
+    target, rng = Normal(np.diag([2.0, 0.5]), noise=variance), generator(7)
+    sampler = SGNHT(h, leaps=10, diffusion=0.5)
+    state = sampler.init(rng, rng.standard_normal((4000, 2)))
+    squares, xi = [], []
+    for _ in range(80):
+        state = sampler.step(rng, state, target)
+        squares.append((state.theta**2).mean(0) @ target.precision)
+        xi.append(state.thermostat.mean())
+    np.testing.assert_allclose(np.mean(squares[40:], 0), 1, atol=0.1)
+    np.testing.assert_allclose(np.mean(xi[40:]), 0.5 + h * variance / 2, atol=0.05)
+    hot = law(SGHMC(h, friction=0.5), h, target.precision, np.eye(2), variance)
+    assert (np.diag(hot)[:2] * np.diag(target.precision) > 1.9).all()
+
+
+MIRRORED = Normal(np.diag([2.0, 0.5]), positive=True)
+
+
+def folded_z(sampler, covariance, seed=8):
+    """Return |z| of (theta, p), mirrored at random, a step after the mirrored law."""
+    rng = generator(seed, 0)
+    draws = gaussian_draws(np.zeros(4), covariance)
+    theta, p = draws[:, :2], draws[:, 2:]
+    state = sampler.init(rng, np.abs(theta))._replace(momentum=p * np.sign(theta))
+    if isinstance(sampler, SGNHT):
+        xi = sampler.diffusion + rng.standard_normal((CHAINS, 1)) / math.sqrt(2)
+        state = state._replace(thermostat=xi)
+    state = sampler.step(rng, state, MIRRORED)
+    assert (state.theta >= 0).all()
+    signs = np.where(rng.random((CHAINS, 2)) < 0.5, -1, 1)
+    end = np.concatenate([signs * state.theta, signs * state.momentum], -1)
+    return gaussian_z(end, np.zeros(4), covariance)
+
+
+@pytest.mark.parametrize(
+    "sampler", [*(SGHMC(0.3, 3, integrator=k) for k in INTEGRATORS), SGNHT(0.01, 40)]
+)
+def test_mirror_turns_the_momentum(sampler, monkeypatch):
+    if isinstance(sampler, SGHMC):
+        covariance = law(sampler, 0.3, MIRRORED.precision, np.eye(2))
+    else:
+        covariance = blocks(
+            np.linalg.inv(MIRRORED.precision), np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2)
+        )
+    assert folded_z(sampler, covariance) < Z_MOST
+    reflect = thermostat.reflect
+    monkeypatch.setattr(thermostat, "reflect", lambda theta, target, p: reflect(theta, target))
+    assert folded_z(sampler, covariance) > Z_MOST
+
+
+SAMPLERS = [SGHMC(0.1, 3), SGHMC(0.1, 3, integrator="splitting"), SGNHT(0.1, 3)]
+DENSE = FixedMass(INVERSE_MASS)
+
+
+@pytest.mark.parametrize("kind", [SGHMC, SGNHT])
+def test_positive_target_refuses_a_dense_mass(kind):
+    sampler = kind(0.1, mass=DENSE)
+    state = sampler.init(generator(0), np.ones((3, 2)))
+    with pytest.raises(AlphaMFError, match="positive target needs a diagonal mass"):
+        sampler.step(generator(1), state, MIRRORED)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("mass", [UnitMass(), FixedMass([1.5, 0.3])])
+@pytest.mark.parametrize("chains", [(), (2, 3)])
+@pytest.mark.parametrize("target", [MIRRORED, Normal(PRECISION, noise=1.0)])
+def test_dtype_and_shape_stay(sampler, mass, chains, target):
+    for kind in (np.float32, np.float64):
+        moved = replace(sampler, mass=mass)
+        state = moved.init(generator(0), np.ones((*chains, 2), kind))
+        for _ in range(3):
+            state = moved.step(generator(1), state, target)
+        for name in {"theta", "momentum", "thermostat"} & set(state._fields):
+            field = getattr(state, name)
+            assert field.dtype == kind
+            assert field.shape == (*chains, 1 if name == "thermostat" else 2)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_step_is_pure_and_the_mass_learns_from_its_end(sampler):
+    class Learner(FixedMass):
+        def update(self, rng, state, theta, momentum):
+            heard.append((theta, momentum))
+            return state
+
+    heard: list = []
+    for target in (MIRRORED, Normal(PRECISION)):
+        sampler = replace(sampler, mass=Learner([1.0, 2.0]))
+        state = sampler.init(generator(0), np.ones((3, 2)))
+        state = sampler.step(generator(1), state, target)
+        kept = [np.array(field) for field in (state.theta, state.momentum, *state[3:-1])]
+        once = sampler.step(generator(2), state, target)
+        twice = sampler.step(generator(2), state, target)
+        for field, before in zip((state.theta, state.momentum, *state[3:-1]), kept, strict=True):
+            np.testing.assert_array_equal(field, before)
+        np.testing.assert_array_equal(once.theta, twice.theta)
+        assert heard[-2][0] is once.theta
+        assert heard[-2][1] is once.momentum
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_resumed_run_is_the_unbroken_one_bit_for_bit(sampler, tmp_path):
+    rng = np.random.default_rng(0)
+    target = LinearGaussian(rng.standard_normal((20, 2)), rng.standard_normal(20), 1.0, batch=4)
+    settings = {"seed": 5, "chains": (2,), "segment": 5}
+    whole = list(run(target, sampler, steps=12, **settings))
+    path = tmp_path / "run.npz"
+    list(run(target, sampler, steps=7, checkpoint=path, **settings))
+    rest = list(run(target, sampler, steps=12, checkpoint=path, **settings))
+    assert [state.step for state in rest] == list(range(6, 13))
+    for mine, other in zip(rest, whole[5:], strict=True):
+        for one, two in zip(mine[:-1], other[:-1], strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_chains_are_each_alone(sampler):
+    target, starts = Normal(PRECISION), generator(0).standard_normal((3, 2))
+    z = generator(1).standard_normal((4, 3, 2))
+    mass = FixedMass(INVERSE_MASS)
+
+    def end(pick):
+        moved = replace(sampler, mass=mass)
+        state = moved.init(Given(z[0][pick]), starts[pick])
+        return moved.step(Given(*(noise[pick] for noise in z[1:])), state, target)
+
+    together = end(slice(None))
+    for k in range(3):
+        np.testing.assert_allclose(end(k).theta, together.theta[k], rtol=1e-12)
+        np.testing.assert_allclose(end(k).momentum, together.momentum[k], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        (SGHMC, "leaps", 0),
+        (SGHMC, "friction", -1.0),
+        (SGHMC, "friction", math.nan),
+        (SGHMC, "noise_estimate", -0.1),
+        (SGHMC, "noise_estimate", 1.1),
+        (SGHMC, "integrator", "verlet"),
+        (SGNHT, "leaps", 0),
+        (SGNHT, "diffusion", -1.0),
+        (SGNHT, "diffusion", math.nan),
+    ],
+)
+def test_refuses_hyperparameters_out_of_range(kind, field, value):
+    with pytest.raises(AlphaMFError, match=f"{field} must"):
+        kind(0.1, **{field: value})

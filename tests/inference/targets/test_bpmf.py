@@ -1,0 +1,209 @@
+"""Matrix factorisation of ratings: derivatives, minibatches, dense twins and MovieLens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.targets import bpmf
+from alphamf.inference.targets.bpmf import BPMF, BPMFPotential
+from alphamf.tools.arrays import generator
+from tests.support.laws import Z_MOST
+
+SHAPE = (5, 4)
+VARIANCES = {"variance_w": 0.5, "variance_h": 2.0, "variance_x": 0.8}
+
+
+def model(batch=None, dtype=np.float64, n=12, rank=3):
+    rng = np.random.default_rng(4)
+    users, items = np.divmod(rng.permutation(20)[:n], 4)
+    ratings = rng.integers(1, 6, n).astype(dtype)
+    return BPMF(users, items, ratings, shape=SHAPE, rank=rank, offset=3.5, batch=batch, **VARIANCES)
+
+
+def central(function, theta, step=1e-5):
+    """Return derivatives along each coordinate of theta, on a new last axis."""
+    return np.stack(
+        [
+            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+            for e in np.eye(theta.shape[-1])
+        ],
+        -1,
+    )
+
+
+def wide(target, rng, chains=()):
+    return 10 * target.start(rng, chains)
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
+def test_derivatives(batch, chains):
+    target = model(batch)
+    rng = generator(1)
+    theta = wide(target, rng, chains)
+    assert theta.shape == (*chains, 27)
+    potential = target.draw(rng, theta)
+    assert potential.value(theta).shape == chains
+    np.testing.assert_allclose(
+        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
+    )
+    second = np.diagonal(central(potential.grad, theta), axis1=-2, axis2=-1)
+    np.testing.assert_allclose(potential.hessian_diagonal(theta), second, rtol=1e-6, atol=1e-6)
+
+
+def test_value_and_gradient_are_those_of_the_dense_matrices(monkeypatch):
+    monkeypatch.setattr(bpmf, "CHUNK", 5)
+    target = model()
+    theta = wide(target, generator(2))
+    w, h = target.unpack(theta)
+    seen = np.zeros(SHAPE)
+    seen[target.users, target.items] = 1
+    x = np.zeros(SHAPE)
+    x[target.users, target.items] = target.residual + 3.5
+    error = seen * (3.5 + w @ h.T - x)
+    potential = target.draw(generator(0), theta)
+    expected = (error**2).sum() / 1.6 + (w**2).sum() / 1.0 + (h**2).sum() / 4.0
+    assert potential.value(theta) == pytest.approx(expected, rel=1e-12)
+    gw, gh = target.unpack(potential.grad(theta))
+    np.testing.assert_allclose(gw, error @ h / 0.8 + w / 0.5, rtol=1e-10)
+    np.testing.assert_allclose(gh, error.T @ w / 0.8 + h / 2.0, rtol=1e-10)
+    pairs = np.argwhere(np.ones(SHAPE)).T
+    np.testing.assert_allclose(target.predict(theta, *pairs), (3.5 + w @ h.T).ravel(), rtol=1e-10)
+
+
+def test_unpack_hands_out_views():
+    target = model()
+    theta = target.start(generator(0), (2,))
+    for view in target.unpack(theta):
+        view[...] = 7
+    assert (theta == 7).all()
+
+
+def test_given_h_the_law_of_w_is_that_of_linear_regression():
+    # U is quadratic in W: its minimum and curvature are the exact Gaussian posterior's.
+    target = model()
+    theta = wide(target, generator(3))
+    w, h = target.unpack(theta)
+    potential = target.draw(generator(0), theta)
+    for user in range(SHAPE[0]):
+        rows = h[target.items[target.users == user]]
+        precision = rows.T @ rows / 0.8 + np.eye(3) / 0.5
+        mean = np.linalg.solve(precision, rows.T @ target.residual[target.users == user] / 0.8)
+        gradient = target.unpack(potential.grad(theta))[0][user]
+        np.testing.assert_allclose(gradient, precision @ (w[user] - mean), rtol=1e-9, atol=1e-9)
+
+
+def minibatch_z(target, whole, theta):
+    """Largest |z| between the mean over chains' minibatches and the full potential."""
+    theta = np.tile(theta, (5_000, 1))
+    potential = target.draw(generator(5), theta)
+    scores = []
+    for batch, full in (
+        (potential.grad(theta), whole.grad(theta[0])),
+        (potential.value(theta), whole.value(theta[0])),
+        (potential.hessian_diagonal(theta), whole.hessian_diagonal(theta[0])),
+    ):
+        error = np.maximum(batch.std(0), 1e-9) / len(batch) ** 0.5
+        scores.append(np.abs((batch.mean(0) - full) / error).max())
+    return max(scores)
+
+
+def test_minibatch_is_unbiased_and_chains_have_their_own(monkeypatch):
+    target = model(batch=4)
+    theta = wide(target, generator(6))
+    whole = model().draw(generator(0), theta)
+    assert minibatch_z(target, whole, theta) < Z_MOST
+    gradients = target.draw(generator(7), np.tile(theta, (10, 1))).grad(np.tile(theta, (10, 1)))
+    assert len(np.unique(gradients, axis=0)) == 10
+    # A broken twin: a rating drawn twice counts once.
+    right = BPMFPotential._scatter
+
+    def once(self, out, entries, users, items, w, h):
+        first = np.unique(4 * users + items, return_index=True)[1]
+        right(self, out, entries[first], users[first], items[first], w, h)
+
+    monkeypatch.setattr(BPMFPotential, "_scatter", once)
+    assert minibatch_z(target, whole, theta) > Z_MOST
+
+
+def test_many_chains_are_each_alone():
+    target = model()
+    theta = wide(target, generator(8), (3,))
+    potential = target.draw(generator(0), theta)
+    for chain in range(3):
+        for name in ("value", "grad", "hessian_diagonal"):
+            function = getattr(potential, name)
+            np.testing.assert_array_equal(function(theta)[chain], function(theta[chain]))
+        np.testing.assert_array_equal(
+            target.predict(theta, target.users, target.items)[chain],
+            target.predict(theta[chain], target.users, target.items),
+        )
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_float32_stays_float32(batch):
+    target = model(batch, np.float32)
+    rng = generator(0)
+    for chains in ((), (2,)):
+        theta = target.start(rng, chains)
+        potential = target.draw(rng, theta)
+        for array in (
+            theta,
+            potential.grad(theta),
+            potential.value(theta),
+            potential.hessian_diagonal(theta),
+            target.predict(theta, target.users, target.items),
+        ):
+            assert array.dtype == np.float32
+
+
+def test_refuses_what_does_not_fit():
+    i, x = np.zeros(3, int), np.ones(3)
+    with pytest.raises(AlphaMFError, match=r"one length, not \(3,\), \(2,\), \(3,\)"):
+        BPMF(i, i[:2], x, shape=(1, 1), rank=1)
+    with pytest.raises(AlphaMFError, match="items must be from 0 to 0, not 1 to 1"):
+        BPMF(i, i + 1, x, shape=(1, 1), rank=1)
+    with pytest.raises(AlphaMFError, match="variance_h must be positive, not 0"):
+        BPMF(i, i, x, shape=(1, 1), rank=1, variance_h=0)
+    with pytest.raises(AlphaMFError, match="rank must be at least 1, not 0"):
+        BPMF(i, i, x, shape=(1, 1), rank=0)
+    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
+        BPMF(i, i, x, shape=(1, 1), rank=1, batch=0)
+
+
+def movielens(shared, batch=None):
+    """Return the target of the 900 000 training ratings, and the test split."""
+    path = shared / "datasets" / "movielens" / "ml-1m.npz"
+    if not path.exists():
+        pytest.skip(f"no data set at {path}")
+    with np.load(path) as file:
+        user, item, rating, probe = (file[k] for k in ("user", "item", "rating", "probe"))
+    items, item = np.unique(item, return_inverse=True)
+    users, ratings = user.astype(int) - 1, rating.astype(np.float32)
+    train = ~probe
+    target = BPMF(
+        users[train],
+        item[train],
+        ratings[train],
+        shape=(6040, len(items)),
+        rank=10,
+        offset=float(ratings[train].mean()),
+        batch=batch,
+    )
+    return target, (users[probe], item[probe]), ratings[probe]
+
+
+def test_minibatch_descent_on_movielens_predicts_held_out_ratings(shared):
+    target, pairs, ratings = movielens(shared, batch=90_000)
+    rng = generator(9)
+    theta = target.start(rng)
+    assert theta.shape == (97_460,)
+    velocity = np.zeros_like(theta)
+    for _ in range(200):
+        velocity = 0.9 * velocity - 5e-4 * target.draw(rng, theta).grad(theta)
+        theta = theta + velocity
+    error = target.predict(theta, *pairs) - ratings
+    assert theta.dtype == np.float32
+    assert np.sqrt((error**2).mean()) < 0.91

@@ -1,0 +1,211 @@
+"""Bayesian logistic regression: derivatives, minibatches, exact checks and the shared data sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.targets.logistic import LogisticRegression, sigmoid
+from alphamf.tools.arrays import generator
+from tests.support.laws import Z_MOST
+
+
+def model(batch=None, dtype=np.float64, n=30, size=3):
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((n, size)) @ np.triu(np.ones((size, size)))
+    y = rng.random(n) < special.expit(a @ np.linspace(-1, 1, size))
+    return LogisticRegression(a.astype(dtype), y.astype(np.int8), batch=batch)
+
+
+def central(function, theta, step=1e-5):
+    """Return derivatives along each coordinate of theta, on a new last axis."""
+    return np.stack(
+        [
+            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+            for e in np.eye(theta.shape[-1])
+        ],
+        -1,
+    )
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
+def test_derivatives(batch, chains):
+    target = model(batch)
+    rng = generator(1)
+    theta = target.start(rng, chains)
+    assert theta.shape == (*chains, target.size)
+    potential = target.draw(rng, theta)
+    assert potential.value(theta).shape == chains
+    np.testing.assert_allclose(
+        potential.grad(theta), central(potential.value, theta), rtol=1e-6, atol=1e-6
+    )
+    second = central(potential.grad, theta)
+    np.testing.assert_allclose(
+        potential.hessian_diagonal(theta),
+        np.diagonal(second, axis1=-2, axis2=-1),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+    metric = potential.metric(theta)
+    if batch is None:
+        np.testing.assert_allclose(metric.g, second, rtol=1e-6, atol=1e-6)
+    slope = np.moveaxis(central(lambda t: potential.metric(t).g, theta), -1, -3)
+    np.testing.assert_allclose(metric.slope, slope, rtol=1e-6, atol=1e-6)
+
+
+def test_value_is_minus_the_log_likelihood_and_prior():
+    target = model()
+    theta = 3 * target.start(generator(2), (5,))
+    p = special.expit(theta @ target.features.T)
+    likelihood = np.log(np.where(target.labels == 1, p, 1 - p)).sum(-1)
+    expected = -likelihood + (theta**2).sum(-1) / 20
+    np.testing.assert_allclose(target.draw(generator(0), theta).value(theta), expected, rtol=1e-10)
+    np.testing.assert_allclose(target.predict(theta, target.features), p, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_certain_labels_overflow_nothing(dtype):
+    target = LogisticRegression(np.array([[1.0], [-1.0]], dtype), np.array([1, 1]))
+    theta = np.array([1e4], dtype)
+    potential = target.draw(generator(0), theta)
+    assert potential.value(theta) == pytest.approx(1e4 + 5e6)
+    assert potential.grad(theta)[0] == pytest.approx(1 + 1e3)
+    np.testing.assert_array_equal(
+        sigmoid(np.array([-1e4, 0, 1e4], dtype)), np.array([0, 0.5, 1], dtype)
+    )
+
+
+def unbiased_z(target, whole, theta):
+    """Largest |z| between the mean over chains' minibatches and the full potential."""
+    theta = np.tile(theta, (100_000, 1))
+    potential = target.draw(generator(3), theta)
+    scores = []
+    for batch, full in (
+        (potential.grad(theta), whole.grad(theta[0])),
+        (potential.value(theta), whole.value(theta[0])),
+        (potential.hessian_diagonal(theta), whole.hessian_diagonal(theta[0])),
+    ):
+        scores.append(np.abs((batch.mean(0) - full) / batch.std(0)).max() * len(batch) ** 0.5)
+    return max(scores)
+
+
+def test_minibatch_is_unbiased_and_chains_have_their_own():
+    target = model(batch=4)
+    theta = target.start(generator(2))
+    whole = model().draw(generator(0), theta)
+    assert unbiased_z(target, whole, theta) < Z_MOST
+    gradients = target.draw(generator(3), np.tile(theta, (10, 1))).grad(np.tile(theta, (10, 1)))
+    assert len(np.unique(gradients, axis=0)) == 10
+
+
+def test_the_check_rejects_a_weighted_prior(monkeypatch):
+    target = model(batch=4)
+    theta = target.start(generator(2))
+    whole = model().draw(generator(0), theta)
+    potential = type(whole)
+    right = potential.grad
+    monkeypatch.setattr(potential, "grad", lambda self, t: right(self, t) + (self.weight - 1) * t)
+    assert unbiased_z(target, whole, theta) > Z_MOST
+
+
+def test_minibatch_metric_is_that_of_all_data():
+    theta = model().start(generator(5), (2,))
+    for field in ("g", "slope"):
+        full = getattr(model().draw(generator(0), theta).metric(theta), field)
+        batch = getattr(model(batch=4).draw(generator(0), theta).metric(theta), field)
+        np.testing.assert_array_equal(full, batch)
+
+
+def test_metropolis_meets_the_moments_of_quadrature():
+    rng = np.random.default_rng(6)
+    target = LogisticRegression(rng.standard_normal((20, 1)), rng.integers(0, 2, 20))
+    grid = np.linspace(-6, 6, 4001)[:, None]
+    potential = target.draw(generator(0), grid)
+    weight = np.exp(potential.value(np.zeros(1)) - potential.value(grid))
+    weight /= weight.sum()
+    mean = weight @ grid[:, 0]
+    variance = weight @ (grid[:, 0] - mean) ** 2
+    rng, theta = generator(7), target.start(generator(7), (10_000,))
+    for _ in range(60):
+        proposal = theta + rng.standard_normal(theta.shape)
+        drop = potential.value(theta) - potential.value(proposal)
+        theta = np.where((np.log(rng.random(drop.shape)) < drop)[:, None], proposal, theta)
+    assert abs(theta.mean() - mean) < Z_MOST * np.sqrt(variance / len(theta))
+    assert theta.var() == pytest.approx(variance, rel=0.05)
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_float32_stays_float32(batch):
+    target = model(batch, np.float32)
+    rng = generator(0)
+    for chains in ((), (2,)):
+        theta = target.start(rng, chains)
+        potential = target.draw(rng, theta)
+        metric = potential.metric(theta)
+        for array in (
+            theta,
+            potential.grad(theta),
+            potential.value(theta),
+            potential.hessian_diagonal(theta),
+            metric.g,
+            metric.slope,
+            target.predict(theta, target.features),
+        ):
+            assert array.dtype == np.float32
+
+
+def test_refuses_what_does_not_fit():
+    a, y = np.ones((4, 2)), np.ones(4)
+    with pytest.raises(AlphaMFError, match=r"not \(4, 2\), \(3,\)"):
+        LogisticRegression(a, y[:3])
+    with pytest.raises(AlphaMFError, match="labels must be 0 or 1"):
+        LogisticRegression(a, -y)
+    with pytest.raises(AlphaMFError, match="prior_variance must be positive, not 0"):
+        LogisticRegression(a, y, prior_variance=0)
+    with pytest.raises(AlphaMFError, match="batch must be at least 1, not 0"):
+        LogisticRegression(a, y, batch=0)
+
+
+def newton(target, steps=20):
+    """Posterior mode, by the metric, which is the Hessian here."""
+    theta = np.zeros(target.size)
+    for _ in range(steps):
+        potential = target.draw(generator(0), theta)
+        theta = theta - potential.metric(theta).solve(potential.grad(theta))
+    return theta
+
+
+@pytest.mark.parametrize(("name", "least"), [("australian_credit", 0.87), ("statlog_heart", 0.84)])
+def test_newton_by_the_metric_finds_the_mode_of_real_data(shared, name, least):
+    path = shared / "datasets" / "uci" / f"{name}.npz"
+    if not path.exists():
+        pytest.skip(f"no data set at {path}")
+    with np.load(path) as file:
+        x, y = file["X"], file["y"]
+    x = np.column_stack([np.ones(len(x)), (x - x.mean(0)) / x.std(0)])
+    target = LogisticRegression(x, y)
+    mode = newton(target)
+    np.testing.assert_allclose(target.draw(generator(0), mode).grad(mode), 0, atol=1e-8)
+    assert ((target.predict(mode, x) > 0.5) == y).mean() >= least
+
+
+def test_digits_seven_and_nine(shared):
+    path = shared / "datasets" / "mnist" / "mnist_7v9.npz"
+    if not path.exists():
+        pytest.skip(f"no data set at {path}")
+    with np.load(path) as file:
+        x, y, x_test, y_test = (file[k] for k in ("x_train", "y_train", "x_test", "y_test"))
+    x, x_test = (v.reshape(len(v), -1).astype(np.float32) / 255 for v in (x, x_test))
+    target = LogisticRegression(x, y == 9)
+    theta = np.zeros(784, np.float32)
+    potential = target.draw(generator(0), theta)
+    assert potential.value(theta) == pytest.approx(len(y) * np.log(2), rel=1e-5)
+    velocity = np.zeros_like(theta)
+    for _ in range(60):
+        velocity = 0.9 * velocity - 1e-4 * potential.grad(theta)
+        theta = theta + velocity
+    assert theta.dtype == np.float32
+    assert ((target.predict(theta, x_test) > 0.5) != (y_test == 9)).mean() < 0.06

@@ -1,0 +1,287 @@
+"""The loop: seeds, records, and runs that go on from a checkpoint as if never stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.priors import Gamma
+from alphamf.inference import checkpoint as saved
+from alphamf.inference.chain import Mean, Trace, run
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD, SGLDState
+from alphamf.inference.schedule import Polynomial
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.tools.arrays import generator
+
+
+def regression(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((20, 3))
+    return LinearGaussian(a.astype(dtype), (a @ np.ones(3)).astype(dtype), 1.0, batch=4)
+
+
+def factors():
+    power = np.random.default_rng(1).standard_exponential((6, 5)).astype(np.float32)
+    prior = Gamma(2.0, 1.0)
+    sources = [Source(1.2, 2, None, prior, prior), Source(1.89, 1, None, prior, prior)]
+    return AlphaMF(power, sources, blocks=2)
+
+
+SAMPLERS = [
+    SGLD(Polynomial(1e-4)),
+    PSGLD(1e-4, scale=20.0),
+    HAMCMC(1e-3, memory=3, gamma=1e-3, trust=1e3),
+]
+
+
+def same(one, two):
+    for mine, other in zip(one, two, strict=True):
+        assert type(mine) is type(other)
+        if hasattr(mine, "_fields"):
+            same(mine, other)
+            continue
+        np.testing.assert_array_equal(mine, other)
+
+
+class Stop(Exception):
+    """What stops a run."""
+
+
+@pytest.mark.parametrize(
+    ("make", "sampler"),
+    [(make, sampler) for make in (regression, factors) for sampler in SAMPLERS]
+    + [(regression, PSGLD(1e-4, correction=True))],
+)
+@pytest.mark.parametrize("chains", [(), (2,)])
+def test_resumed_run_is_the_unbroken_one_bit_for_bit(make, sampler, chains, tmp_path):
+    path = tmp_path / "run.npz"
+    settings = {"steps": 27, "seed": 5, "chains": chains, "segment": 10}
+
+    def square(theta, target):
+        return theta**2
+
+    whole, mean = make(), Mean(square, burn_in=5, thin=2)
+    unbroken = list(run(whole, sampler, record=mean, **settings))
+
+    broken = run(
+        make(), sampler, record=Mean(square, burn_in=5, thin=2), checkpoint=path, **settings
+    )
+    for state in broken:
+        if state.step == 24:  # past the checkpoint at 20, whose last steps are made again
+            break
+    target, record = make(), Mean(square, burn_in=5, thin=2)
+    rest = list(run(target, sampler, record=record, checkpoint=path, **settings))
+    assert [state.step for state in rest] == list(range(21, 28))
+    for mine, other in zip(rest, unbroken[20:], strict=True):
+        same(mine[:2], other[:2])  # the rest of a state may be handed on to the next
+    same(rest[-1], unbroken[-1])
+    same(target.latents.values(), whole.latents.values())
+    assert record.count == mean.count
+    np.testing.assert_array_equal(record.mean, mean.mean)
+    np.testing.assert_array_equal(record.std, mean.std)
+
+
+def test_start_and_latents_of_the_caller_are_resumed(tmp_path):
+    path = tmp_path / "run.npz"
+
+    def go(steps, **settings):
+        target = factors()
+        start = target.start(generator(9), (2,))
+        return list(
+            run(target, SAMPLERS[0], steps=steps, seed=1, start=start, segment=4, **settings)
+        )
+
+    unbroken = go(8)
+    go(4, checkpoint=path)
+    same(go(8, checkpoint=path)[-1], unbroken[-1])
+
+
+def test_finished_run_yields_nothing_and_fills_the_record(tmp_path):
+    path = tmp_path / "run.npz"
+    settings = {"steps": 6, "seed": 0, "segment": 3, "checkpoint": path}
+    trace = Trace(lambda theta, target: theta)
+    states = list(run(regression(), SGLD(1e-3), record=trace, **settings))
+    again = Trace(lambda theta, target: theta)
+    assert not list(run(regression(), SGLD(1e-3), record=again, **settings))
+    np.testing.assert_array_equal(again.values, [state.theta for state in states])
+
+
+def test_seed_and_chain_choose_the_streams():
+    def last(**key):
+        return list(run(regression(), SGLD(1e-3), steps=5, **key))[-1].theta
+
+    np.testing.assert_array_equal(last(seed=3), last(seed=3))
+    assert (last(seed=3) != last(seed=4)).all()
+    assert (last(seed=3) != last(seed=3, chain=1)).all()
+
+
+def test_a_chain_that_diverges_stops_at_once_and_says_when():
+    target = regression()
+    steps = []
+    sentence = r"SGLD chain diverged at step \d+ \(theta is -?(inf|nan)"
+    with np.errstate(all="ignore"), pytest.raises(AlphaMFError, match=sentence):
+        steps.extend(state.step for state in run(target, SGLD(1e9), steps=1000, seed=0))
+    # The state that is not finite is not yielded.
+    assert 0 < len(steps) < 100
+
+
+def test_progress_is_code_that_consumes_the_run():
+    states = run(regression(np.float32), SGLD(1e-3), steps=4, seed=0, chains=(2, 3))
+    seen = [(state.step, state.theta.shape, state.theta.dtype) for state in states]
+    assert seen == [(k, (2, 3, 3), np.float32) for k in range(1, 5)]
+
+
+@pytest.mark.parametrize("chains", [(), (4,), (2, 3)])
+@pytest.mark.parametrize("thin", [1, 3])
+def test_mean_is_that_of_the_stacked_samples(chains, thin):
+    mean = Mean(lambda theta, target: np.exp(theta), burn_in=7, thin=thin)
+    states = run(regression(), SGLD(1e-3), steps=40, seed=2, chains=chains, record=mean)
+    values = [np.exp(state.theta) for state in states][6 + thin :: thin]
+    stacked = np.reshape(values, (-1, 3))
+    assert mean.count == len(stacked)
+    np.testing.assert_allclose(mean.mean, stacked.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(mean.std, stacked.std(0), rtol=1e-10)
+
+
+def test_mean_keeps_float32_and_survives_a_large_offset():
+    mean = Mean(lambda theta, target: theta + np.float32(1e3), burn_in=0)
+    states = run(regression(np.float32), SGLD(1e-3), steps=500, seed=2, record=mean)
+    stacked = np.stack([state.theta.astype(float) for state in states]) + 1e3
+    assert mean.mean.dtype == mean.std.dtype == np.float32
+    np.testing.assert_allclose(mean.mean, stacked.mean(0), rtol=1e-6)
+    np.testing.assert_allclose(mean.std, stacked.std(0), rtol=1e-3)
+
+
+def test_trace_copies_what_a_target_may_overwrite():
+    target = regression()
+    buffer = np.zeros(3)
+
+    def reused(theta, target):
+        np.copyto(buffer, theta)
+        return buffer
+
+    trace = Trace(reused, burn_in=2, thin=2)
+    states = list(run(target, SGLD(1e-3), steps=7, seed=0, record=trace))
+    np.testing.assert_array_equal(trace.values, [states[3].theta, states[5].theta])
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"sampler": SGLD(2e-3)}, "its sampler is SGLD"),
+        ({"seed": 1}, "its seed is 0, not 1"),
+        ({"chain": 1}, "its chain is 0, not 1"),
+        ({"segment": 2}, "its segment is 3, not 2"),
+        ({"record": None}, "its record is Mean"),
+        ({"record": Mean(np.positive, burn_in=1)}, "its record is Mean"),
+        ({"chains": (2,)}, "another target: its state"),
+        ({"target": regression(np.float32)}, "another target: its state"),
+        ({"target": factors()}, "another target: its state"),
+    ],
+)
+def test_checkpoint_of_another_run_is_refused(change, named, tmp_path):
+    settings = {
+        "target": regression(),
+        "sampler": SGLD(1e-3),
+        "seed": 0,
+        "segment": 3,
+        "record": Mean(lambda theta, target: theta, burn_in=0),
+        "steps": 3,
+        "checkpoint": tmp_path / "run.npz",
+    }
+    list(run(**settings))
+    with pytest.raises(AlphaMFError, match=named):
+        run(**{**settings, **change})
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive", None])
+def test_unreadable_checkpoint_is_refused(content, tmp_path):
+    path = tmp_path / "run.npz"
+    if content is None:
+        with path.open("wb") as file:
+            np.savez(file, theta=np.ones(3))
+    else:
+        path.write_bytes(content)
+    with pytest.raises(AlphaMFError, match=r"run\.npz cannot be read"):
+        run(regression(), SGLD(1e-3), steps=3, seed=0, checkpoint=path)
+
+
+def test_checkpoint_holds_no_pickled_objects_and_leaves_no_other_file(tmp_path):
+    path = tmp_path / "run.npz"
+    list(run(factors(), SAMPLERS[2], steps=4, seed=0, checkpoint=path, segment=2))
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+    with np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+    assert names == {
+        "identity",
+        *(f"state.{name}" for name in ("theta", "step", "past", "s", "y")),
+        *(f"state.products.{name}" for name in ("sy", "yy", "ss")),
+        "latent.phi0",
+        "latent.phi1",
+    }
+
+
+def test_failed_save_keeps_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.npz"
+    settings = {"seed": 0, "segment": 2, "checkpoint": path}
+    unbroken = list(run(regression(), SGLD(1e-3), steps=6, seed=0, segment=2))
+    states = run(regression(), SGLD(1e-3), steps=6, **settings)
+    next(states), next(states)
+
+    def fail(file, **arrays):
+        file.write(b"half of it")
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(saved.np, "savez", fail)
+        with pytest.raises(Stop):
+            list(states)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+    rest = list(run(regression(), SGLD(1e-3), steps=6, **settings))
+    assert rest[0].step == 3
+    same(rest[-1], unbroken[-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"steps": -1}, "steps must not be negative, not -1"),
+        ({"segment": 0}, "segment must be at least 1, not 0"),
+        ({"start": np.ones((2, 3)), "chains": (2,)}, r"chains \(2,\) must not be given"),
+        ({"checkpoint": "no/such/folder/run.npz"}, "in a folder that does not exist"),
+        ({"sampler": SGLD(lambda step: 0.1), "checkpoint": "run.npz"}, "repr is the same"),
+    ],
+)
+def test_arguments_are_refused_before_the_first_step(change, named):
+    settings = {"target": regression(), "sampler": SGLD(1e-3), "steps": 3, "seed": 0, **change}
+    with pytest.raises(AlphaMFError, match=named):
+        run(**settings)
+
+
+@pytest.mark.parametrize("kind", [Mean, Trace])
+def test_records_refuse_what_cannot_be_kept(kind):
+    def theta(theta, target):
+        return theta
+
+    with pytest.raises(AlphaMFError, match="burn_in must not be negative, not -1"):
+        kind(theta, burn_in=-1)
+    with pytest.raises(AlphaMFError, match="thin must be at least 1, not 0"):
+        kind(theta, burn_in=0, thin=0)
+    record = kind(theta, burn_in=10)
+    list(run(regression(), SGLD(1e-3), steps=3, seed=0, record=record))
+    with pytest.raises(AlphaMFError, match="no state was kept yet: burn_in is 10"):
+        getattr(record, "mean" if kind is Mean else "values")
+
+
+def test_clips_are_not_averaged_over():
+    """Of chains and clips, only the chains."""
+    record = Mean(lambda theta, target: theta, burn_in=0, apart=1)
+    values = np.random.default_rng(0).standard_normal((4, 2, 3, 5))
+    for k, theta in enumerate(values):
+        record.add(SGLDState(theta, k + 1), None)
+    assert record.count == 8
+    np.testing.assert_allclose(record.mean, values.mean((0, 1)))
+    np.testing.assert_allclose(record.std, values.std((0, 1)))

@@ -1,0 +1,100 @@
+"""Diagnostics: an autoregression has known autocorrelations, hence a known ESS and MCSE."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.signal import lfilter
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference import diagnostics
+from alphamf.inference.chain import Trace, run
+from alphamf.inference.samplers import HMC, SGLD
+from alphamf.inference.targets.gaussian import LinearGaussian
+
+RHO = 0.8
+DRAWS, CHAINS = 5000, 4
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """Return four chains of two stationary autoregressions: rho = 0.8, and none."""
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((DRAWS, CHAINS, 2))
+    noise[1:, :, 0] *= np.sqrt(1 - RHO**2)
+    noise[:, :, 0] = lfilter([1], [1, -RHO], noise[:, :, 0], axis=0)
+    return 3 + noise
+
+
+def test_ess_of_an_autoregression(draws):
+    total = DRAWS * CHAINS
+    expected = np.array([total * (1 - RHO) / (1 + RHO), total])
+    np.testing.assert_allclose(diagnostics.ess(draws), expected, rtol=0.08)
+    np.testing.assert_allclose(diagnostics.mcse(draws), expected**-0.5, rtol=0.06)
+
+
+def test_mcse_is_the_error_of_means_over_many_runs():
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal((1000, 300)) * np.sqrt(1 - RHO**2)
+    chains = lfilter([1], [1, -RHO], noise, axis=0)[100:]
+    errors = [float(diagnostics.mcse(chains[:, k, None])) for k in range(100)]
+    assert np.mean(errors) == pytest.approx(chains.mean(0).std(), rel=0.1)
+    # What takes draws as independent is three times too sure.
+    assert chains.std() / np.sqrt(len(chains)) < np.mean(errors) / 2.5
+
+
+def test_interleaved_chains_are_told_apart(draws):
+    # Chains that move in turn, as one series: its neighbours are independent.
+    series = draws.reshape(DRAWS * CHAINS, 1, 2)
+    apart = diagnostics.interleaved(series, CHAINS)
+    np.testing.assert_array_equal(apart, draws)
+    assert diagnostics.ess(apart)[0] < 0.4 * diagnostics.ess(series)[0]
+    assert diagnostics.interleaved(series[:-1], CHAINS).shape == (DRAWS - 1, CHAINS, 2)
+
+
+def test_rhat_tells_chains_that_disagree(draws):
+    assert (diagnostics.rhat(draws) < 1.01).all()
+    apart = draws + np.arange(CHAINS)[:, None]
+    assert (diagnostics.rhat(apart) > 1.1).all()
+
+
+def test_autocorrelations_fall_geometrically(draws):
+    rho = diagnostics.autocorrelation(draws, 3)
+    np.testing.assert_allclose(rho[:, 0], RHO ** np.arange(1, 4), atol=0.03)
+    np.testing.assert_allclose(rho[:, 1], 0, atol=0.03)
+    total = diagnostics.autocorrelation_sum(draws, 20)
+    assert total[0] == pytest.approx(RHO / (1 - RHO), rel=0.1)
+
+
+def test_summary_of_a_run():
+    a = np.random.default_rng(2).standard_normal((40, 2))
+    target = LinearGaussian(a, a @ np.ones(2), 1.0)
+    record = Trace(lambda theta, _: theta, burn_in=100)
+    sampler = SGLD(0.05 / np.linalg.eigvalsh(target.precision).max())
+    *_, state = run(target, sampler, steps=4000, seed=0, chains=(4,), record=record)
+    summary = diagnostics.summarise(record.values)
+    assert (np.abs(summary.mean - target.mean) < 4 * summary.mcse).all()
+    assert (summary.rhat < 1.1).all()
+    np.testing.assert_allclose(summary.mcse, summary.std / summary.ess**0.5, rtol=1e-3)
+    with pytest.raises(AlphaMFError, match="SGLDState"):
+        diagnostics.acceptance(state)
+
+
+def test_acceptance_of_a_metropolis_sampler():
+    a = np.random.default_rng(3).standard_normal((40, 2))
+    target = LinearGaussian(a, a @ np.ones(2), 1.0)
+    *_, state = run(target, HMC(0.15, 3), steps=50, seed=0, chains=(20,))
+    assert 0.1 < diagnostics.acceptance(state) < 0.999
+    with pytest.raises(AlphaMFError, match="at least one step"):
+        diagnostics.acceptance(state._replace(step=0))
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(10), np.zeros((3, 2))])
+def test_refuses_what_is_not_draws(wrong):
+    with pytest.raises(AlphaMFError, match="at least 4 draws"):
+        diagnostics.ess(wrong)
+
+
+def test_refuses_more_lags_than_draws(draws):
+    with pytest.raises(AlphaMFError, match="below 5000 draws, not 5000"):
+        diagnostics.autocorrelation(draws, DRAWS)

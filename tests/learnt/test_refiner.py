@@ -1,0 +1,280 @@
+"""The refiner: its network against dense computations, its file, and where it is used."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+from scipy import signal
+
+from alphamf.audio.stft import Frame
+from alphamf.denoising import estimate
+from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.settings import Settings
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.score import si_sdr
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.learnt import network, refiner
+from alphamf.learnt.dictionary import choose as choose_dictionary
+from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import generator
+
+BINS = 9
+FRAME = Frame(16, 4)
+
+
+SIZES = {"narrow": network.NARROW_SIZES, "wide": network.WIDE_SIZES}
+
+
+def drawn(seed=0, scale=1.0, sizes=network.NARROW_SIZES):
+    """Return a network that was taught nothing, all of whose parameters matter."""
+    rng = np.random.default_rng(seed)
+    start = network.start(rng, BINS, sizes)
+    noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
+    return Refiner({n: scale * (v + 0.05 * noise[n]) for n, v in start.items()}, 8000, FRAME)
+
+
+def posterior(shape=(BINS, 40), seed=1):
+    """Return |X|^2, gain, its standard deviation and both variances."""
+    rng = np.random.default_rng(seed)
+    power, speech, noise = rng.exponential(size=(3, *shape)).astype(np.float32)
+    gain = speech / (speech + noise)
+    std = 0.3 * gain * (1 - gain)
+    return {"power": power, "gain": gain, "gain_std": std, "speech": speech, "noise": noise}
+
+
+class Quarter:
+    """A refiner that says the same of every cell."""
+
+    def refine(self, power, **posterior):
+        return np.full_like(power, 0.25), np.full_like(power, 0.125)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
+    """It starts from what alpha-MF says, and learns to correct that."""
+    given = posterior()
+    gain, _ = drawn(scale=0.0, sizes=SIZES[sizes]).refine(**given)
+    inside = np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST)
+    np.testing.assert_allclose(gain, inside, atol=1e-6)
+
+
+@pytest.mark.parametrize("apart", [(1, 1), (1, 4), (1, 16), (8, 1), (2, 3)])
+@pytest.mark.parametrize("frames", [1, 2, 50])
+def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
+    monkeypatch.setattr(network, "CHUNK", 7 * BINS)  # several chunks, the last one short
+    rng = np.random.default_rng(0)
+    cells = rng.standard_normal((2, frames, BINS, 3))
+    weight, bias = rng.standard_normal((3, 3, 3, 4)), rng.standard_normal(4)
+    found = network.correlate(cells, weight, bias, apart, np)
+    late, high = apart
+    kernel = np.zeros((2 * late + 1, 2 * high + 1, 3, 4))
+    kernel[::late, ::high] = weight
+    padded = np.pad(cells, [(0, 0), (late, late), (high, high), (0, 0)])
+    for clip in range(2):
+        for out in range(4):
+            dense = sum(
+                signal.correlate2d(padded[clip, :, :, c], kernel[:, :, c, out], mode="valid")
+                for c in range(3)
+            )
+            np.testing.assert_allclose(found[clip, :, :, out], dense + bias[out], atol=1e-12)
+
+
+def test_clips_side_by_side_are_clips_one_by_one():
+    given = posterior((3, BINS, 40))
+    gain, std = drawn().refine(**given)
+    for k in range(3):
+        alone = drawn().refine(**{name: each[k] for name, each in given.items()})
+        np.testing.assert_allclose(gain[k], alone[0], atol=2e-6)
+        np.testing.assert_allclose(std[k], alone[1], atol=2e-6)
+
+
+def test_loudness_makes_no_difference():
+    given = posterior()
+    louder = {name: 4096 * given[name] for name in ("power", "speech", "noise")}
+    np.testing.assert_array_equal(drawn().refine(**given | louder), drawn().refine(**given))
+
+
+@pytest.mark.parametrize("frames", [refiner.WINDOW - 1, refiner.WINDOW + 1, 500])
+def test_long_stretches_are_read_in_windows_that_fade(frames):
+    """Where two windows agree, so does their mean; each window is read by itself."""
+    given = posterior((BINS, frames))
+    gain, _ = drawn(scale=0.0).refine(**given)
+    np.testing.assert_allclose(
+        gain, np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST), atol=1e-6
+    )
+    # The first half window is heard in the first window alone.
+    first = {name: each[:, : refiner.WINDOW] for name, each in given.items()}
+    half = min(refiner.WINDOW // 2, frames - min(frames, refiner.WINDOW)) or frames
+    found, alone = drawn().refine(**given), drawn().refine(**first)
+    for whole, part in zip(found, alone, strict=True):
+        np.testing.assert_allclose(whole[:, :half], part[:, :half], atol=1e-6)
+
+
+def test_silence_beside_a_sound_gives_numbers():
+    """Also in windows that are silent throughout."""
+    given = posterior()
+    silent = {name: np.pad(each, ((0, 0), (400, 300))) for name, each in given.items()}
+    gain, std = drawn().refine(**silent)
+    assert np.isfinite(gain).all() and np.isfinite(std).all()
+    assert gain.min() >= 0 and gain.max() <= 1
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_the_ends_of_all_ranges_give_numbers_in_theirs(frames):
+    given = posterior((BINS, frames))
+    given["gain"][0], given["gain"][1], given["noise"][2], given["speech"][3] = 0, 1, 0, 1e30
+    given["power"][4] = 0
+    gain, std = drawn(scale=30.0).refine(**given)  # logits far beyond what exp can take
+    assert gain.dtype == std.dtype == np.float32 and gain.shape == std.shape == (BINS, frames)
+    assert gain.min() >= 0 and gain.max() <= 1 and std.min() >= 0 and std.max() <= 0.5
+
+
+def test_the_exponent_is_the_gains_power():
+    """And the deviation is that of the gain that is given, as far as it can have one."""
+    given = posterior()
+    gain, std = replace(drawn(), exponent=0.5).refine(**given)
+    whole, whole_std = drawn().refine(**given)
+    np.testing.assert_allclose(gain, np.sqrt(whole), rtol=1e-5)
+    most = np.sqrt(gain * (1 - gain)) / np.sqrt(whole * (1 - whole))
+    np.testing.assert_allclose(std, whole_std * np.sqrt(most), rtol=1e-3)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_what_lies_out_of_reach_changes_nothing(sizes):
+    """Beyond the dilated stack and the small convolutions; the level is held fixed."""
+    sizes = SIZES[sizes]
+    distances = [2 ** (k % network.DILATIONS) for k in range(sizes.blocks)]
+    small = 2 + sum(late for late, _ in network.DEEP[: sizes.deep])
+    reach = network.TAPS // 2 * sum(distances) + small
+    rng = np.random.default_rng(2)
+    seen = rng.standard_normal((reach + 30, BINS, network.FEATURES)).astype(np.float32)
+    other = seen.copy()
+    other[reach + 20 :] += 1
+    parameters = drawn(sizes=sizes).parameters
+    first, second = (network.forward(parameters, each, np)[0] for each in (seen, other))
+    np.testing.assert_allclose(first[:20], second[:20], atol=1e-6)
+    assert np.abs(first[20:] - second[20:]).max() > 1e-4
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_file_and_back(tmp_path, sizes):
+    made = replace(drawn(sizes=SIZES[sizes]), exponent=0.75, about={"by": "Ä. Nonym"})
+    made.save(tmp_path / "refiner-x.npz")
+    back = refiner.load(tmp_path / "refiner-x.npz")
+    assert (back.rate, back.frame, back.exponent) == (8000, FRAME, 0.75)
+    assert back.about == {"by": "Ä. Nonym"}
+    for name, value in made.parameters.items():
+        np.testing.assert_allclose(back.parameters[name], value, atol=2e-3)
+        assert back.parameters[name].dtype == np.float32
+
+
+def test_other_files_are_refused_in_a_sentence(tmp_path):
+    drawn().save(tmp_path / "whole.npz")
+    whole = (tmp_path / "whole.npz").read_bytes()
+    header = io.BytesIO()
+    np.savez(header, parameters=np.zeros(3, np.float16), header=np.array(json.dumps({"format": 9})))
+    lacking, endless, narrower = drawn(), drawn(), drawn()
+    powerless = replace(drawn(), exponent=0.0)
+    del lacking.parameters["in.bias"]
+    endless.parameters["in.bias"][0] = np.inf
+    narrower.parameters["block1.up"] = narrower.parameters["block1.up"][:, :-1]
+    contents = [b"", b"RIFF", whole[: len(whole) // 2], header.getvalue()]
+    for other in (lacking, endless, narrower, powerless):
+        other.save(tmp_path / "other.npz")
+        contents.append((tmp_path / "other.npz").read_bytes())
+    for k, content in enumerate(contents):
+        path = tmp_path / f"{k}.npz"
+        path.write_bytes(content)
+        with pytest.raises(AlphaMFError, match=rf"{k}\.npz is not a"):
+            refiner.load(path)
+    with pytest.raises(AlphaMFError, match="there is no refiner"):
+        refiner.load(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize("rate", [8000, 44100])
+def test_what_the_network_says_is_the_gain(rate, monkeypatch):
+    """Of audible channels, at any rate; and only where it is asked for and there is one."""
+    monkeypatch.setattr(estimate, "choose_refiner", lambda dictionary: Quarter())
+    rng = np.random.default_rng(0)
+    audio = (0.1 * rng.standard_normal((6000, 2))).astype(np.float32)
+    audio[:, 1] = 0
+    quick = Settings(sampler="em", warm_up=0, steps=4, keep=2)
+    found = denoise(audio, rate, quick)
+    assert found.gain.dtype == found.gain_std.dtype == np.float32
+    np.testing.assert_allclose(found.gain[0], 0.25, atol=1e-6)
+    np.testing.assert_allclose(found.gain_std[0], 0.125, atol=1e-6)
+    assert (found.gain[1] == 1).all() and (found.gain_std[1] == 0).all()
+    plain = denoise(audio, rate, replace(quick, refine=False))
+    assert plain.gain[0].std() > 0.01
+    monkeypatch.setattr(estimate, "choose_refiner", lambda dictionary: None)
+    np.testing.assert_array_equal(denoise(audio, rate, quick).gain, plain.gain)
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_a_refiner_is_shipped_for_each_dictionary(rate):
+    dictionary = choose_dictionary("auto", rate)
+    found = refiner.choose(dictionary)
+    assert found is not None and found.rate == rate
+    expected = network.shapes(
+        dictionary.bins, network.NARROW_SIZES if rate == 8000 else network.WIDE_SIZES
+    )
+    assert {name: value.shape for name, value in found.parameters.items()} == expected
+    assert (
+        refiner.choose(replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))) is None
+    )
+
+
+def test_variances_are_those_of_the_model():
+    rng = np.random.default_rng(0)
+    basis = rng.random((6, 2))
+    power = rng.random((6, 7))
+    target = AlphaMF(power, [Source(1.2, 2, basis), Source(2.0, 3)])
+    theta = target.start(generator(0, 0))
+    (w, h), (w2, h2) = target.unpack(theta)
+    np.testing.assert_allclose(target.variance(theta, 0), (w @ h) ** (2 / 1.2))
+    np.testing.assert_allclose(target.variance(theta, 1), w2 @ h2)
+    heavy = AlphaMF(power.astype(np.float32), [Source(0.5, 2, basis.astype(np.float32))])
+    theta = heavy.start(generator(0, 0))
+    assert np.isfinite(heavy.variance(1e12 * theta, 0)).all()
+
+
+def test_the_posterior_is_in_units_of_the_power():
+    """Both sources Gaussian: the gain is nearly the share of the mean variances."""
+    dictionary = choose_dictionary("auto", 8000)
+    noisy = np.random.default_rng(0).exponential(size=(dictionary.bins, 40)).astype(np.float32)
+    choice = Settings(
+        sampler="em", warm_up=0, steps=30, keep=12, alpha_noise=2.0, alpha_speech=2.0, refine=False
+    )
+    once = sample_posterior(noisy, dictionary, choice, (0, 0), lambda step: None)
+    louder = sample_posterior(64 * noisy, dictionary, choice, (0, 0), lambda step: None)
+    share = once.speech / (once.speech + once.noise)
+    assert np.abs(share - once.gain).mean() < 0.03
+    np.testing.assert_allclose(louder.speech, 64 * once.speech, rtol=1e-5)
+    # Where alpha is 2, Phi is 2 everywhere.
+    np.testing.assert_allclose(2 * (once.speech + once.noise).mean(), noisy.mean(), rtol=0.2)
+
+
+def test_refining_helps_on_telephone_speech(shared):
+    """NOIZEUS at 5 dB, sentences that are not of the test split, voices and noises never heard."""
+    corpus = shared / "corpora" / "noizeus"
+    with (corpus / "MANIFEST.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
+    gains = []
+    for row in [r for r in rows if r["split"] == "train" and r["snr_db"] == "5"][::21]:
+        noisy, rate = soundfile.read(corpus / row["path"], dtype="float32")
+        speech, _ = soundfile.read(corpus / clean[row["speaker"]], dtype="float32")
+        refined, plain = (
+            si_sdr(speech, denoise(noisy, rate, PRESETS[name]).audio)
+            for name in ("balanced", "plain")
+        )
+        gains.append(refined - plain)
+    assert np.mean(gains) > 0.3
+    assert np.mean(np.array(gains) > 0) > 0.7

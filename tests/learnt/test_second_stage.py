@@ -1,0 +1,160 @@
+"""The second look in short windows: what it reads, what it may do, and where it is used."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.audio.stft import Frame
+from alphamf.denoising import estimate
+from alphamf.denoising.api import PRESETS, denoise
+from alphamf.denoising.settings import Settings
+from alphamf.evaluation.score import stoi
+from alphamf.learnt import network, refiner, second_stage
+from alphamf.learnt.dictionary import choose as choose_dictionary
+from alphamf.learnt.refiner import Refiner
+from alphamf.training.refiner import events
+from alphamf.training.refiner.shaping import rms
+
+FRAME = Frame(16, 8)
+SIZES = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
+QUICK = Settings(sampler="em", warm_up=0, steps=4, keep=2)
+
+
+def drawn(scale=1.0):
+    """Return a network that was taught nothing, all of whose parameters matter."""
+    rng = np.random.default_rng(0)
+    start = network.start(rng, FRAME.bins, SIZES)
+    noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
+    return Refiner({n: scale * (v + 0.1 * noise[n]) for n, v in start.items()}, 16000, FRAME)
+
+
+def spectra(samples=4000):
+    """Return those of a sound and of what was made of it."""
+    rng = np.random.default_rng(1)
+    noisy = rng.standard_normal(samples).astype(np.float32)
+    spectrum = stft.forward(noisy, FRAME)
+    return spectrum, spectrum * rng.random(spectrum.shape).astype(np.float32)
+
+
+def sound(seconds=0.6, rate=16000):
+    """Return a buzz in white noise, of two channels the second of which is silent."""
+    t = np.arange(int(seconds * rate)) / rate
+    buzz = sum(np.sin(2 * np.pi * 140 * k * t) / k for k in range(1, 15)) * np.sin(9 * t) ** 2
+    noisy = 0.1 * buzz + 0.05 * np.random.default_rng(0).standard_normal(len(t))
+    return np.stack([noisy, 0 * noisy], 1).astype(np.float32)
+
+
+def test_a_network_of_zeros_leaves_the_first_look_all_but_alone():
+    part, whole = second_stage.shares(drawn(0.0), *spectra())
+    np.testing.assert_allclose(part, expit(-4.0), rtol=1e-5)
+    np.testing.assert_allclose(whole, 1, rtol=1e-5)
+
+
+def test_features_are_what_they_are_said_to_be():
+    noisy, first = spectra()
+    power = np.abs(noisy) ** 2
+    level = power.mean()
+    unit = np.sqrt(level)
+    found = second_stage.features(noisy / unit, first / unit, 0.0, np)
+    assert found.shape == (*noisy.T.shape, network.FEATURES)
+    log_power, logit, likeness, taken, left = np.moveaxis(found.swapaxes(0, 1), -1, 0)
+    gain = np.abs(first) / np.abs(noisy)  # real, as the second is the first times one
+    inside = (gain > 0.01) & (gain < 0.99) & (power > 1e-2 * level)
+    np.testing.assert_allclose(4 * log_power, np.log(power / level + 1e-7), atol=1e-4)
+    np.testing.assert_allclose(expit(network.LOGIT * logit)[inside], gain[inside], atol=1e-4)
+    np.testing.assert_allclose(likeness[inside], 1, atol=1e-4)
+    expected = [np.log(np.abs(each) ** 2 / level + 1e-7) for each in (noisy - first, first)]
+    np.testing.assert_allclose(4 * taken[inside], expected[0][inside], atol=1e-2)
+    np.testing.assert_allclose(4 * left[inside], expected[1][inside], atol=1e-2)
+    turned = second_stage.features(noisy / unit, 1j * first / unit, 0.0, np)[..., 2].T
+    np.testing.assert_allclose(turned[inside], 0, atol=1e-4)
+
+
+def test_loudness_makes_no_difference():
+    noisy, first = spectra()
+    for one, other in zip(
+        second_stage.shares(drawn(), noisy, first),
+        second_stage.shares(drawn(), 4096 * noisy, 4096 * first),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("samples", [1, 20, 8 * second_stage.WINDOW + 8, 12000])
+def test_shares_are_in_their_ranges_whatever_the_length_and_in_silence(samples):
+    for louder in (0, 1e-15, 1):  # the fourth power of the second is below float32's range
+        noisy, first = (np.float32(louder) * each for each in spectra(samples))
+        part, whole = second_stage.shares(drawn(30.0), noisy, first)
+        assert part.shape == whole.shape == noisy.shape and part.dtype == np.float32
+        assert np.isfinite(part).all() and np.isfinite(whole).all()
+        assert 0 <= part.min() and part.max() <= 1
+        assert 0 <= whole.min() and whole.max() <= second_stage.MOST
+
+
+@pytest.mark.parametrize("rate", [16000, 44100])
+@pytest.mark.parametrize("taken", [(1.0, 0.0), (0.0, 1.0)])
+def test_what_is_taken_of_either_is_what_is_heard(rate, taken, monkeypatch):
+    """All of the sound is the sound; all of the first look is that."""
+    given = sound(rate=rate)
+
+    def shares(second, noisy, first):
+        return tuple(np.full(noisy.shape, each, np.float32) for each in taken)
+
+    monkeypatch.setattr(second_stage, "shares", shares)
+    found = denoise(given, rate, QUICK).audio
+    if taken == (1.0, 0.0):
+        expected = given
+    else:
+        monkeypatch.setattr(estimate, "choose_fine", lambda dictionary: None)
+        expected = denoise(given, rate, QUICK).audio
+        assert np.abs(expected - given).max() > 0.01
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_no_more_is_taken_away_than_is_allowed(monkeypatch):
+    given = sound()
+    nothing = denoise(given, 16000, replace(QUICK, max_attenuation=0.0)).audio
+    np.testing.assert_allclose(nothing, given, atol=1e-6)
+    monkeypatch.setattr(second_stage, "shares", lambda second, x, y: (0 * abs(x), 0 * abs(x)))
+    assert not denoise(given, 16000, QUICK).audio.any()
+    found = denoise(given, 16000, replace(QUICK, max_attenuation=20.0)).audio
+    np.testing.assert_allclose(found, 0.1 * given, atol=1e-6)
+
+
+def test_a_second_look_is_shipped_for_16_khz_alone():
+    found = refiner.choose_fine(choose_dictionary("auto", 48000))
+    assert found is not None and (found.rate, found.frame) == (16000, second_stage.frame(16000))
+    assert found.frame == Frame(256, 128)
+    expected = network.shapes(129, network.FINE_SIZES)
+    assert {name: value.shape for name, value in found.parameters.items()} == expected
+    assert refiner.choose_fine(choose_dictionary("auto", 8000)) is None
+    other = replace(choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)))
+    assert refiner.choose_fine(other) is None
+
+
+def test_plain_has_no_second_look(monkeypatch):
+    monkeypatch.setattr(second_stage, "shares", None)
+    denoise(sound(), 16000, replace(PRESETS["plain"], steps=6, keep=2, warm_up=2))
+
+
+def test_a_second_look_helps_speech_in_crackle(shared, monkeypatch):
+    """On voices that were left out of the lessons."""
+    gained = []
+    paths = sorted((shared / "corpora" / "librispeech-train").glob("*.flac"))[5::12]
+    for seed, path in enumerate(paths[:4]):
+        speech = read(path)[0][:64000, 0]
+        noise = events.crackle(np.random.default_rng(seed), len(speech), 16000)
+        noisy = (speech + noise * rms(speech) / rms(noise)).astype(np.float32)
+        with_it = denoise(noisy, 16000, PRESETS["fast"]).audio
+        with monkeypatch.context() as patch:
+            patch.setattr(estimate, "choose_fine", lambda dictionary: None)
+            without = denoise(noisy, 16000, PRESETS["fast"]).audio
+        scores = (stoi(speech, each, 16000, extended=True) for each in (with_it, without))
+        gained.append(np.subtract(*scores))
+    assert np.mean(gained) > 0.005

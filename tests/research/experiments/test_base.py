@@ -1,0 +1,203 @@
+"""The experiments' frame and their command: resume, tables, errors."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from alphamf.cli.app import app
+from alphamf.research.experiments import base
+from alphamf.research.experiments.base import Record, markdown, mean_and_error
+from alphamf.research.experiments.catalogue import EXPERIMENTS
+
+TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
+
+
+def tiny(full, seed):
+    """Four jobs of `richardson`, each a few milliseconds."""
+    return [
+        {**TINY, "method": method, "gamma": gamma, "seed": seed, "full": full}
+        for method in ("SGLD", "SGRRLD")
+        for gamma in (1e-3, 5e-4)
+    ]
+
+
+def counts(records):
+    return [{"method": job["method"], "bias": n["bias"][0], "paper": None} for job, n in records]
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """`richardson` with those jobs; the processes that do them find its own ``work``."""
+    experiment = dataclasses.replace(EXPERIMENTS["richardson"], jobs=tiny, table=counts)
+    monkeypatch.setitem(EXPERIMENTS, "richardson", experiment)
+    return experiment
+
+
+def command(*arguments: object, code: int = 0):
+    result = CliRunner().invoke(app, ["experiment", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def one_sentence(text):
+    assert text.startswith("Error: ") and text.count("\n") == 1
+    return text
+
+
+def test_list_shows_name_paper_and_time():
+    lines = command("list").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == list(EXPERIMENTS)
+    for line, experiment in zip(lines, EXPERIMENTS.values(), strict=True):
+        assert experiment.paper in line
+        quick, full = experiment.minutes
+        assert line.split()[-5:] == [f"{quick:g}", "min,", "full", f"{full:g}", "min"]
+        assert quick <= 3
+    assert command().stdout == command("list").stdout
+
+
+def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    for name, experiment in EXPERIMENTS.items():
+        assert experiment.name == name
+        for full in (False, True):
+            keys = [base._key(job) for job in experiment.jobs(full, 3)]
+            assert len(set(keys)) == len(keys) > 0
+            for job in experiment.jobs(full, 3):
+                assert json.loads(json.dumps(job)) == job
+        assert not set(keys) & {base._key(job) for job in experiment.jobs(True, 1000)}
+
+
+def test_run_writes_four_files_and_resumes(small, tmp_path):
+    shown = command("richardson", "--output", tmp_path, "--jobs", 2)
+    files = {suffix: tmp_path / f"richardson.{suffix}" for suffix in ("jsonl", "csv", "md", "png")}
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in files.values()}
+    assert files["md"].read_text() in shown.stdout + "\n"
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    with files["csv"].open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows] == ["SGLD", "SGLD", "SGRRLD", "SGRRLD"]
+
+    # Half of the lines lost, and the next one cut off in the middle.
+    lines = files["jsonl"].read_text().splitlines()
+    before = {path: path.read_bytes() for path in files.values()}
+    files["jsonl"].write_text(lines[0] + "\n" + lines[1][:40])
+    done = []
+    base.run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
+    assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    for suffix in ("csv", "md", "png"):
+        assert files[suffix].read_bytes() == before[files[suffix]]
+    again = files["jsonl"].read_text().splitlines()
+    assert again[0] == lines[0] and again[1] == lines[1][:40] and len(again) == 5
+
+    # Nothing is left to do, and no process is started.
+    done.clear()
+    base.run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
+    assert done == [(4, 4)]
+    assert files["jsonl"].read_text().splitlines() == again
+
+
+def test_full_seed_and_version_are_jobs_of_their_own(small, tmp_path, monkeypatch):
+    first = base.run(small, tmp_path)
+    other = base.run(small, tmp_path, seed=1)
+    assert first != other
+    assert base.run(small, tmp_path) == first
+    assert len(base._read(tmp_path / "richardson.jsonl")) == 8
+    command("richardson", "--full", "--quiet", "--output", tmp_path)
+    assert len(base._read(tmp_path / "richardson-full.jsonl")) == 4
+    monkeypatch.setattr(base, "version", lambda package: "0")
+    assert base._read(tmp_path / "richardson.jsonl") == []
+
+
+def test_lines_that_are_not_records_are_passed_over(tmp_path):
+    path = tmp_path / "x.jsonl"
+    base._append(path, Record({"a": 1}, {"b": 2.5}))
+    with path.open("ab") as file:
+        file.write(b'\n[]\n3\n{"version": "0.0"}\n{"job"\n\xff\xfe\n{"a"')
+    base._append(path, Record({"a": 2}, {"b": None}))
+    assert base._read(path) == [({"a": 1}, {"b": 2.5}), ({"a": 2}, {"b": None})]
+
+
+def test_unknown_name_is_one_sentence():
+    text = one_sentence(command("nothing", code=2).stderr)
+    assert "'nothing'" in text
+    assert all(name in text for name in EXPERIMENTS)
+
+
+def test_missing_data_is_one_sentence(tmp_path, monkeypatch):
+    # The processes that do the jobs find neither a download of before nor the network.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.delenv("ALPHAMF_DATA", raising=False)
+    text = one_sentence(command("bpmf", "--output", tmp_path, code=2).stderr)
+    assert "ml-1m" in text and "ALPHAMF_DATA" in text and "grouplens.org" in text
+    monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
+    text = one_sentence(command("mnist-7v9", "--output", tmp_path, code=2).stderr)
+    assert str(tmp_path) in text and "mnist" in text
+
+
+def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        text = one_sentence(command("richardson", "--output", folder, code=2).stderr)
+        assert str(tmp_path / "file") in text
+    (tmp_path / "richardson.jsonl").mkdir()
+    one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
+def test_two_runs_do_not_share_a_folder(small, tmp_path):
+    with base._locked(tmp_path / "richardson.jsonl"):
+        text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
+    assert text == f"Error: another run writes to {tmp_path / 'richardson.jsonl'}\n"
+    command("richardson", "--output", tmp_path, "--jobs", 1, "-q")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_job_that_fails_keeps_those_done_before(tmp_path, small, monkeypatch):
+    def broken(full, seed):
+        return [*tiny(full, seed)[:1], {**TINY, "method": "SGLD", "gamma": 1e200}]
+
+    monkeypatch.setitem(EXPERIMENTS, "richardson", dataclasses.replace(small, jobs=broken))
+    text = one_sentence(command("richardson", "--output", tmp_path, "--jobs", 1, code=2).stderr)
+    assert "diverged" in text
+    assert len(base._read(tmp_path / "richardson.jsonl")) == 1
+    assert not (tmp_path / "richardson.md").exists()
+
+
+def test_markdown():
+    rows = [{"a": "x", "b": 0.123456, "|c|": None}, {"a": "y", "b": 3, "|c|": "1 ± 2"}]
+    assert markdown(rows).splitlines() == [
+        r"| a | b | \|c\| |",
+        "| --- | ---: | ---: |",
+        "| x | 0.1235 | - |",
+        "| y | 3 | 1 ± 2 |",
+    ]
+
+
+def test_mean_and_error():
+    assert mean_and_error([2.0]) == "2"
+    assert mean_and_error([1.0, 2.0, 3.0]) == "2 ± 0.58"
+    assert mean_and_error([0.123456], 2) == "0.12"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom alphamf.cli.app import app\n"
+        "for words in (['--help'], ['experiment', '--help']):\n"
+        "    assert CliRunner().invoke(app, words).exit_code == 0\n"
+        "heavy = {'numpy', 'matplotlib', 'alphamf.research.experiments.base'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

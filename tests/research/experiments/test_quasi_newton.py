@@ -1,0 +1,135 @@
+"""QNHMC's experiments at the smallest sizes: orderings that are certain, and the tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
+from alphamf.tools.arrays import generator
+
+
+@pytest.fixture
+def data(shared, monkeypatch):
+    if not (shared / "datasets").is_dir():
+        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+
+
+def draw(experiment, records):
+    """Return the table by method; the figure must be drawn as well."""
+    rows = experiment.table(records)
+    assert len({tuple(row) for row in rows}) == 1 and "paper" in rows[0]
+    assert markdown(rows).count("\n") == len(rows) + 1
+    assert experiment.figure(records).axes
+    return {row["method"]: row for row in rows}
+
+
+def test_gaussian_is_the_papers():
+    target = gaussian.Gaussian(6)
+    covariance = np.ones((6, 6)) + 4 * np.eye(6)
+    theta = target.start(generator(0), (3,))
+    solved = np.linalg.solve(covariance, theta.T).T
+    np.testing.assert_allclose(target.grad(theta), solved)
+    np.testing.assert_allclose(target.value(theta), 0.5 * (theta * solved).sum(-1))
+    long, across, energy = gaussian.along(theta, target).T
+    np.testing.assert_allclose(energy, (theta * solved).sum(-1))
+    np.testing.assert_allclose(long**2, theta.sum(-1) ** 2 / 6)
+    np.testing.assert_allclose(across, (theta[:, 0] - theta[:, 1]) / math.sqrt(2))
+
+
+def test_qnhmc_turns_the_long_axis_faster_than_hmc():
+    records = []
+    for job in gaussian.jobs(True, 0):
+        job |= {"size": 60, "samples": 800, "chains": 2}
+        records.append(Record(job, gaussian.work(job)))
+    of = {job["method"]: numbers for job, numbers in records}
+    # At 10 leaps of 0.01 an axis of deviation s turns by 0.1 / s a step under HMC, 0.1 s under
+    # QNHMC: s is 8 along and 2 across.
+    assert max(of["QNHMC"]["sums"]) < 0.7 * min(of["HMC"]["sums"])
+    assert of["QNHMC"]["acceptance"] > 0.95
+    assert min(of["QNHMC"]["ess_long"]) > 2 * max(of["HMC"]["ess_long"])
+    assert max(of["HMC"]["variance"]) < 0.3 < min(of["QNHMC"]["variance"])
+    assert min(of["HMC, step 1"]["ess_long"]) > 2 * max(of["HMC"]["ess_long"])
+    assert max(of["HMC, step 1"]["burn_in"]) < 100
+    rows = draw(gaussian.EXPERIMENT, records)
+    kept = 400 / (1 + 2 * np.array(of["QNHMC"]["sums"]))
+    assert float(rows["QNHMC"]["ESS"].split()[0]) == pytest.approx(kept.mean(), rel=1e-3)
+    assert rows["HMC"]["paper"].endswith("7.22")
+
+
+def test_gaussian_jobs_start_alike():
+    starts = [
+        gaussian.Gaussian(job["size"]).start(generator(job["seed"], 0), (2,))
+        for job in gaussian.jobs(False, 3)
+    ]
+    for start in starts[1:]:
+        np.testing.assert_array_equal(start, starts[0])
+
+
+def test_digits_are_told_apart(data):
+    x, y, x_test, y_test = mnist.data()
+    assert x.shape == (12214, 784) and x_test.shape == (2037, 784)
+    assert (y == 0).sum() == 6265 and (y_test == 1).sum() == 1009
+    # Pixels from 0 to 1, less the means of the training ones, of which each is 0 somewhere.
+    np.testing.assert_allclose(x.mean(0, dtype=float), 0, atol=1e-6)
+    for pixels in (x, x_test):
+        unshifted = pixels - x.min(0)
+        assert unshifted.min() > -1e-6 and unshifted.max() == pytest.approx(1)
+    records = []
+    for job in mnist.jobs(False, 0):
+        job |= {"rows": 600, "samples": 64, "chains": 2}
+        records.append(Record(job, mnist.work(job)))
+    of = {job["method"]: numbers for job, numbers in records}
+    assert 0.02 < of["GD"]["errors"][0] < 0.12
+    assert max(of["HMC"]["errors"]) < 0.15
+    for method in ("HMC", "QNHMC", "HMC-BFGS"):
+        assert of[method]["acceptance"] > 0.3
+        # A posterior's typical set lies above its mode.
+        assert min(of[method]["energy"]) > of["GD"]["energy"][0]
+    rows = draw(mnist.EXPERIMENT, records)
+    assert rows["GD"]["ESS per second"] is None
+    assert rows["HMC"]["error"].startswith(f"{np.mean(of['HMC']['errors']):.4g}")
+
+
+@pytest.mark.parametrize(("experiment", "share"), [(mnist, 1 / 2), (bpmf, 1 / 5)])
+@pytest.mark.parametrize("full", [False, True])
+def test_c_rests_before_samples_count(experiment, share, full):
+    # C that learns has another law (tests/inference/samplers/test_quasi.py).
+    job = next(job for job in experiment.jobs(full, 0) if job["method"] == "QNHMC")
+    assert experiment.sampler_of(job).freeze == share * job["samples"]
+
+
+def test_averaged_samples_predict_ratings_better_than_one(data):
+    records = []
+    for job in bpmf.jobs(False, 0):
+        job |= {"users": 100, "samples": 30}
+        records.append(Record(job, bpmf.work(job)))
+    of = {job["method"]: numbers for job, numbers in records}
+    for method in ("HMC", "QNHMC", "HMC-BFGS"):
+        assert of[method]["acceptance"] > 0.3
+        # An average of samples predicts better than one of them.
+        assert of[method]["rmse"] < of[method]["rmse_of_last"]
+    assert 0.9 < of["MAP"]["rmse"] < 1.1
+    rows = draw(bpmf.EXPERIMENT, records)
+    assert rows["MAP"]["acceptance"] is None
+    assert set(rows) == set(bpmf.METHODS)
+
+
+def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(data):
+    ratings = bpmf.Ratings()
+    assert (len(ratings.train[0]), len(ratings.test[0])) == (900_000, 100_209)
+    assert ratings.shape == (6040, 3706)
+    held = bpmf.Ratings(hold_out=0.1)
+    assert len(held.train[0]) + len(held.test[0]) == 900_000
+    assert len(held.test[0]) == pytest.approx(90_000, rel=0.02)
+    few = bpmf.Ratings(100)
+    assert few.shape[0] == 100 and max(few.test[0]) < 100
+    assert few.rmse(few.test[2] + 0.0) == 0
+    assert few.rmse(np.full(len(few.test[0]), 9.0)) < few.rmse(np.full(len(few.test[0]), 9), False)
+    target = few.target(rank=2)
+    theta = np.zeros(target.size, np.float32)
+    assert target.predict(theta, *few.test[:2])[0] == pytest.approx(few.train[2].mean(), abs=1e-5)

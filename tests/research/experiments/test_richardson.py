@@ -1,0 +1,159 @@
+"""Richardson-Romberg's experiments at the smallest sizes, and the laws they are compared with."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.richardson import factors
+from alphamf.research.experiments.richardson import gaussian as linear
+from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
+from tests.support.laws import Z_MOST, gaussian_draws, step_many
+
+SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
+
+
+def exact(target):
+    return PRIOR_VARIANCE * float(target.covariance[0, 0])
+
+
+def test_posterior_is_that_of_the_papers_prior():
+    target = model(3)
+    a, x = target.a / math.sqrt(PRIOR_VARIANCE), target.x
+    precision = a.T @ a + np.eye(3) / 10
+    np.testing.assert_allclose(PRIOR_VARIANCE * target.covariance, np.linalg.inv(precision))
+    np.testing.assert_allclose(
+        math.sqrt(PRIOR_VARIANCE) * target.mean, np.linalg.solve(precision, a.T @ x)
+    )
+    assert (a**2).mean() == pytest.approx(0.5, rel=0.1)
+    assert target.batch == 100 and len(x) == 1000
+
+
+@pytest.mark.parametrize("method", ["SGLD", "SGHMC", "SGHMC-s"])
+def test_laws_are_those_of_the_samplers(method):
+    # From the posterior, many steps at a large step size, with minibatches.
+    target = model(1)
+    gamma = 2e-3 if method == "SGLD" else 3e-2
+    sampler = sampler_of(method, gamma)
+    n = 6000
+    start = gaussian_draws(target.mean, target.covariance, n=n, seed=1)
+    theta = step_many(target, sampler, start, steps=60 if method != "SGLD" else 12)
+    variance = PRIOR_VARIANCE * ((theta - target.mean) ** 2).mean()
+    wanted = law(target, sampler)
+    assert wanted > 2 * exact(target)
+    assert abs(variance / wanted - 1) * math.sqrt(n / 2) < Z_MOST
+
+
+def test_law_without_minibatches_is_the_known_one():
+    target = model(1, batch=None)
+    a = 1 / exact(target)
+    assert law(target, sampler_of("SGLD", 1e-3)) == pytest.approx(1 / (a * (1 - 5e-4 * a)))
+    # The splitting integrator's law of theta is right to second order.
+    errors = [law(target, sampler_of("SGHMC-s", h)) * a - 1 for h in (0.02, 0.01)]
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.15)
+
+
+def test_slopes_by_the_exact_laws():
+    target = model(1)
+
+    def of(method, steps):
+        laws = [law(target, sampler_of(method, gamma)) for gamma in steps]
+        return linear.slope([(g, v - exact(target)) for g, v in zip(steps, laws, strict=True)])
+
+    assert of("SGLD", SLOPES) == pytest.approx(1, abs=0.2)
+    assert of("SGRRLD", SLOPES) == pytest.approx(2, abs=0.3)
+    # Minibatches heat both SGHMC's integrators in proportion to the step.
+    leaps = [1e-2, 3e-3, 1e-3]
+    assert of("SGHMC", leaps) == pytest.approx(1, abs=0.1)
+    assert of("SGHMC-s", leaps) == pytest.approx(1, abs=0.1)
+    assert of("SGRRHMC", leaps) == pytest.approx(2, abs=0.4)
+
+
+def test_chains_have_the_bias_of_the_law_and_extrapolation_takes_most_of_it():
+    records = []
+    for method in ("SGLD", "SGRRLD"):
+        for gamma in (1e-3, 7e-4):
+            job = {"figure": "slope", "method": method, "size": 1, "gamma": gamma}
+            job |= {"steps": 300, "burn_in": 50, "chains": 300, "seed": 0}
+            records.append(Record(job, linear.work(job)))
+    for _, numbers in records:
+        z = (numbers["bias"][0] - numbers["law"]) / numbers["error"][0]
+        assert abs(z) < Z_MOST
+    plain, pair = records[0].numbers, records[2].numbers
+    assert plain["bias"][0] > 3 * abs(pair["bias"][0])
+    assert plain["bias"][0] > 20 * plain["error"][0]
+
+
+def test_moments_are_those_of_each_chain():
+    class State:
+        def __init__(self, step, *places):
+            self.step = step
+            self.theta, self.middle, self.coarse = places
+
+    target = model(2)
+    rng = np.random.default_rng(0)
+    places = target.mean + 0.1 * rng.standard_normal((9, 3, 4, 2))
+    record = linear.Moments(target, 1, 9)
+    assert record.steps == [1, 2, 4, 8]
+    for step, place in enumerate(places, 1):
+        record.add(State(step, *place), target)
+    assert len(record.covariances) == 4
+    for count, got in zip(record.steps, record.covariances, strict=True):
+        fine, middle, coarse = (np.moveaxis(places[1 : 1 + count, k], 1, 0) for k in range(3))
+        first = (fine + middle - coarse).mean(1)
+        second = sum(
+            sign * np.einsum("cti,ctj->cij", x, x) / count
+            for sign, x in ((1, fine), (1, middle), (-1, coarse))
+        )
+        wanted = second - first[:, :, None] * first[:, None, :]
+        np.testing.assert_allclose(got, PRIOR_VARIANCE * wanted, rtol=1e-6, atol=1e-8)
+
+
+def test_table_and_figure_of_all_points():
+    records = []
+    for job in linear.jobs(False, 0):
+        job |= {"steps": 24, "burn_in": 4, "chains": 3}
+        records.append(Record(job, linear.work(job)))
+    rows = linear.table(records)
+    assert len(rows) == len(records) + 4 and len({tuple(row) for row in rows}) == 1
+    assert [row["law"] for row in rows[-4:-2]] == pytest.approx([1, 2], abs=0.3)
+    printed = {row["figure"]: row["paper"] for row in rows if row["paper"]}
+    assert printed["step, SGRRLD"] == "bias 1e-4"
+    assert markdown(rows).count("\n") == len(rows) + 1
+    assert len(linear.figure(records).axes) == 6
+
+
+def test_slope_of_a_power():
+    assert linear.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
+
+
+def test_stopwatch_has_the_chains_side_by_side():
+    watch = factors.Stopwatch(model(1))
+    # Noise 1 s, the fine chain's moves 2 and 3 s, the coarse one's 4 s.
+    watch.times = [1.0, 3.0, 6.0]
+    assert watch.parallel(0.0, 10.0) == 1 + 5
+    watch.times = [1.0, 2.0, 3.0]
+    assert watch.parallel(0.0, 10.0) == 1 + 7
+    watch.times = [1.0]
+    assert watch.parallel(0.0, 10.0) == 10
+
+
+def test_ratings_are_learnt(shared, monkeypatch):
+    if not (shared / "datasets").is_dir():
+        pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    records = []
+    for job in factors.jobs(False, 0):
+        short = 1 if job["method"] == "SGLD" else 2
+        job |= {"users": 300, "gamma": 1e-4, "steps": 160 // short, "burn_in": 40 // short}
+        records.append(Record(job, factors.work(job)))
+    for job, numbers in records:
+        assert 0.8 < numbers["rmse"] < 1.5
+        parallel, serial = numbers["times"]
+        assert parallel == serial if job["method"] == "SGLD" else 0.3 < parallel / serial < 1
+    rows = factors.table(records)
+    assert [row["method"] for row in rows] == list(factors.METHODS)
+    assert len(factors.figure(records).axes) == 2

@@ -1,0 +1,248 @@
+"""A dictionary is learnt from files: the spectra that they hold, whatever their form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.stft import Frame, forward
+from alphamf.denoising.settings import KERNELS
+from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.inference.chain import run
+from alphamf.inference.samplers import SGLD
+from alphamf.learnt import dictionary
+from alphamf.tools.arrays import generator
+from alphamf.training.dictionary.api import train
+from tests.support.planted import coloured, cosines
+
+RATE = 8000
+BINS = np.arange(257)
+PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([40, 90, 180])) / 25) ** 2) + 1e-3
+"""Power spectra, one in a column, which overlap."""
+
+QUICK = {"rank": 3, "context": 1, "steps": 40, "keep": 10}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two files, in which the planted sounds follow each other in syllables."""
+    folder = tmp_path_factory.mktemp("clean")
+    paths = []
+    for k in range(2):
+        rng = np.random.default_rng(k)
+        parts = [coloured(PLANTED[:, rng.integers(3)], 0.25, rng) for _ in range(16)]
+        paths.append(folder / f"voice{k}.wav")
+        soundfile.write(paths[-1], np.concatenate(parts), RATE, subtype="FLOAT")
+    return paths
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.2])
+@pytest.mark.parametrize("sampler", ["em", "sgrld"])
+def test_planted_spectra_are_found(files, alpha, sampler):
+    """The dispersion of a power spectrum P is in proportion to P^(alpha/2)."""
+    model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=400, keep=50)
+    assert model.basis.dtype == np.float32
+    assert cosines(model.basis, PLANTED ** (alpha / 2)).min() > 0.97
+    # Which the exponent makes a difference to.
+    wrong = cosines(model.basis, PLANTED ** (1 if alpha < 2 else 0.6))
+    assert wrong.mean() < cosines(model.basis, PLANTED ** (alpha / 2)).mean()
+
+
+def test_context_stacks_frames(tmp_path):
+    """A sound that lasts gives a column whose frames are alike."""
+    path = tmp_path / "hum.wav"
+    soundfile.write(path, coloured(PLANTED[:, 1], 4, np.random.default_rng(0)), RATE)
+    model = train([path], alpha=2.0, rank=1, context=3, steps=40)
+    assert model.basis.shape == (3 * 257, 1)
+    assert (model.context, model.frame, model.rate) == (3, Frame(512, 128), RATE)
+    np.testing.assert_allclose(model.basis.sum(0), 1, rtol=1e-4)
+    for frame in np.split(model.basis, 3):
+        assert cosines(frame, PLANTED[:, 1:2]).min() > 0.98
+        assert frame.sum() == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_objective_falls(files):
+    """More steps explain the files better, at alpha = 2, where nothing is drawn but the start."""
+    audio = np.concatenate([soundfile.read(path, dtype="float32")[0] for path in files])
+    power = np.abs(forward(audio, Frame(512, 128))) ** 2
+    power /= power.mean()
+
+    def objective(basis):
+        target = AlphaMF(power, [Source(2.0, 3, basis)])
+        *_, state = run(target, KERNELS["em"], steps=100, seed=0)
+        return float(target.draw(generator(0), state.theta).value(state.theta))
+
+    values = [
+        objective(train(files, **QUICK | {"alpha": 2.0, "steps": steps, "keep": 1}).basis)
+        for steps in (1, 5, 20, 80)
+    ]
+    assert (np.diff(values) < 0).all()
+
+
+def test_seeds(files):
+    first, same, other = (train(files, **QUICK, seed=seed).basis for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).mean() > 0.99
+
+
+def test_what_is_told(files, tmp_path):
+    """The settings are in the file, and progress comes after every step."""
+    told = []
+    model = train(files, **QUICK, seed=3, progress=told.append)
+    assert [progress.step for progress in told] == list(range(1, 41))
+    assert {(p.rank, p.alpha, p.steps) for p in told} == {(3, 1.0, 40)}
+    # At alpha = 1 nothing makes it rise at every step, but it does in the long run.
+    assert np.mean([p.objective for p in told[:5]]) < np.mean([p.objective for p in told[-5:]])
+    assert model.about["files"] == 2
+    assert model.about["seconds"] == pytest.approx(8, abs=0.5)
+    assert {model.about[key] for key in ("sampler", "steps", "keep", "seed")} == {"em", 40, 10, 3}
+    model.save(tmp_path / "model.npz")
+    assert dictionary.load(tmp_path / "model.npz").about == model.about
+
+
+def test_form_of_the_files_does_not_matter(tmp_path):
+    """Level, channels, rate and silence around the speech leave the dictionary as it is."""
+    audio = coloured(PLANTED[:, 1], 2, np.random.default_rng(0), rate=16000)
+    audio += np.float32(0.3) * coloured(PLANTED[:, 0], 2, np.random.default_rng(1), rate=16000)
+    silence = np.zeros(16000 * 3, np.float32)
+    forms = {
+        "plain": audio,
+        "quiet": audio * np.float32(2.0**-20),
+        "stereo": np.stack([audio, np.zeros_like(audio)], axis=1),
+        "framed": np.concatenate([silence, audio, silence]),
+    }
+    learnt = {}
+    for name, form in forms.items():
+        path = tmp_path / f"{name}.wav"
+        soundfile.write(path, form, 16000, subtype="FLOAT")
+        learnt[name] = train([path], **QUICK)
+    for name in ("quiet", "stereo"):
+        np.testing.assert_array_equal(learnt[name].basis, learnt["plain"].basis)
+    assert learnt["framed"].about["seconds"] == pytest.approx(2, abs=0.2)
+    total = learnt["framed"].basis.sum(1), learnt["plain"].basis.sum(1)
+    assert cosines(total[0][:, None], total[1][:, None]).min() > 0.95
+
+
+def test_files_count_alike(files, tmp_path):
+    """A file counts no more for being loud, or longer than `seconds`."""
+    audio, _ = soundfile.read(files[0], dtype="float32")
+    loud, long = tmp_path / "loud.wav", tmp_path / "long.wav"
+    soundfile.write(loud, audio * np.float32(1024), RATE, subtype="FLOAT")
+    soundfile.write(long, np.tile(audio, 5), RATE, subtype="FLOAT")
+    models = [train([first, files[1]], **QUICK, seconds=2.0) for first in (files[0], loud, long)]
+    for model in models:
+        assert model.about["seconds"] == pytest.approx(4, abs=0.01)
+        np.testing.assert_array_equal(model.basis, models[0].basis)
+
+
+def test_voices_are_balanced(tmp_path):
+    """A voice counts no more for having several files."""
+    rng = np.random.default_rng(0)
+    names = ["a-1", "a-2", "a-3", "b-1"]
+    paths = [tmp_path / f"{name}.wav" for name in names]
+    for path in paths:
+        soundfile.write(path, coloured(PLANTED[:, rng.integers(3)], 1.5, rng), RATE)
+    model = train(paths, **QUICK, seconds=2.0, voices="prefix")
+    # Two seconds of the first voice, from two of its files, and what there is of the second.
+    assert model.about["seconds"] == pytest.approx(3.5, abs=0.01)
+    assert (model.about["files"], model.about["voices"]) == (3, 2)
+    np.testing.assert_array_equal(
+        train([*paths[:2], paths[3]], **QUICK, seconds=2.0, voices="prefix").basis, model.basis
+    )
+
+
+def test_a_late_start_counts_in_full(files, tmp_path):
+    """`seconds` are counted from where the speech begins."""
+    audio, _ = soundfile.read(files[0], dtype="float32")
+    late = tmp_path / "late.wav"
+    soundfile.write(late, np.concatenate([np.zeros(RATE * 7 // 2, np.float32), audio]), RATE)
+    about = train([late], **QUICK, seconds=2.0).about
+    assert about["seconds"] == pytest.approx(2, abs=0.01)
+
+
+@pytest.mark.parametrize(("rate", "frame"), [(16000, Frame(1024, 256)), (11025, Frame(704, 176))])
+def test_other_rates(tmp_path, rate, frame):
+    path = tmp_path / "speech.wav"
+    soundfile.write(path, coloured(PLANTED[:, 1], 1, np.random.default_rng(0), 44100), 44100)
+    model = train([path], rate=rate, rank=2, context=2, steps=5, keep=1)
+    assert (model.rate, model.frame) == (rate, frame)
+    assert model.basis.shape == (2 * model.bins, 2)
+
+
+def test_a_click_is_enough(tmp_path):
+    """A file shorter than a window is a file."""
+    soundfile.write(tmp_path / "click.wav", np.float32([0, 0, 0.5, -0.5, 0]), RATE)
+    assert train([tmp_path / "click.wav"], rank=1, steps=3, keep=1).about["files"] == 1
+
+
+def test_silent_files_are_passed_over(files, tmp_path):
+    soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
+    opposed = np.outer(coloured(PLANTED[:, 0], 1, np.random.default_rng(0)), [1, -1])
+    soundfile.write(tmp_path / "opposed.wav", opposed, RATE, subtype="FLOAT")
+    silent = [tmp_path / "silent.wav", tmp_path / "opposed.wav"]
+    np.testing.assert_array_equal(
+        train([*silent, *files], **QUICK).basis, train(files, **QUICK).basis
+    )
+    with pytest.raises(AlphaMFError, match="all the files are silent"):
+        train(silent)
+
+
+def test_files_that_do_not_do(files, tmp_path):
+    with pytest.raises(AlphaMFError, match="no files were given"):
+        train([])
+    (tmp_path / "text.wav").write_text("not audio")
+    with pytest.raises(AlphaMFError, match=r"text\.wav is not audio"):
+        train([*files, tmp_path / "text.wav"])
+    with pytest.raises(AlphaMFError, match=r"gone\.wav does not exist"):
+        train([*files, tmp_path / "gone.wav"])
+    with pytest.raises(AlphaMFError, match=r"voice0\.wav has a rate of 8000 Hz"):
+        train(files, rate=16000)
+
+
+def test_files_that_do_not_do_are_passed_over_where_somebody_listens(files, tmp_path):
+    (tmp_path / "text.wav").write_text("not audio")
+    bad = [tmp_path / "text.wav", tmp_path / "gone.wav"]
+    told = []
+    model = train([bad[0], *files, bad[1]], **QUICK, skipped=told.append)
+    assert len(told) == 2
+    assert "text.wav is not audio" in told[0] and "gone.wav does not exist" in told[1]
+    assert model.about["unusable"] == 2
+    np.testing.assert_array_equal(model.basis, train(files, **QUICK).basis)
+    with pytest.raises(AlphaMFError, match="none of the files can be used"):
+        train(bad, **QUICK, skipped=told.append)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rate", 0),
+        ("rate", 3999),
+        ("rate", 96000),
+        ("rank", 0),
+        ("alpha", 0.4),
+        ("alpha", 2.1),
+        ("context", 0),
+        ("sampler", "gibbs"),
+        ("steps", 5),
+        ("keep", 0),
+        ("keep", 41),
+        ("seconds", 0),
+        ("seconds", float("inf")),
+        ("seconds", float("nan")),
+        ("voices", "speaker"),
+    ],
+    ids=str,
+)
+def test_out_of_range(files, name, value):
+    with pytest.raises(AlphaMFError, match=name) as caught:
+        train(files, **QUICK | {name: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_chain_that_diverges(files, monkeypatch):
+    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
+    with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
+        train(files, **QUICK, sampler="sgld")
+    assert "\n" not in str(caught.value)

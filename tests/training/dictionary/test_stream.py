@@ -1,0 +1,256 @@
+"""A dictionary from speech that streams by: what is heard, what memory it takes, how it resumes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tracemalloc
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.stft import Frame
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import generator
+from alphamf.training.dictionary import fit, stream
+from alphamf.training.dictionary.activations import activate
+from alphamf.training.dictionary.api import train
+from alphamf.training.dictionary.fit import learn
+from alphamf.training.dictionary.settings import Course
+from alphamf.training.dictionary.speech import Stretches
+from alphamf.training.dictionary.stream import Stream
+from alphamf.training.dictionary.voices import group
+from tests.support.planted import coloured, cosines
+
+RATE = 4000
+BINS = np.arange(129)
+PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([20, 45, 90])) / 12) ** 2) + 1e-3
+"""Power spectra, one in a column, which overlap."""
+
+QUICK = {"rate": RATE, "rank": 3, "context": 1, "seconds": 1.0, "stream": True}
+
+
+def syllables(path, seconds=2.0, seed=0):
+    """Write a file in which the planted sounds follow each other."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        coloured(PLANTED[:, rng.integers(3)], 0.25, rng, RATE) for _ in range(round(4 * seconds))
+    ]
+    soundfile.write(path, np.concatenate(parts), RATE, subtype="FLOAT")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Four voices, of which the first one has three files."""
+    folder = tmp_path_factory.mktemp("clean")
+    names = ["a-1", "a-2", "a-3", "b-1", "c-1", "d-1"]
+    return [syllables(folder / f"{name}.wav", seed=k) for k, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.2])
+def test_planted_spectra_are_found(files, alpha):
+    model = train(files, **QUICK, alpha=alpha, steps=400)
+    assert cosines(model.basis, PLANTED ** (alpha / 2)).min() > 0.96
+    np.testing.assert_allclose(model.basis.sum(0), 1, rtol=1e-4)
+
+
+def test_what_is_told(files):
+    told = []
+    model = train(files, **QUICK, steps=30, voices="prefix", seed=4, progress=told.append)
+    assert [progress.step for progress in told] == list(range(1, 31))
+    assert {(p.rank, p.alpha, p.steps) for p in told} == {(3, 1.0, 30)}
+    assert told[-1].objective > told[2].objective
+    about = model.about
+    assert (about["files"], about["voices"], about["passes"]) == (6, 4, 7.5)
+    assert (about["steps"], about["keep"], about["seed"]) == (30, 10, 4)
+    assert about["seconds"] == pytest.approx(30, abs=1)
+
+
+def test_seeds(files):
+    first, same, other = (train(files, **QUICK, steps=5, seed=seed).basis for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, same)
+    assert (first != other).mean() > 0.99
+
+
+def test_voices_take_turns(files, monkeypatch):
+    """Every pass hears every voice once, whatever its files, in another order, elsewhere."""
+    heard = []
+    read = Stretches.read
+
+    def spy(self, path, place):
+        heard.append((os.path.basename(path)[0], path, place))
+        return read(self, path, place)
+
+    monkeypatch.setattr(Stretches, "read", spy)
+    train(files, **QUICK, steps=48, keep=1, voices="prefix")
+    passes = ["".join(name for name, _, _ in heard[k : k + 4]) for k in range(0, 48, 4)]
+    assert {"".join(sorted(names)) for names in passes} == {"abcd"}
+    assert len(set(passes)) > 4
+    assert {path for _, path, _ in heard} == set(files)
+    assert len({place for _, _, place in heard}) == 48
+
+
+def test_the_amount_of_speech_decides(files, monkeypatch):
+    """By headers; beyond `WHOLE` of all voices it streams, with a step for each at least."""
+    settings = {key: value for key, value in QUICK.items() if key != "stream"}
+
+    def passes(**more):
+        return train(files, **settings | {"seconds": 1.5} | more).about.get("passes")
+
+    monkeypatch.setattr(fit, "STEPS", 3)
+    monkeypatch.setattr(fit, "TURNS", 4)
+    assert passes() is None
+    monkeypatch.setattr(fit, "WHOLE", 8.9)
+    assert passes() == 1.0
+    assert passes(voices="prefix") is None  # 4 voices of 1.5 s
+    assert passes(seconds=2.5, voices="prefix") is None  # 2.5 + 3 * 2 s, though 4 * 2.5 is more
+    assert passes(seconds=4.0, voices="prefix") == 1.0
+    assert passes(stream=False) is None
+    assert passes(sampler="sgrld") is None
+    with pytest.raises(AlphaMFError, match="speech that streams by is for the sampler em"):
+        passes(sampler="sgrld", stream=True)
+
+
+def peak(paths):
+    """Return the most memory in bytes that three steps take."""
+    train(paths, **QUICK, steps=1)
+    tracemalloc.start()
+    try:
+        train(paths, **QUICK, steps=3)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow(files, tmp_path):
+    """Neither with the number of files nor with their length."""
+    few = peak(files[:2])
+    many = [*files, *(syllables(tmp_path / f"{k}.wav", seed=k) for k in range(20))]
+    assert peak(many) < 1.1 * few
+    long = syllables(tmp_path / "long.wav", 60.0)
+    assert peak([long, files[0]]) < 1.5 * few
+
+
+def test_a_long_turn_is_cut(tmp_path, monkeypatch):
+    """The model sees ten seconds at a time, and all of them."""
+    columns = []
+
+    def spy(power, *rest):
+        columns.append(power.shape[1])
+        return activate(power, *rest)
+
+    monkeypatch.setattr(stream, "activate", spy)
+    path = syllables(tmp_path / "long.wav", 26.0)
+    train([path], **QUICK | {"seconds": 25.0}, steps=1)
+    assert len(columns) == 3 and max(columns) <= 625
+    assert sum(columns) == pytest.approx(25 * 62.5, abs=3)
+
+
+def voices_of(*paths):
+    return group([str(path) for path in paths])
+
+
+def test_silence_is_passed_over(files, tmp_path):
+    """Silent files, silent stretches of a file, and silence at the ends of a stretch."""
+    soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
+    audio, _ = soundfile.read(files[0], dtype="float32")
+    gap = np.zeros(20 * RATE, np.float32)
+    soundfile.write(tmp_path / "gaps.wav", np.concatenate([gap, audio, gap]), RATE)
+    course = Course(**QUICK)
+    target = Stream(voices_of(tmp_path / "silent.wav", tmp_path / "gaps.wav"), course)
+    rng = generator(0, 0)
+    theta = target.start(rng)
+    for _ in range(12):
+        assert (target.draw(rng, theta).plus > 0).all()
+    assert target.heard == 1
+    assert target.seconds == pytest.approx(12, abs=6)
+    reader = Stretches(RATE, course.frame, 1.0)
+    assert len(reader.read(str(tmp_path / "gaps.wav"), 0.1)) == 0
+    # Two seconds from half a second before the speech: one and a half are left, and cut to one.
+    assert len(reader.read(str(tmp_path / "gaps.wav"), 19.5 / 40)) == RATE
+    assert 0 < len(reader.read(str(tmp_path / "gaps.wav"), 18.5 / 40)) < 0.75 * RATE
+    with pytest.raises(AlphaMFError, match="all the files are silent"):
+        train([tmp_path / "silent.wav"], **QUICK)
+
+
+def test_a_stretch_is_where_it_is_asked_for(tmp_path):
+    """The first and the last one reach the ends; seeking finds the same as reading on."""
+    ramp = np.linspace(0.5, 1, 5 * RATE).astype(np.float32) * (-1) ** np.arange(5 * RATE)
+    soundfile.write(tmp_path / "ramp.wav", ramp, RATE, subtype="FLOAT")
+    reader = Stretches(RATE, Frame(256, 64), 1.0)
+    path = str(tmp_path / "ramp.wav")
+    np.testing.assert_array_equal(reader.read(path, 0.0), ramp[:RATE])
+    np.testing.assert_array_equal(reader.read(path, 0.5), ramp[6000 : 6000 + RATE])
+    np.testing.assert_array_equal(reader.read(path, 1 - 1e-9), ramp[3 * RATE : 4 * RATE])
+    assert len(Stretches(RATE, Frame(256, 64), 60.0).read(path, 0.7)) == len(ramp)
+
+
+def test_files_that_do_not_do(files, tmp_path):
+    (tmp_path / "text.wav").write_text("no audio")
+    soundfile.write(tmp_path / "low.wav", np.ones(800), 2000)
+    os.mkfifo(tmp_path / "pipe.wav")
+    bad = [tmp_path / name for name in ("text.wav", "low.wav", "pipe.wav", "gone.wav")]
+    sentences = []
+    model = train([*files, *bad], **QUICK, steps=20, skipped=sentences.append)
+    assert model.about["unusable"] == 4 and model.about["files"] == 6
+    found = sorted(sentence.partition(".wav ")[2] for sentence in sentences)
+    assert len(found) == 4  # each of them once, though its turn comes twice
+    assert found[0].startswith("does not exist")
+    assert found[1].startswith("has a rate of 2000 Hz")
+    assert found[2].startswith("is not a regular file")
+    assert found[3].startswith("is not audio")
+    with pytest.raises(AlphaMFError, match=r"\.wav "):
+        train([*files, *bad], **QUICK, steps=20)
+    with pytest.raises(AlphaMFError, match="none of the files can be used"):
+        train(bad, **QUICK, skipped=sentences.append)
+
+
+def test_a_pipe_is_not_waited_for(files, tmp_path):
+    """Wherever it comes up: also where silence has been found before."""
+    os.mkfifo(tmp_path / "x-1.wav")
+    for k in (2, 3, 4):
+        soundfile.write(tmp_path / f"x-{k}.wav", np.zeros(RATE), RATE)
+    paths = [files[0], *(tmp_path / f"x-{k}.wav" for k in (1, 2, 3, 4))]
+    told = []
+    train(paths, **QUICK, voices="prefix", steps=30, skipped=told.append)
+    assert len(told) == 1 and "not a regular file" in told[0]
+
+
+def test_a_file_that_goes_away(files, tmp_path):
+    path = tmp_path / "a.wav"
+    shutil.copyfile(files[0], path)
+    reader = Stretches(RATE, Frame(256, 64), 1.0)
+    reader.read(str(path), 0.0)
+    path.unlink()
+    with pytest.raises(AlphaMFError, match=r"a\.wav can no longer be read"):
+        reader.read(str(path), 0.0)
+
+
+class Stopped(Exception):
+    """What a test throws in."""
+
+
+def stop_at(last):
+    def tell(progress):
+        if progress.step == last:
+            raise Stopped
+
+    return tell
+
+
+def test_resumed_is_unbroken(files, tmp_path):
+    """Bit for bit, whether it was stopped before the averaging or during it, or twice."""
+    course = Course(**QUICK, steps=65, keep=30)
+    voices = voices_of(*files)
+    whole = learn(voices, course)
+    path = tmp_path / "state.npz"
+    for last in (21, 47):
+        with pytest.raises(Stopped):
+            learn(voices, course, checkpoint=path, progress=stop_at(last))
+    steps = []
+    model = learn(voices, course, checkpoint=path, progress=lambda p: steps.append(p.step))
+    assert steps == list(range(41, 66))
+    np.testing.assert_array_equal(model.basis, whole.basis)
+    assert model.about == whole.about
