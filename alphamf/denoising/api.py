@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.estimate import native_frame
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Segment, Stream
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary, choose
+from alphamf.tools.arrays import Floats
 
 __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
 
@@ -147,7 +147,7 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = next(blocks, np.empty((0, 1)))
+    first = next(blocks, np.empty((0, 1), np.float32))
     samples = 0
     with Stream(
         rate,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import KERNELS, Settings
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
@@ -22,7 +22,7 @@ from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner, choose_fine
 from alphamf.learnt.refiner import choose as choose_refiner
-from alphamf.tools.arrays import Array, generator, namespace, to_host
+from alphamf.tools.arrays import Array, Floats, generator, namespace, to_host
 
 BAND_TOP = (0.85, 0.95)
 """Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""

@@ -18,13 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.estimate import Estimate, estimate, native_frame
 from alphamf.denoising.segments import Cutter, Piece, fade_in
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary, choose
-from alphamf.tools.arrays import module
+from alphamf.tools.arrays import Floats, module
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 1

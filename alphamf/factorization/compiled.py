@@ -39,7 +39,8 @@ def loops(power: Array) -> ModuleType:
 
 def word_state(rng: Any) -> Array:
     """Return a state for the loops' generators of random words, made of a NumPy generator's."""
-    return rng.bit_generator.random_raw(2 * _loops.LANES)
+    words: Array = rng.bit_generator.random_raw(2 * _loops.LANES)
+    return words
 
 
 def normal(rng: Any, out: Array) -> Array:

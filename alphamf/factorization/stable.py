@@ -52,14 +52,16 @@ def uniform(rng: Any, out: Array) -> Array:
     xp = namespace(out)
     if xp is not np:
         rng.random(dtype=out.dtype, out=out)
-        return xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
+        xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
+        return out
     # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
     bits = _BITS[out.dtype.name]
     raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
     words = raw.view(bits.word)[: out.size].reshape(out.shape)
     np.right_shift(words, bits.word(bits.shift), out=words)
     np.bitwise_or(words, bits.word(bits.one), out=words)
-    return np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
+    np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
+    return out
 
 
 def positive_stable(
@@ -107,7 +109,8 @@ def positive_stable(
         out *= out
         out *= e
         xp.divide(-0.5, out, out=out)
-        return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+        xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+        return out
     # The same as 2 sin(hU) / sin(U) * (sin((1-h)U) / (E sin(U)))^((1-h)/h): one power, not two.
     xp.sin(u, out=out)
     e *= out
@@ -123,7 +126,8 @@ def positive_stable(
     u *= 2.0
     u /= out
     xp.multiply(u, rest, out=out)
-    return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    return out
 
 
 def symmetric_stable(
@@ -139,4 +143,5 @@ def symmetric_stable(
     xp.sqrt(phi, out=phi)
     real = rng.standard_normal(shape, dtype=phi.dtype) * phi
     imag = rng.standard_normal(shape, dtype=phi.dtype) * phi
-    return real + 1j * imag
+    drawn: Array = real + 1j * imag
+    return drawn

@@ -160,8 +160,8 @@ class Mean:
         self.statistic = statistic
         self.burn_in, self.thin, self.apart = burn_in, thin, apart
         self.count = 0
-        self._mean: Array = None
-        self._square: Array = None  # sum of squared deviations from the mean
+        self._mean: Array
+        self._square: Array  # sum of squared deviations from the mean
 
     def __repr__(self) -> str:
         return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
@@ -196,7 +196,8 @@ class Mean:
     def std(self) -> Array:
         """Posterior standard deviation: the root of the kept values' second central moment."""
         self._require()
-        return namespace(self._square).sqrt(self._square / self.count)
+        std: Array = namespace(self._square).sqrt(self._square / self.count)
+        return std
 
     def _require(self) -> None:
         if not self.count:

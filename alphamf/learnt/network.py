@@ -170,7 +170,7 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
     # Only the taps over frames are laid side by side, and each of the three over bins has a product
     # of its own: all nine side by side take two to five times as long, most of it to lay them out.
     matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
-    result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
+    result: Array = xp.empty((*outer, frames, bins, outputs), cells.dtype)
     step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
     for first in range(0, frames, step):
         last = min(first + step, frames)
@@ -211,7 +211,8 @@ def features(
         xp.clip(log_noise, -12, 12) / 4,
         xp.clip(log_speech, -14, 12) / 4,
     ]
-    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return features
 
 
 def forward(
@@ -278,7 +279,8 @@ def answers(
 
 def logistic(logit: Array, xp: Any) -> Array:
     """Return the gain of a logit, without the overflow that there would be in exp."""
-    return 0.5 * (1 + xp.tanh(logit / 2))
+    gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
+    return gain
 
 
 def _blocks(names: Iterable[str]) -> int:
@@ -290,7 +292,8 @@ def _deep(names: Iterable[str]) -> int:
 
 
 def _rectified(x: Array, xp: Any) -> Array:
-    return xp.maximum(x, SLOPE * x)
+    rectified: Array = xp.maximum(x, SLOPE * x)
+    return rectified
 
 
 def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
@@ -298,6 +301,7 @@ def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     frames = x.shape[-2]
     reach = len(taps) // 2 * distance
     padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
-    return sum(
+    total: Array = sum(
         padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
     )
+    return total

@@ -10,10 +10,18 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 
-Array = Any  # np.ndarray or cupy.ndarray; the two share the methods that we use
+Array = np.ndarray[Any, np.dtype[Any]]
+"""An array of NumPy or CuPy, which share the methods that we use; typed as NumPy types its own."""
+
+Floats = NDArray[np.float32]
+"""Sound, power or gain in single precision, of NumPy."""
+
+Reals = NDArray[np.floating[Any]]
+"""The same in any precision."""
 
 
 def namespace(array: Array) -> Any:
@@ -76,7 +84,8 @@ def noise(rng: Any, like: Array) -> Array:
 
     if compiled.suits(like) and isinstance(rng, np.random.Generator):
         return compiled.normal(rng, np.empty(like.shape, like.dtype))
-    return rng.standard_normal(like.shape, dtype=like.dtype)
+    drawn: Array = rng.standard_normal(like.shape, dtype=like.dtype)
+    return drawn
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -85,4 +94,5 @@ def dot(a: Array, b: Array) -> Array:
     The leading axes are independent chains, so the result broadcasts against a state array.
     """
     xp = namespace(a)
-    return xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
+    products: Array = xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
+    return products

@@ -159,7 +159,7 @@ class Made:
         ends = bounds(self.shape[axis], self.blocks)
         count = int(ends[block + 1] - ends[block])
         rng = generator(self.seed, axis, block)
-        factors = rng.standard_normal((self.rank, count), dtype=np.float32)
+        factors: Array = rng.standard_normal((self.rank, count), dtype=np.float32)
         factors *= self.rank**-0.25
         return factors
 

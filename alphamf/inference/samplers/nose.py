@@ -198,7 +198,8 @@ def _check(sampler: Any) -> None:
 
 
 def _rest(theta: Array) -> Array:
-    return namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    zeros: Array = namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    return zeros
 
 
 def _leaps(

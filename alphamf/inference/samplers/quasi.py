@@ -30,7 +30,8 @@ class BFGS(NamedTuple):
 
     def apply(self, v: Array) -> Array:
         """B v."""
-        return namespace(v).matmul(self.b, v[..., None])[..., 0]
+        product: Array = namespace(v).matmul(self.b, v[..., None])[..., 0]
+        return product
 
     def product(self) -> Callable[[Array], Array]:
         """Return v -> B v."""

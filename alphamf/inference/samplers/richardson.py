@@ -215,7 +215,7 @@ class Extrapolated:
         self.statistic = statistic
         self.burn_in = burn_in
         self.weight = 0.0
-        self._mean: Array = None
+        self._mean: Array | None = None
 
     def __repr__(self) -> str:
         return f"Extrapolated(burn_in={self.burn_in})"

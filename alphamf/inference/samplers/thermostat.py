@@ -253,4 +253,5 @@ def _exponential(metric: Metric, factor: float) -> Metric:
 def _trace(metric: Metric, like: Array) -> Array:
     """Return tr G, shape (*chains, 1)."""
     g = metric.diagonal().g if isinstance(metric, Dense) else metric.g
-    return namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    trace: Array = namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    return trace

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.estimate import warm_up
 from alphamf.denoising.settings import KERNELS
 from alphamf.errors import AlphaMFError
@@ -20,7 +19,7 @@ from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import Mean, run
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats, generator
 from alphamf.tools.files import system_name
 from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, Course

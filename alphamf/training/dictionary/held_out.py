@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats, generator
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.speech import beginning, spectrum
 from alphamf.training.dictionary.voices import Voice

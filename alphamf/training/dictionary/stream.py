@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.protocols import Parts
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array, Floats, generator
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.settings import HOP_SECONDS, Course
 from alphamf.training.dictionary.speech import Stretches, spectrum
@@ -110,7 +109,8 @@ class Stream:
         basis = rng.random((*chains, self.rows, self.course.rank), dtype=np.float32)
         basis += np.float32(0.1)
         basis /= basis.sum(-2, keepdims=True)
-        return basis.reshape(*chains, self.size)
+        theta: Array = basis.reshape(*chains, self.size)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Summary:
         """Hear the next voice that says anything, fit H to it, and return what it says of W.

@@ -142,7 +142,7 @@ def learnt_in_equilibrium(mass, chains, size, steps, seed=0):
     for _ in range(steps):
         p = mass.inverse(state).inverse_root(noise(rng, theta))
         state = mass.update(rng, state, theta, p)
-    assert (state.count == 0).all()
+    assert (state.samples == 0).all()
     root = np.linalg.inv(np.linalg.cholesky(inverse))
     return root @ as_matrix(state, mass.dense) @ root.T
 

@@ -27,7 +27,6 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.estimate import sources
 from alphamf.denoising.settings import KERNELS, PRESETS
 from alphamf.evaluation.score import sdr
@@ -40,7 +39,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats, generator
 from alphamf.training.dictionary.api import train
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))

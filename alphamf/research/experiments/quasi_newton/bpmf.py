@@ -182,7 +182,8 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     found = minimize(
         loss, theta.astype(np.float64), jac=True, method="L-BFGS-B", options={"maxiter": steps}
     )
-    return found.x.astype(theta.dtype)
+    optimum: Array = found.x.astype(theta.dtype)
+    return optimum
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:

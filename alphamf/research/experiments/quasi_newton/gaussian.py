@@ -48,7 +48,8 @@ class Gaussian:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw far from the mode, shape (*chains, D)."""
-        return FAR * rng.standard_normal((*chains, self.size))
+        theta: Array = FAR * rng.standard_normal((*chains, self.size))
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
         """Return the potential of all data, which is the target itself."""
@@ -56,11 +57,13 @@ class Gaussian:
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
-        return theta @ self.precision
+        gradient: Array = theta @ self.precision
+        return gradient
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
-        return 0.5 * (self.grad(theta) * theta).sum(-1)
+        potential: Array = 0.5 * (self.grad(theta) * theta).sum(-1)
+        return potential
 
 
 def sampler_of(job: Job) -> Any:

@@ -137,7 +137,7 @@ def _optimum(target: LogisticRegression, x_test: Array, y_test: Array) -> Number
 
     from scipy.optimize import minimize
 
-    potential = target.draw(None, None)
+    potential = target.draw(None, np.zeros(target.size, np.float32))
 
     def loss(w: Array) -> tuple[float, Array]:
         theta = w.astype(np.float32)

@@ -45,7 +45,8 @@ class Stopwatch:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw the target's start."""
-        return self.target.start(rng, chains)
+        theta: Array = self.target.start(rng, chains)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Any:
         """Draw a minibatch of the target."""

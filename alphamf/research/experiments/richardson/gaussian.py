@@ -116,7 +116,8 @@ class Moments:
         """Estimates of theta's covariance, about the chain's own mean, shape (*chains, D, D)."""
         mean = self.first / self.count
         own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
-        return PRIOR_VARIANCE * own
+        covariance: Array = PRIOR_VARIANCE * own
+        return covariance
 
 
 def work(job: Job) -> Numbers:
