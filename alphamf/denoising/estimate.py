@@ -18,11 +18,12 @@ from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
 from alphamf.inference.chain import Mean, run
 from alphamf.inference.protocols import Record
+from alphamf.inference.random import generator
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner, choose_fine
 from alphamf.learnt.refiner import choose as choose_refiner
-from alphamf.tools.arrays import Array, Floats, generator, namespace, to_host
+from alphamf.tools.arrays import Array, Floats, namespace, to_host
 
 BAND_TOP = (0.85, 0.95)
 """Where the top of the dictionary's band is read, in shares of it: below the resampler's edge."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from alphamf.factorization.cells import TINY
-from alphamf.factorization.stable import LOG_LIMIT
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 class Prior(Protocol):

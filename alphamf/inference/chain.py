@@ -13,7 +13,8 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.protocols import Record, Sampler, State, Target
-from alphamf.tools.arrays import Array, generator, namespace, to_host
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Array, namespace, to_host
 
 S = TypeVar("S", bound=State)
 

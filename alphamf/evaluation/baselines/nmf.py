@@ -40,8 +40,9 @@ from alphamf.audio import stft
 from alphamf.audio.resample import resample
 from alphamf.evaluation.baselines.base import Clip, fit
 from alphamf.factorization.stacking import stack, unstack
+from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary, choose
-from alphamf.tools.arrays import Floats, generator
+from alphamf.tools.arrays import Floats
 
 UPDATES = 60
 

@@ -19,7 +19,8 @@ from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.table import Mixture
-from alphamf.tools.arrays import Floats, generator
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
 SNR_LIMIT = 100.0

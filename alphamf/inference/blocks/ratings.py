@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Array, generator
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Array
 
 
 class Entries(NamedTuple):

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGLDState(NamedTuple):

@@ -9,7 +9,8 @@ from numpy.linalg import LinAlgError
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Metric, metric_of
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class Extended:

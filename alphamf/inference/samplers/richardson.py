@@ -22,9 +22,10 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import Statistic
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGRRLDState(NamedTuple):

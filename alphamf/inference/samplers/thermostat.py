@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class SGHMCState(NamedTuple):

@@ -10,7 +10,8 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class LogisticRegression:

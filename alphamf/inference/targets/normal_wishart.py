@@ -17,9 +17,8 @@ from math import log
 from typing import Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import LOG_LIMIT
 from alphamf.inference.metric import Diagonal
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 class NormalWishart:

@@ -37,9 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import LOG_LIMIT
 from alphamf.inference.metric import Diagonal
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import LOG_LIMIT, Array
 
 CHUNK = 200_000
 """Entries of the table tokens x topics that are held at once, so that it stays in cache."""

@@ -18,8 +18,9 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import Mean, run
+from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Floats, generator
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
 from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, Course

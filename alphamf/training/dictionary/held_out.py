@@ -16,8 +16,9 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
+from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Floats, generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.speech import beginning, spectrum
 from alphamf.training.dictionary.voices import Voice

@@ -12,7 +12,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.protocols import Parts
-from alphamf.tools.arrays import Array, Floats, generator
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.settings import HOP_SECONDS, Course
 from alphamf.training.dictionary.speech import Stretches, spectrum

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 RULES = ("file", "folder", "prefix")
 """How voices are told apart: every file is one; by the first folder below what all paths have in

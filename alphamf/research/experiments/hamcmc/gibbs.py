@@ -36,8 +36,9 @@ import numpy as np
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY
 from alphamf.factorization.priors import GeneralizedGamma, Prior
-from alphamf.factorization.stable import positive_stable, uniform
-from alphamf.tools.arrays import Array, noise
+from alphamf.factorization.stable import positive_stable
+from alphamf.inference.random import noise, uniform
+from alphamf.tools.arrays import Array
 
 
 class Gibbs:

@@ -33,13 +33,14 @@ from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import Mean, run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import Floats, generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.api import train
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))

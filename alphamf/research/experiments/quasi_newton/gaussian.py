@@ -15,10 +15,11 @@ import numpy as np
 
 from alphamf.inference import diagnostics
 from alphamf.inference.chain import Trace, run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 LAGS = 500
 ENSEMBLE = 5

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3
