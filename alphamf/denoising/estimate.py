@@ -18,7 +18,7 @@ from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
 from alphamf.inference.chain import Mean, run
 from alphamf.inference.protocols import Record
-from alphamf.inference.random import generator
+from alphamf.inference.random import START, Key, generator
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner, choose_fine
@@ -37,9 +37,6 @@ mode that it meets first, and goes wrong where either source starts much louder 
 
 VARIANCE_THIN = 6
 """Distance between the steps whose variances are averaged: these need fewer than the gain."""
-
-WARM_UP = 1 << 30
-"""Where the streams of random numbers of the warm-up begin."""
 
 
 class Estimate(NamedTuple):
@@ -279,7 +276,7 @@ def sample(
     channel = Channel(target, 0, context, spacing, burn_in) if settings.learn_channel else None
     # A chain that diverges is told of in one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = target.start(generator(seed, number, 0, xp=xp), chains)
+        start = target.start(generator(seed, Key.CHAIN + number, START, xp=xp), chains)
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
@@ -304,7 +301,7 @@ def _variance(theta: Array, target: AlphaMF, source: int, context: int) -> Array
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
     """Return where EM takes a chain from `start`: near the mode that a sampler may then leave."""
     for state in run(
-        target, KERNELS["em"], steps=steps, seed=seed, chain=WARM_UP + number, start=start
+        target, KERNELS["em"], steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
     ):
         start = state.theta
     return start

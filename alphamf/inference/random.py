@@ -7,6 +7,7 @@ same law.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,35 @@ else:
     COMPILED = True
 
 
+class Key(IntEnum):
+    """First number of a stream's key, by what the stream is for: no two uses share a stream.
+
+    An experiment, or a data set that is made up, has a seed of its own and numbers its streams from
+    0; what runs under the seed of a chain takes its key from this list.
+    """
+
+    CHAIN = 0
+    """``(CHAIN + c, START)`` draws the start of chain c, and ``(CHAIN + c, k)`` its segment k, from
+    1. In `inference.blocks` the second number is a block instead, and the first is 0 for the start
+    and k for step k."""
+
+    VOICE_ORDER = 1 << 28
+    """``(VOICE_ORDER, p)``: the order of the voices in pass p over them, when W is trained."""
+
+    HELD_OUT_VOICES = 1 << 29
+    """``(HELD_OUT_VOICES, 0)``: which voices are held out when W is trained."""
+
+    HELD_OUT_CELLS = (1 << 29) + 1
+    """``(HELD_OUT_CELLS, v)``: which cells of held-out voice v are hidden, and the fit of H."""
+
+    WARM_UP = 1 << 30
+    """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
+
+
+START = 0
+"""Second number of the key of a chain's start."""
+
+
 def generator(seed: int, *key: int, xp: Any = np) -> Any:
     """Return the random generator of stream `key` under `seed`.
 
@@ -32,7 +62,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
     seed
         Seed of the run.
     key
-        Of the stream.
+        Of the stream; see `Key`.
     xp
         Array module of the numbers: numpy or cupy.
     """

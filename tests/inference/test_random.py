@@ -8,13 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from alphamf.inference.random import generator, noise, word_state
+from alphamf.inference.random import Key, generator, noise, word_state
 
 
 def test_stream_is_reproducible():
     first, again = generator(3, 1, 4), generator(3, 1, 4)
     assert first is not again
     np.testing.assert_array_equal(first.random(100), again.random(100))
+
+
+def test_a_key_of_the_list_is_its_number():
+    for key in Key:
+        np.testing.assert_array_equal(
+            generator(3, key, 1).random(9), generator(3, int(key), 1).random(9)
+        )
+    assert len({int(key) for key in Key}) == len(Key)
 
 
 def test_streams_differ_by_seed_and_key():

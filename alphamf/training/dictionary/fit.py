@@ -18,7 +18,7 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import Mean, run
-from alphamf.inference.random import generator
+from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
@@ -150,7 +150,7 @@ def _from_whole(
     target = AlphaMF(np.concatenate(spectra, axis=1), [Source(course.alpha, course.rank)])
     del spectra
     record = Mean(_scaled_basis, burn_in=steps - keep)
-    start = target.start(generator(course.seed, 0, 0))
+    start = target.start(generator(course.seed, Key.CHAIN, START))
     if course.sampler != "em":
         start = warm_up(target, start, WARM_UP_STEPS, course.seed, 0)
     kernel = KERNELS[course.sampler]

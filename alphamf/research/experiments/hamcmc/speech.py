@@ -33,7 +33,7 @@ from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import Mean, run
-from alphamf.inference.random import generator
+from alphamf.inference.random import START, Key, generator
 from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
@@ -143,7 +143,7 @@ def _gain(power: Floats, model: Dictionary, job: Job) -> tuple[Floats, float]:
     parts = sources(model, SETTINGS, level)
     with np.errstate(all="ignore"):
         target = AlphaMF(power / level, parts, blocks=blocks)
-        start = target.start(generator(seed, 0, 0))
+        start = target.start(generator(seed, Key.CHAIN, START))
         if method == "start":
             return target.gain(start), 0.0
         begun = time.process_time()
