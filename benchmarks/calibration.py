@@ -25,12 +25,12 @@ from scipy.stats import spearmanr
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish

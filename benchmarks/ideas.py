@@ -29,7 +29,6 @@ from rich.progress import track
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
 from alphamf.denoising.posterior import sample
 from alphamf.denoising.settings import PRESETS, Settings
@@ -41,7 +40,7 @@ from alphamf.factorization.stacking import unstack
 from alphamf.inference.chain import Mean
 from alphamf.learnt.dictionary import Dictionary, choose, load
 from alphamf.tools import tables
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, Floats
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 

@@ -35,6 +35,7 @@ import numpy as np
 
 from alphamf.inference.chain import Trace, run
 from alphamf.inference.diagnostics import ess
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import (
     HAMCMC,
     HMC,
@@ -56,7 +57,7 @@ from alphamf.inference.samplers import (
 )
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.hamcmc.quartic import bias
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 from alphamf.tools.tables import markdown
 from benchmarks.report import caption, write_section
 

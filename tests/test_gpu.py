@@ -12,8 +12,9 @@ from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.denoising.settings import KERNELS
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization import cells
+from alphamf.inference.random import generator
 from alphamf.research.speed import paper, steps
-from alphamf.tools.arrays import generator, module, to_host
+from alphamf.tools.arrays import module, to_host
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alphamf.audio import formats
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown, system_name
-
-Floats = NDArray[np.float32]
 
 BLOCK = 1 << 16
 """Frames read at a time."""

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, stamps
-from alphamf.audio.reader import Floats, Reader, open_reader
+from alphamf.audio.reader import Reader, open_reader
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, shown, system_name
 
 _BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32, "ALAC_16": 16}

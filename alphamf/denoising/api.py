@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
 
 __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
 
@@ -149,7 +149,7 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = next(blocks, np.empty((0, 1)))
+    first = next(blocks, np.empty((0, 1), np.float32))
     samples = 0
     with Stream(
         rate,

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.gain import Estimate, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Progress, sample_posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.tools.arrays import to_host
+from alphamf.tools.arrays import Floats, to_host
 
 
 def estimate(

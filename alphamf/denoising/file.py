@@ -15,7 +15,7 @@ import numpy as np
 
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.grids import native_grid
@@ -23,6 +23,7 @@ from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 from alphamf.tools.pool import Update
 

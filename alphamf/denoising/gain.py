@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.stft import Floats
 from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
-from alphamf.tools.arrays import Array, to_host
+from alphamf.tools.arrays import Array, Floats, to_host
 
 
 class Estimate(NamedTuple):

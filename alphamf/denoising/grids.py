@@ -8,9 +8,10 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Complexes, Floats, Frame
+from alphamf.audio.stft import Complexes, Frame
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.tools.arrays import Floats
 
 BAND_TOP = (0.85, 0.95)
 """The top of a model's band, as fractions of it, whose mean gain serves above the band. It ends

@@ -14,8 +14,9 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
 from alphamf.inference.chain import Mean, run
 from alphamf.inference.protocols import Record
+from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Array, generator, namespace
+from alphamf.tools.arrays import Array, namespace
 
 QUIETEST = 1e-6
 """Least mean power of a bin, as a fraction of the mean over bins, that counts as sound."""
@@ -26,9 +27,6 @@ mode that it meets first, and goes wrong where either source starts much louder 
 
 VARIANCE_THIN = 6
 """Distance between the steps whose variances are averaged: these need fewer than the gain."""
-
-WARM_UP = 1 << 30
-"""Where the streams of random numbers of the warm-up begin."""
 
 Progress = Callable[[float], None]
 """Called with the number of steps made."""
@@ -140,7 +138,9 @@ def sample(
     channel = _channel(target, dictionary, settings)
     # A chain that diverges raises one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = target.start(generator(seed, number, 0, xp=namespace(power)), chains)
+        start = target.start(
+            generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
+        )
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
@@ -167,7 +167,8 @@ def bin_levels(power: Array) -> Array:
     """
     xp = namespace(power)
     level = power.mean(axis=-1, keepdims=True)
-    return xp.maximum(level, QUIETEST * level.mean(axis=-2, keepdims=True))
+    levels: Array = xp.maximum(level, QUIETEST * level.mean(axis=-2, keepdims=True))
+    return levels
 
 
 def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Channel | None:
@@ -193,7 +194,7 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
         Seed and stream number of the chain.
     """
     for state in run(
-        target, KERNELS["em"], steps=steps, seed=seed, chain=WARM_UP + number, start=start
+        target, KERNELS["em"], steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
     ):
         start = state.theta
     return start

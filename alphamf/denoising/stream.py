@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.gain import with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.segments import Cutter, fade_in
@@ -20,7 +19,7 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import module
+from alphamf.tools.arrays import Floats, module
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 1

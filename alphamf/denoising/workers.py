@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.estimate import estimate
 from alphamf.denoising.gain import Estimate
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.tools.arrays import Floats
 
 TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""

@@ -13,7 +13,8 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.protocols import Record, Sampler, State, Target
-from alphamf.tools.arrays import Array, generator, namespace, to_host
+from alphamf.inference.random import START, Key, generator
+from alphamf.tools.arrays import Array, namespace, to_host
 
 S = TypeVar("S", bound=State)
 
@@ -83,7 +84,7 @@ def run(
     if start is not None and chains:
         raise AlphaMFError(f"chains {chains} must not be given together with start")
     xp = np if start is None else namespace(start)
-    rng = generator(seed, chain, 0, xp=xp)
+    rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
     path = None if checkpoint is None else Path(checkpoint)
     identity: dict[str, Any] = {}
@@ -103,7 +104,7 @@ def run(
     def states(state: S) -> Iterator[S]:
         while state.step < steps:
             if state.step % segment == 0:
-                stream = generator(seed, chain, state.step // segment + 1, xp=xp)
+                stream = generator(seed, Key.CHAIN + chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
             if xp is np or state.step % LOOK == 0 or state.step == steps:
                 _check_finite(state, sampler)
@@ -160,8 +161,8 @@ class Mean:
         self.statistic = statistic
         self.burn_in, self.thin, self.apart = burn_in, thin, apart
         self.count = 0
-        self._mean: Array = None
-        self._square: Array = None  # sum of squared deviations from the mean
+        self._mean: Array
+        self._square: Array  # sum of squared deviations from the mean
 
     def __repr__(self) -> str:
         return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
@@ -196,7 +197,8 @@ class Mean:
     def std(self) -> Array:
         """Posterior standard deviation: the root of the kept values' second central moment."""
         self._require()
-        return namespace(self._square).sqrt(self._square / self.count)
+        std: Array = namespace(self._square).sqrt(self._square / self.count)
+        return std
 
     def _require(self) -> None:
         if not self.count:

@@ -176,7 +176,7 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
     # Only the taps over frames are copied side by side, and each of the three over bins has a
     # product of its own: copying all nine would take longer than the products.
     matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
-    result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
+    result: Array = xp.empty((*outer, frames, bins, outputs), cells.dtype)
     step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
     for first in range(0, frames, step):
         last = min(first + step, frames)
@@ -217,7 +217,8 @@ def features(
         xp.clip(log_noise, -12, 12) / 4,
         xp.clip(log_speech, -14, 12) / 4,
     ]
-    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return features
 
 
 def forward(
@@ -283,12 +284,14 @@ def outputs(
     for k in range(_deep(p)):
         z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + _rectified(z, xp)
-    return convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    out: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    return out
 
 
 def logistic(logit: Array, xp: Any) -> Array:
     """Return the gain of a logit, by tanh: exp would overflow."""
-    return 0.5 * (1 + xp.tanh(logit / 2))
+    gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
+    return gain
 
 
 def _blocks(names: Iterable[str]) -> int:
@@ -300,7 +303,8 @@ def _deep(names: Iterable[str]) -> int:
 
 
 def _rectified(x: Array, xp: Any) -> Array:
-    return xp.maximum(x, SLOPE * x)
+    rectified: Array = xp.maximum(x, SLOPE * x)
+    return rectified
 
 
 def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
@@ -308,6 +312,7 @@ def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     frames = x.shape[-2]
     reach = len(taps) // 2 * distance
     padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
-    return sum(
+    total: Array = sum(
         padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
     )
+    return total

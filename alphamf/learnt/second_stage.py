@@ -95,7 +95,8 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
         xp.clip(logs[1], -14, 12) / 4,
         xp.clip(logs[2], -14, 12) / 4,
     ]
-    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return features
 
 
 def outputs(

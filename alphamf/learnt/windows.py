@@ -58,4 +58,5 @@ def mean_level(power: Array, xp: Any) -> Array:
     """
     level = power.sum((-2, -1), keepdims=True)
     level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
-    return xp.where(level > 0, level, 1)
+    mean: Array = xp.where(level > 0, level, 1)
+    return mean

@@ -20,10 +20,10 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.inference.random import generator
 from alphamf.learnt import network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.tools.arrays import generator
 
 BINS = 9
 FRAME = Frame(16, 4)

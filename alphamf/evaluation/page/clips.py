@@ -11,12 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.reader import Floats
 from alphamf.evaluation.page.looks import Look
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.plot import Spectrogram
 from alphamf.evaluation.runner import Result, audio_name
 from alphamf.evaluation.summary import SCORES
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
 
 SECONDS = 15.0

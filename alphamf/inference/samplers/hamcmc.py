@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCState(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric
 from alphamf.inference.protocols import RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     Extended,
@@ -23,7 +24,7 @@ from alphamf.inference.samplers.metropolis import (
     move,
 )
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):

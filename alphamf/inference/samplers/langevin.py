@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGLDState(NamedTuple):
@@ -66,7 +67,7 @@ class PSGLDState(NamedTuple):
     theta: Array
     step: int
     square: Array
-    slope: Array
+    slope: Array | int
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,7 @@ class PSGLD:
         if self.correction:
             mean *= _hessian_diagonal(potential, theta)
             mean *= (1 - self.decay) * 2 / self.scale
-            slope = slope * self.decay
-            slope += mean
+            slope = slope * self.decay + mean
             new += metric * metric * slope / (2 * root)
         new *= -h
         new += theta
@@ -180,4 +180,5 @@ def _hessian_diagonal(potential: Any, theta: Array) -> Array:
             "correction needs a potential with hessian_diagonal(theta), "
             f"which {type(potential).__name__} does not have"
         )
-    return potential.hessian_diagonal(theta)
+    diagonal: Array = potential.hessian_diagonal(theta)
+    return diagonal

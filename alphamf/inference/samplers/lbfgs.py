@@ -35,7 +35,7 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
 def _least(ss: Array, yy: Array) -> Array:
     """Return the s'y that a pair must exceed, from s's and y'y."""
     xp = namespace(ss)
-    least = xp.sqrt(ss)
+    least: Array = xp.sqrt(ss)
     least *= xp.sqrt(yy)
     least *= sqrt(float(xp.finfo(ss.dtype).eps))
     return least
@@ -134,7 +134,8 @@ class InverseHessian(NamedTuple):
 
 
 def _transposed(matrix: Array) -> Array:
-    return namespace(matrix).swapaxes(matrix, -1, -2)
+    transposed: Array = namespace(matrix).swapaxes(matrix, -1, -2)
+    return transposed
 
 
 def _combine(vectors: Array, weights: Array) -> Array:

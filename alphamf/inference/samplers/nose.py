@@ -33,12 +33,13 @@ from typing import Any, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric, metric_of
 from alphamf.inference.protocols import RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
 from alphamf.inference.samplers.thermostat import mirrored
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGNPHMCState(NamedTuple):
@@ -198,7 +199,8 @@ def _check(sampler: Any) -> None:
 
 
 def _rest(theta: Array) -> Array:
-    return namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    zeros: Array = namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    return zeros
 
 
 def _leaps(

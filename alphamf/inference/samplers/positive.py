@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Parts, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:

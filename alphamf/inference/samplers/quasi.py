@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
     Extended,
@@ -20,7 +21,7 @@ from alphamf.inference.samplers.metropolis import (
     move,
 )
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class BFGS(NamedTuple):
@@ -30,7 +31,8 @@ class BFGS(NamedTuple):
 
     def apply(self, v: Array) -> Array:
         """B v."""
-        return namespace(v).matmul(self.b, v[..., None])[..., 0]
+        product: Array = namespace(v).matmul(self.b, v[..., None])[..., 0]
+        return product
 
     def product(self) -> Callable[[Array], Array]:
         """Return v -> B v."""

@@ -22,9 +22,10 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import Statistic
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGRRLDState(NamedTuple):
@@ -215,7 +216,7 @@ class Extrapolated:
         self.statistic = statistic
         self.burn_in = burn_in
         self.weight = 0.0
-        self._mean: Array = None
+        self._mean: Array | None = None
 
     def __repr__(self) -> str:
         return f"Extrapolated(burn_in={self.burn_in})"

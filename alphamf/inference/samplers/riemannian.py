@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, metric_of
 from alphamf.inference.protocols import RiemannianPotential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, noise
+from alphamf.tools.arrays import Array
 
 
 class SGRLDState(NamedTuple):

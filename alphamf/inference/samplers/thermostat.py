@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class SGHMCState(NamedTuple):
@@ -253,4 +254,5 @@ def _exponential(metric: Metric, factor: float) -> Metric:
 def _trace(metric: Metric, like: Array) -> Array:
     """Return tr G, shape (*chains, 1)."""
     g = metric.diagonal().g if isinstance(metric, Dense) else metric.g
-    return namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    trace: Array = namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    return trace

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
 from alphamf.denoising.settings import KERNELS, PRESETS, Settings
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import HAMCMC
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.speed import paper
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
-from alphamf.tools.arrays import generator, module, to_host
+from alphamf.tools.arrays import Floats, module, to_host
 
 SECONDS = 2.24
 """Length of the paper's clip."""

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.posterior import warm_up
 from alphamf.denoising.settings import KERNELS
 from alphamf.errors import AlphaMFError
@@ -19,8 +18,9 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import Mean, run
+from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
 from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, Course
@@ -150,7 +150,7 @@ def _from_whole(
     target = AlphaMF(np.concatenate(spectra, axis=1), [Source(course.alpha, course.rank)])
     del spectra
     record = Mean(_scaled_basis, burn_in=steps - keep)
-    start = target.start(generator(course.seed, 0, 0))
+    start = target.start(generator(course.seed, Key.CHAIN, START))
     if course.sampler != "em":
         start = warm_up(target, start, WARM_UP_STEPS, course.seed, 0)
     kernel = KERNELS[course.sampler]

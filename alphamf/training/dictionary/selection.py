@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, lock, reason, shown
 from alphamf.tools.tables import mean_and_error
 from alphamf.training.dictionary.fit import Skip, Tell, learn, streams
@@ -122,7 +122,7 @@ def select(
             if not known:
                 checkpoint = place and place / f"{key}.npz"
                 model = learn(voices, pair, checkpoint=checkpoint, progress=progress, skipped=once)
-                scores: Floats = np.zeros(0)
+                scores: Floats = np.zeros(0, np.float32)
                 if unheard:
                     scores = score(model, unheard, course.seconds, course.seed, once)
                 known = model, scores

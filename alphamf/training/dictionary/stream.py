@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.protocols import Parts
-from alphamf.tools.arrays import Array, generator
+from alphamf.inference.random import Key, generator
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.settings import HOP_SECONDS, Course
 from alphamf.training.dictionary.speech import Stretches, spectrum
@@ -37,9 +37,6 @@ MEMORY = 0.99
 
 HEARD, UNUSABLE = 1, 2
 """What is known of a file."""
-
-ORDER = 1 << 28
-"""The streams of random numbers for the order of the voices, one for each pass."""
 
 
 class Summary(NamedTuple):
@@ -110,7 +107,8 @@ class Stream:
         basis = rng.random((*chains, self.rows, self.course.rank), dtype=np.float32)
         basis += np.float32(0.1)
         basis /= basis.sum(-2, keepdims=True)
-        return basis.reshape(*chains, self.size)
+        theta: Array = basis.reshape(*chains, self.size)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Summary:
         """Hear the next voice that says anything, fit H to it, and return what it says of W.
@@ -154,7 +152,9 @@ class Stream:
         self.latents["turns"] += 1
         number, place = divmod(turn, len(self.voices))
         if number != self._pass:
-            self._order = generator(self.course.seed, ORDER, number).permutation(len(self.voices))
+            self._order = generator(self.course.seed, Key.VOICE_ORDER, number).permutation(
+                len(self.voices)
+            )
             self._pass = number
         return self.voices[int(self._order[place])]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.shaping import (
     Rng,
     at_speed,
@@ -22,7 +22,7 @@ SPEEDS = tuple(range(60, 165, 5))
 """Per cent of a recorded sound's speed, and with it of its pitch."""
 
 
-def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
     """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
 
     Knocks, bursts, chimes, cries, coughs, creaks, scraps of recordings or crosses of two, some of
@@ -44,12 +44,12 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
         Shape (samples,), float64.
     """
 
-    def scrap(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    def scrap(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
         piece = loud_cut(rng, pick(rng, sounds), 2 * len(clock), 0.3)
         piece = at_speed(rng, piece, SPEEDS)[: len(clock)]
         return shape_spectrum(rng, piece, rate, 5.0, (-0.7, 0.5)) * envelope
 
-    def cross(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+    def cross(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
         other = loud_cut(rng, pick(rng, sounds), len(clock), 0.3)
         sound = scrap(rng, clock, np.ones_like(envelope), rate)
         return sound * _course(other, rate) / (_course(sound, rate) + 0.01 * rms(sound))
@@ -59,7 +59,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
     delay, quieter = rng.uniform(0, 0.15), decibels(rng.normal(-3, 6))
 
-    def make() -> Floats:
+    def make() -> Reals:
         length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
         clock = np.arange(length) / rate
         late = int(delay * rate)
@@ -85,7 +85,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     return result
 
 
-def crackle(rng: Rng, samples: int, rate: int) -> Floats:
+def crackle(rng: Rng, samples: int, rate: int) -> Reals:
     """Make crackle of one to four kinds of click, 3 to 600 a second in all, each of 1 to 60 ms.
 
     As fires, records, gravel and keyboards have it: how often they come wanders, and their sizes
@@ -139,25 +139,25 @@ def _times(rng: Rng, seconds: float) -> list[float]:
     return inside or [rng.uniform(0, seconds)]
 
 
-def _course(sound: Floats, rate: int) -> Floats:
+def _course(sound: Reals, rate: int) -> Reals:
     """Return the course of a sound's level, smoothed over 5 ms."""
     from scipy.ndimage import uniform_filter1d
 
     power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
-    course: Floats = np.sqrt(np.maximum(power, 0))
+    course: Reals = np.sqrt(np.maximum(power, 0))
     return course
 
 
-def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:
+def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
     """Rise, suddenly or slowly, and decay exponentially."""
-    envelope: Floats = np.exp(-clock / seconds * rng.uniform(3, 8))
+    envelope: Reals = np.exp(-clock / seconds * rng.uniform(3, 8))
     envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
     return envelope
 
 
-def _knock(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _knock(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Strike one to three resonances in a row, 30 to 2000 Hz wide, which decay by themselves."""
-    sound: Floats = np.zeros(len(clock))
+    sound: Reals = np.zeros(len(clock))
     sound[0] = 1
     for _ in range(int(rng.integers(1, 4))):
         frequency = rng.uniform(150, 0.45 * rate)
@@ -165,12 +165,12 @@ def _knock(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     return sound
 
 
-def _burst(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _burst(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Let coloured noise rise and decay."""
     return shape_spectrum(rng, rng.standard_normal(len(clock)), rate) * envelope
 
 
-def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _chime(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Let one to five tones that are no harmonics rise and decay."""
     tones = np.zeros(len(clock))
     for _ in range(int(rng.integers(1, 6))):
@@ -179,7 +179,7 @@ def _chime(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     return tones * envelope
 
 
-def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _cry(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Glide and bend a harmonic tone with some breath, as animals and sirens do.
 
     It swells, as a howl does, or begins at once and has resonances, as a bark.
@@ -190,7 +190,7 @@ def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
     frequency = middle * (1 + glide + bend)
     phase = 2 * np.pi * np.cumsum(frequency) / rate
-    sound: Floats = np.zeros(len(clock))
+    sound: Reals = np.zeros(len(clock))
     for k in range(1, 1 + int(rng.integers(2, 14))):
         if k * frequency.max() < 0.48 * rate:
             sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
@@ -201,7 +201,7 @@ def _cry(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope
 
 
-def _cough(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _cough(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Push puffs of breath and voice through three to five resonances: a cough, a laugh."""
     seconds = len(clock) / rate
     pitch = log_uniform(rng, 70, 400) * (1 + rng.uniform(-0.3, 0.3) * clock / seconds)
@@ -211,11 +211,11 @@ def _cough(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     sound = rng.uniform(0, 1) * pulses + rng.uniform(0.1, 1) * breath
     puffs = np.abs(np.sin(np.pi * rng.uniform(0.5, 4) * clock / seconds)) ** rng.uniform(0.3, 3)
     count, width = int(rng.integers(3, 6)), np.exp(rng.normal(5, 0.6))
-    heard: Floats = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
+    heard: Reals = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
     return heard
 
 
-def _creak(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
+def _creak(rng: Rng, clock: Reals, envelope: Reals, rate: int) -> Reals:
     """Let something stick and slip, evenly or not, ever faster or slower: a door, a zip, paper."""
     seconds = len(clock) / rate
     speed = log_uniform(rng, 15, 600) * np.exp(rng.uniform(-1.5, 1.5) * clock / seconds)
@@ -227,15 +227,15 @@ def _creak(rng: Rng, clock: Floats, envelope: Floats, rate: int) -> Floats:
     slips *= np.exp(rng.normal(0, 0.5, len(clock)))
     count, width = int(rng.integers(2, 6)), np.exp(rng.normal(4.5, 1))
     swell = np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.2, 2)
-    heard: Floats = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
+    heard: Reals = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
     return heard
 
 
 def _resonances(
-    rng: Rng, sound: Floats, rate: int, count: int, between: tuple[float, float], width: float
-) -> Floats:
+    rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
+) -> Reals:
     """Add up what `count` resonances, each about `width` Hz wide, make of a sound."""
-    result: Floats = np.zeros(len(sound))
+    result: Reals = np.zeros(len(sound))
     for _ in range(count):
         frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
         loud = np.exp(rng.normal(0, 0.8))
@@ -243,11 +243,11 @@ def _resonances(
     return result
 
 
-def _resonance(sound: Floats, rate: int, frequency: float, width: float) -> Floats:
+def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
     """Strike a resonance, both in Hz; one of white noise is as loud whatever its width."""
     from scipy.signal import lfilter
 
     radius = np.exp(-np.pi * width / rate)
     poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
-    heard: Floats = lfilter([np.sqrt(1 - radius)], poles, sound)
+    heard: Reals = lfilter([np.sqrt(1 - radius)], poles, sound)
     return heard

@@ -40,7 +40,12 @@ class Losses(NamedTuple):
 
 
 def losses(
-    parameters: dict[str, Array], clips: Clip, levels: Array = 0.0, *, frame: Frame, rate: int
+    parameters: dict[str, Array],
+    clips: Clip,
+    levels: Array | float = 0.0,
+    *,
+    frame: Frame,
+    rate: int,
 ) -> Losses:
     """Compute the losses of the network.
 
@@ -81,7 +86,12 @@ def losses(
 
 
 def fine_losses(
-    parameters: dict[str, Array], looks: Look, levels: Array = 0.0, *, frame: Frame, rate: int
+    parameters: dict[str, Array],
+    looks: Look,
+    levels: Array | float = 0.0,
+    *,
+    frame: Frame,
+    rate: int,
 ) -> Losses:
     """Compute the losses of a network for second looks, which says no deviation.
 
@@ -115,7 +125,8 @@ def _away(clean: Array, said: Array, frame: Frame, rate: int) -> tuple[Array, Ar
 
 
 def _power(spectra: Array) -> Array:
-    return spectra.real**2 + spectra.imag**2
+    power: Array = spectra.real**2 + spectra.imag**2
+    return power
 
 
 def _complex(spectra: Array) -> Array:
@@ -132,4 +143,5 @@ def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         rhs_dilation=apart,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    return found + bias
+    result: Array = found + bias
+    return result

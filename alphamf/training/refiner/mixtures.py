@@ -12,7 +12,6 @@ from alphamf.audio import stft
 from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
 from alphamf.denoising.gain import refined
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
@@ -20,6 +19,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.shaping import (

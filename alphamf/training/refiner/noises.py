@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.shaping import (
     NARROW,
@@ -56,8 +56,8 @@ RUMBLING = 0.3
 
 
 def noise(
-    rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
-) -> Floats:
+    rng: Rng, samples: int, rate: int, voices: Sequence[Reals], sounds: Sequence[Reals]
+) -> Reals:
     """Make a noise of one to three layers, each of one of seven kinds, some in a room; some rumble.
 
     Parameters
@@ -105,7 +105,7 @@ def noise(
     return result
 
 
-def rumble(rng: Rng, samples: int, rate: int) -> Floats:
+def rumble(rng: Rng, samples: int, rate: int) -> Reals:
     """Make what wind, handling and hums leave in a microphone: next to nothing above 80 Hz."""
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     top = log_uniform(rng, 12, 80)
@@ -114,13 +114,13 @@ def rumble(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, sound, rate)
 
 
-def coloured(rng: Rng, samples: int, rate: int) -> Floats:
+def coloured(rng: Rng, samples: int, rate: int) -> Reals:
     """Make white noise with a spectrum laid over it, whose level wanders."""
     white = rng.standard_normal(samples)
     return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
 
 
-def hum(rng: Rng, samples: int, rate: int) -> Floats:
+def hum(rng: Rng, samples: int, rate: int) -> Reals:
     """Make a steady tone of 45 to 900 Hz with harmonics, as engines and mains have it."""
     from scipy.signal import lfilter
 
@@ -137,7 +137,7 @@ def hum(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, result, rate)
 
 
-def place(rng: Rng, samples: int, rate: int, voices: Sequence[Floats]) -> Floats:
+def place(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
     """Make what is heard in a hall or a street: many people and a steady rush, in a room."""
     white = rng.standard_normal(samples)
     rush = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
@@ -150,9 +150,9 @@ def babble(
     rng: Rng,
     samples: int,
     rate: int,
-    voices: Sequence[Floats],
+    voices: Sequence[Reals],
     count: tuple[float, float] = (3, 40),
-) -> Floats:
+) -> Reals:
     """Make a crowd of `count` speakers, at distances of their own, some played backwards."""
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)
@@ -163,7 +163,7 @@ def babble(
     return shape_spectrum(rng, result, rate, 3.0, (-0.8, 0.3))
 
 
-def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
     """Take a stretch of a recorded sound, faster or slower, half of them through a filter.
 
     The longer a sound, the more often it is taken: the short ones are for `events`.

@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.refiner import WINDOW
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.losses import Losses, fine_losses, losses
 from alphamf.training.refiner.mixtures import Clip, Look
 from alphamf.training.refiner.shaping import NARROW
@@ -173,7 +173,8 @@ def learn(
 
     def weighted(parameters: Array, batch: Clip | Look, levels: Floats) -> tuple[Array, Losses]:
         found = given.losses(parameters, batch, levels)
-        return sum(weight * each for weight, each in zip(given.weights, found, strict=True)), found
+        total: Any = sum(weight * each for weight, each in zip(given.weights, found, strict=True))
+        return total, found
 
     def move(
         parameters: Array, mean: Array, state: Any, batch: Clip | Look, levels: Floats, share: float

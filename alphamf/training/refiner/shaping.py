@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 
 Rng = np.random.Generator
 
@@ -30,7 +30,7 @@ DB_PER_OCTAVE = 6.02
 """Of a spectrum whose magnitude is proportional to the frequency."""
 
 
-def rms(sound: Floats) -> float:
+def rms(sound: Reals) -> float:
     """Return the root mean square; a little more than zero for silence."""
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
@@ -45,18 +45,18 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def pick(rng: Rng, sounds: Sequence[Floats]) -> Floats:
+def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
     """Take any of some sounds."""
     return sounds[int(rng.integers(len(sounds)))]
 
 
-def at_speed(rng: Rng, sound: Floats, speeds: Sequence[int]) -> Floats:
+def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     """Play a float32 sound at one of some speeds in per cent, which changes its pitch as well."""
     speed = int(rng.choice(speeds))
     return sound if speed == 100 else resample(sound, 100, 10000 // speed)
 
 
-def cut(rng: Rng, sound: Floats, samples: int) -> Floats:
+def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
     """Take a stretch from anywhere in a sound, which is repeated where it is too short."""
     if len(sound) < samples:
         sound = np.tile(sound, -(-samples // len(sound)))
@@ -64,7 +64,7 @@ def cut(rng: Rng, sound: Floats, samples: int) -> Floats:
     return sound[start : start + samples]
 
 
-def loud_cut(rng: Rng, sound: Floats, samples: int, share: float) -> Floats:
+def loud_cut(rng: Rng, sound: Reals, samples: int, share: float) -> Reals:
     """Take a stretch that has a share of the whole sound's root mean square, if one is found."""
     for _ in range(TRIES):
         piece = cut(rng, sound, samples)
@@ -75,11 +75,11 @@ def loud_cut(rng: Rng, sound: Floats, samples: int, share: float) -> Floats:
 
 def shape_spectrum(
     rng: Rng,
-    sound: Floats,
+    sound: Reals,
     rate: int,
     spread: float = 6.0,
     slope: tuple[float, float] = (-2.0, 0.3),
-) -> Floats:
+) -> Reals:
     """Lay a random smooth filter over a sound.
 
     Parameters
@@ -98,7 +98,7 @@ def shape_spectrum(
     return np.fft.irfft(np.fft.rfft(sound) * 10 ** (level / 20), len(sound))
 
 
-def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats:
+def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
     """Let a sound's level wander by up to `deepest` dB in 0.06 to 2 s, in one to five bands."""
     samples = len(sound)
     depth = rng.uniform(0, deepest)
@@ -108,7 +108,7 @@ def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats
     levels = rng.normal(0, depth, (bands, knots))
     times = np.linspace(0, knots - 1, samples)
     courses = [10 ** (np.interp(times, np.arange(knots), level) / 20) for level in levels]
-    result: Floats = np.zeros(samples)
+    result: Reals = np.zeros(samples)
     if bands == 1:
         result += sound * courses[0]
         return result
@@ -121,7 +121,7 @@ def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats
     return result
 
 
-def room(rng: Rng, sound: Floats, rate: int) -> Floats:
+def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Let a sound come from a room: itself and decaying noise, 60 dB down after 0.1 to 0.9 s."""
     from scipy.signal import fftconvolve
 
@@ -129,11 +129,11 @@ def room(rng: Rng, sound: Floats, rate: int) -> Floats:
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
     response[0] = 1
-    heard: Floats = fftconvolve(sound, response)[: len(sound)]
+    heard: Reals = fftconvolve(sound, response)[: len(sound)]
     return heard
 
 
-def telephone(rng: Rng, sound: Floats, rate: int) -> Floats:
+def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Let a sound go through a line that passes about 150 to 350 Hz up to 3 to 3.7 kHz."""
     frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)

@@ -13,11 +13,11 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 from alphamf.training.refiner.mixtures import Clip, Look, clip, load, look
 

@@ -14,11 +14,12 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.inference import chain
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.metropolis import Extended, leapfrog
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import dot, generator
+from alphamf.tools.arrays import dot
 from tests.support.laws import (
     CHAINS,
     P_LEAST,

@@ -13,9 +13,9 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.positive import EM, FactorSGRLD
 from alphamf.research.speed import paper
-from alphamf.tools.arrays import generator
 from tests.support.laws import P_LEAST, Z_MOST, step_many
 
 CHAINS = 100_000

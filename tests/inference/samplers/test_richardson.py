@@ -12,11 +12,11 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers import richardson
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD, Extrapolated
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator, noise
 from tests.inference.samplers.test_langevin import HalfNormal, plane
 from tests.support.laws import (
     CHAINS,

@@ -11,9 +11,9 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import Mean, run
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import riemannian
 from alphamf.inference.samplers.riemannian import SGRLD
-from alphamf.tools.arrays import generator
 from tests.inference.samplers.test_langevin import plane
 from tests.support.laws import (
     CHAINS,

@@ -8,9 +8,9 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import Trace, run
 from alphamf.inference.diagnostics import acceptance, interleaved, mcse
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import SAMPLERS, SGHMC, SGLD, MassEM
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 from tests.inference.samplers.test_thermostat import law as sghmc_law
 from tests.support.laws import Z_MOST, discretised
 

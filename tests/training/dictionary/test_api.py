@@ -11,9 +11,9 @@ from alphamf.denoising.settings import KERNELS
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import SGLD
 from alphamf.learnt import dictionary
-from alphamf.tools.arrays import generator
 from alphamf.training.dictionary.api import train
 from tests.support.planted import coloured, cosines
 

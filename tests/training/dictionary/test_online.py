@@ -10,8 +10,8 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stable import symmetric_stable
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import EM
-from alphamf.tools.arrays import generator
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.online import StreamEM
 

@@ -12,7 +12,7 @@ import soundfile
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 from alphamf.training.dictionary import fit, stream
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.api import train

@@ -36,8 +36,9 @@ import numpy as np
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY
 from alphamf.factorization.priors import GeneralizedGamma, Prior
-from alphamf.factorization.stable import positive_stable, uniform
-from alphamf.tools.arrays import Array, noise
+from alphamf.factorization.stable import positive_stable
+from alphamf.inference.random import noise, uniform
+from alphamf.tools.arrays import Array
 
 
 class Gibbs:
@@ -89,7 +90,8 @@ class Gibbs:
             np.einsum("kij,kij->ij", phi, c)
             for phi, c in zip(self.phi, self._variances(), strict=True)
         ]
-        return parts[source] / (sum(parts) + FLOOR)
+        gain: Array = parts[source] / (sum(parts) + FLOOR)
+        return gain
 
     def sweep(self, rng: Any) -> None:
         """Move everything once."""
@@ -170,7 +172,8 @@ def _draw_factor(
     y = old**power
     if isinstance(prior, GeneralizedGamma) and np.isclose(prior.c, -power):
         y = (y * total + prior.b**power) / rng.standard_gamma(count + prior.a, y.shape)
-        return (y ** (1 / power)).astype(old.dtype)
+        drawn: Array = (y ** (1 / power)).astype(old.dtype)
+        return drawn
     y = y * total / rng.standard_gamma(count, y.shape)
     new = np.maximum(y ** (1 / power), TINY).astype(old.dtype)
     rise = prior.potential(new) - np.log(new) - prior.potential(old) + np.log(old)

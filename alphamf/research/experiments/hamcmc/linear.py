@@ -23,12 +23,13 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD, SGRLD, NaiveQN
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.research.experiments.hamcmc import quartic
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 POINTS = 1000
 """N."""

@@ -27,20 +27,20 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.posterior import sources
 from alphamf.denoising.settings import KERNELS, PRESETS
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import Mean, run
+from alphamf.inference.random import START, Key, generator
 from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.api import train
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))
@@ -143,7 +143,7 @@ def _gain(power: Floats, model: Dictionary, job: Job) -> tuple[Floats, float]:
     parts = sources(model, SETTINGS, level)
     with np.errstate(all="ignore"):
         target = AlphaMF(power / level, parts, blocks=blocks)
-        start = target.start(generator(seed, 0, 0))
+        start = target.start(generator(seed, Key.CHAIN, START))
         if method == "start":
             return target.gain(start), 0.0
         begun = time.process_time()
