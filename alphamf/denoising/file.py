@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, shown
-from alphamf.tools.pool import Update
+from alphamf.tools.work import Update
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Settings
