@@ -44,7 +44,8 @@ def experiment(
             raise AlphaMFError(
                 f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
             )
-        from alphamf.research.experiments.base import markdown, run
+        from alphamf.research.experiments.base import markdown
+        from alphamf.research.experiments.run import run
 
         with report.progress(quiet, "jobs") as update:
 
