@@ -13,9 +13,7 @@ With ``--write``, table and plot go to docs/quality.md and docs/figures/calibrat
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +27,7 @@ from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
-from alphamf.tools import tables
+from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 from benchmarks.pairs import files
@@ -133,9 +131,10 @@ def main() -> None:
             raise AlphaMFError(f"there is no preset {unknown[0]!r}")
     except AlphaMFError as error:
         parser.error(str(error))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
-        curves = {name: curve(list(pool.map(partial(cells, preset=name), clips))) for name in names}
+    curves = {
+        name: curve(list(pool.results(partial(cells, preset=name), clips, workers=asked.jobs)))
+        for name in names
+    }
     legend = (
         "1 to 10: tenths of the cells, by the standard deviation that was said of them; its root "
         "mean square, and that of the true error."

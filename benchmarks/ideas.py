@@ -15,10 +15,8 @@ clips; in bold, those beyond three of them. With ``--write`` it goes to docs/qua
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -39,7 +37,7 @@ from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
 from alphamf.inference.chain import Mean
 from alphamf.learnt.dictionary import Dictionary, choose, load
-from alphamf.tools import tables
+from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Array, Floats
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
@@ -263,9 +261,8 @@ def main() -> None:
         chosen = clips()
     except AlphaMFError as error:
         parser.error(str(error))
-    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
-        found = pool.map(partial(measure, names, models), chosen)
-        done = list(track(found, "Clips", len(chosen), console=Console(stderr=True)))
+    found = pool.results(partial(measure, names, models), chosen, workers=asked.jobs)
+    done = list(track(found, "Clips", len(chosen), console=Console(stderr=True)))
     made = caption("benchmarks.ideas", sys.argv[1:], ("alphamf", "numpy", "pesq", "pystoi"))
     text = f"{table(done)}\n\n{CLIPS} clips, seed {SEED}. {made}"
     publish(PAGE, "ideas", text, write=asked.write)

@@ -34,11 +34,9 @@ from __future__ import annotations
 
 import argparse
 import csv
-import multiprocessing
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -57,6 +55,7 @@ from alphamf.inference.protocols import Sampler
 from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools import pool
 from alphamf.training.dictionary.api import train
 from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
@@ -204,25 +203,24 @@ def run(
 ) -> list[Row]:
     """Learn the dictionaries, then score every clip under every configuration, in order."""
     console = Console(stderr=True)
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
-        courses = {
-            (model, fold): (model, paths, seed)
-            for model in wanted
-            if isinstance(model, Own)
-            for fold, paths in enumerate(lessons)
-        }
-        learnt = pool.map(_learn, courses.values())
-        bar = track(learnt, "Learn", len(courses), console=console)
-        models = dict(zip(courses, bar, strict=True))
-        tasks = []
-        for name in names:
-            model = CONFIGS[name].model
-            for clip in clips:
-                use = models.get((model, clip.fold)) if isinstance(model, Own) else model
-                tasks.append(Task(name, clip, use, seed))
-        rows = pool.map(_score, tasks)
-        return list(track(rows, "Denoise", len(tasks), console=console))
+    wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
+    courses = {
+        (model, fold): (model, paths, seed)
+        for model in wanted
+        if isinstance(model, Own)
+        for fold, paths in enumerate(lessons)
+    }
+    learnt = pool.results(_learn, list(courses.values()), workers=jobs)
+    bar = track(learnt, "Learn", len(courses), console=console)
+    models = dict(zip(courses, bar, strict=True))
+    tasks = []
+    for name in names:
+        model = CONFIGS[name].model
+        for clip in clips:
+            use = models.get((model, clip.fold)) if isinstance(model, Own) else model
+            tasks.append(Task(name, clip, use, seed))
+    rows = pool.results(_score, tasks, workers=jobs)
+    return list(track(rows, "Denoise", len(tasks), console=console))
 
 
 def _arguments() -> argparse.Namespace:

@@ -11,6 +11,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.cli import report
+from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
 from alphamf.tools.files import shown
 
@@ -33,7 +34,7 @@ def run(
     """Do all jobs, report them and the problems, and return the exit code."""
     from alphamf.denoising.file import process
 
-    each = pool.chosen(cluster, quiet=quiet)
+    each = each_on(cluster, quiet=quiet)
     codes = {0}
     skipped = 0
     for problem in files.problems:

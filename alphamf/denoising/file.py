@@ -25,7 +25,7 @@ from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_rec
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
-from alphamf.tools.pool import Update
+from alphamf.tools.work import Update
 
 
 class Observer(Protocol):

@@ -25,7 +25,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, lock, reason, shown
+from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.tools.tables import mean_and_error
 from alphamf.training.dictionary.fit import Skip, Tell, learn, streams
 from alphamf.training.dictionary.held_out import score
@@ -166,28 +166,12 @@ def _made(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
         place.mkdir(exist_ok=True)
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-    with _locked(place):
+    with exclusive(place, f"another run works in {shown(folder)}", folder=True):
         try:
             yield place
         finally:
             with suppress(OSError):
                 place.rmdir()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    if os.name == "nt":  # where folders cannot be opened
-        yield
-        return
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            lock(opened)
-        except BlockingIOError as error:
-            raise AlphaMFError(f"another run works in {shown(folder)}") from error
-        yield
-    finally:
-        os.close(opened)
 
 
 def _once(skipped: Skip | None) -> Skip | None:

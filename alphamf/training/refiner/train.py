@@ -17,10 +17,8 @@ run that was stopped goes on. Needs JAX and optax: pip install 'alphamf[learn]'.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +31,7 @@ from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary, load
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools import pool
 from alphamf.tools.files import shown
 from alphamf.training.refiner import shards
 from alphamf.training.refiner.shards import Recipe, Shard
@@ -72,21 +71,14 @@ def prepare(recipe: Recipe, folder: Path, clips: int, jobs: int) -> list[Shard]:
     """
     planned = shards.plan(recipe, folder, clips)
     left = shards.missing(planned)
-    if jobs == 1 or len(left) <= 1:
-        for shard in left:
-            shards.make(shard)
-            _tell(shard)
-        return planned
-    with ProcessPoolExecutor(min(jobs, len(left)), multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(shards.make, shard): shard for shard in left}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                _tell(futures[future])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for outcome in pool.each(_make, left, workers=jobs, in_order=False):
+        outcome.value()
+        _tell(outcome.item)
     return planned
+
+
+def _make(shard: Shard, update: object) -> None:
+    shards.make(shard)
 
 
 def _tell(shard: Shard) -> None:
