@@ -5,7 +5,7 @@ For example, on the test sentences of NOIZEUS at 5 dB::
     python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,best,plain --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that could be
-laid over the noisy sound. Cells of all clips are sorted by the variance that the denoiser predicts, cut
+laid over the noisy sound. Cells of all clips are sorted by predicted variance, cut
 into ten bins of as many cells, and each bin's mean squared error is set beside its mean variance.
 With ``--write``, table and plot go to docs/log/quality.md and docs/figures/calibration.png.
 """
