@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
+    from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
     from alphamf.inference.samplers import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
@@ -26,6 +27,7 @@ __all__ = [
     "Segment",
     "Settings",
     "Stream",
+    "Weights",
     "denoise",
     "denoise_stream",
     "load",
@@ -41,6 +43,7 @@ _HOME = {
     "Segment": "denoising.stream",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
+    "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",

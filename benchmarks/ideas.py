@@ -31,7 +31,7 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
-from alphamf.denoising.estimate import sample
+from alphamf.denoising.posterior import sample
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines import METHODS, Clip
@@ -77,7 +77,7 @@ def posterior(power: Floats, dictionary: Dictionary) -> Mean:
         burn_in=BASE.steps - BASE.keep,
         thin=BASE.thin,
     )
-    sample(power, dictionary, BASE, (SEED, 0), [record], lambda step: None)
+    sample(power, dictionary, BASE, (SEED, 0), [record])
     return record
 
 

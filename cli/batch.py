@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.denoising.file import Request, process
 from alphamf.tools import pool
 from alphamf.tools.files import shown
+
+if TYPE_CHECKING:
+    from alphamf.denoising.file import Request
 
 SEGMENTS = 16
 """Segments that move together on a device: a gigabyte of its memory, for mono."""
@@ -29,6 +31,8 @@ def run(
     quiet: bool,
 ) -> int:
     """Do all jobs, report them and the problems, and return the exit code."""
+    from alphamf.denoising.file import process
+
     each = pool.chosen(cluster, quiet=quiet)
     codes = {0}
     skipped = 0

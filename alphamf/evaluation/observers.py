@@ -17,8 +17,7 @@ from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
-    from alphamf.denoising.api import Segment
-    from alphamf.denoising.file import Request
+    from alphamf.denoising.stream import Segment
     from alphamf.evaluation.plot import Picture
 
 
@@ -61,26 +60,40 @@ class Scores:
         }
 
 
-class Extras:
+class Observers:
     """Watches one file being denoised and makes what else was asked for.
 
     Parameters
     ----------
-    request, reader
-        What is asked for, and the input.
+    reader
+        The input.
     frame
         Of the gain, in samples of the input.
     stack
         Closes what is opened here.
+    noise_output, plot, uncertainty
+        Files to make: what is taken away, a picture, the gain and its standard deviation.
+    reference
+        File of clean speech to score against.
     """
 
-    def __init__(self, request: Request, reader: Reader, frame: Frame, stack: ExitStack) -> None:
-        self._request = request
+    def __init__(
+        self,
+        reader: Reader,
+        frame: Frame,
+        stack: ExitStack,
+        *,
+        noise_output: str | None = None,
+        plot: str | None = None,
+        uncertainty: str | None = None,
+        reference: str | None = None,
+    ) -> None:
         self._reader = reader
+        self._plot, self._uncertainty = plot, uncertainty
         self._frame = frame
         self._noise = None
-        if request.noise_output is not None:
-            target = destination(request.noise_output, reader)
+        if noise_output is not None:
+            target = destination(noise_output, reader)
             self._noise = stack.enter_context(
                 open_writer(
                     target.path,
@@ -90,10 +103,10 @@ class Extras:
                     subtype=target.subtype,
                 )
             )
-        self._scores = Scores(request.reference, reader) if request.reference else None
-        self._archive = stack.enter_context(Archive()) if request.uncertainty else None
+        self._scores = Scores(reference, reader) if reference else None
+        self._archive = stack.enter_context(Archive()) if uncertainty else None
         self._picture: Picture | None = None
-        if request.plot is not None:
+        if plot is not None:
             from alphamf.evaluation.plot import Picture
 
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
@@ -122,13 +135,13 @@ class Extras:
 
     def finish(self) -> dict[str, dict[str, float | None]] | None:
         """Write the files that are made at the end, and return the scores if there are any."""
-        if self._picture and self._request.plot:
-            self._picture.save(self._request.plot)
-        if self._archive and self._request.uncertainty:
+        if self._picture and self._plot:
+            self._picture.save(self._plot)
+        if self._archive and self._uncertainty:
             rate, (n_fft, hop_length) = self._reader.rate, self._frame
             bins, frames = self._archive.shape("gain")[1:]
             self._archive.save(
-                self._request.uncertainty,
+                self._uncertainty,
                 frame_times=np.arange(frames) * (hop_length / rate),
                 frequencies=np.arange(bins) * (rate / n_fft),
             )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import forward
-from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.learnt.dictionary import choose
 from benchmarks import calibration, ideas
 
@@ -21,7 +21,7 @@ def test_ideas_run_the_chain_that_denoising_runs(monkeypatch):
     dictionary = choose("auto", ideas.RATE)
     noise = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
     power = np.abs(forward(noise, dictionary.frame)) ** 2
-    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0), lambda step: None)
+    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0))
     found = ideas.posterior(power, dictionary)
     np.testing.assert_array_equal(found.mean[0], expected.gain)
     np.testing.assert_array_equal(found.std[0], expected.gain_std)

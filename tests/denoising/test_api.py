@@ -15,7 +15,7 @@ from scipy.signal import correlate
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
-from alphamf.denoising.estimate import BAND_TOP
+from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.settings import KERNELS
 from alphamf.denoising.stream import SEGMENT_SECONDS
 from alphamf.errors import AlphaMFError

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import warm_up
+from alphamf.denoising.posterior import warm_up
 from alphamf.denoising.settings import KERNELS
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source

@@ -98,7 +98,7 @@ def fine_losses(
     unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
     noisy, first, clean = (each / unit for each in (noisy, first, clean))
     read = second_stage.features(noisy, first, levels, jnp)
-    sound, speech = second_stage.answered(parameters, read, jnp, convolve=_convolve)
+    sound, speech = second_stage.outputs(parameters, read, jnp, convolve=_convolve)
     said = sound * noisy + speech * first
     return Losses(*_away(clean, said, frame, rate), jnp.zeros(()))
 

@@ -13,7 +13,8 @@ from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.gain import refined
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
@@ -200,14 +201,8 @@ def look(
     settings = READERS[rng.choice(len(READERS), p=SHARES)]
     spectrum = stft.forward(noisy, dictionary.frame)
     power = np.abs(spectrum) ** 2
-    posterior = sample_posterior(power, dictionary, settings, (seed, number), lambda step: None)
-    gain, _ = refiner.refine(
-        power,
-        gain=posterior.gain,
-        gain_std=posterior.gain_std,
-        speech=posterior.speech,
-        noise=posterior.noise,
-    )
+    posterior = sample_posterior(power, dictionary, settings, (seed, number))
+    gain, _ = refined(power, posterior, refiner)
     first = stft.inverse(spectrum * gain, dictionary.frame, samples)
     if rng.random() < LEAKY:
         first += rng.uniform(0, LEAK) * (noisy - first)
@@ -239,7 +234,7 @@ def pack(
     spectra = [stft.forward(sound, dictionary.frame) for sound in (noisy, clean)]
     power = np.abs(spectra[0]) ** 2
     level = power.mean()
-    posterior = sample_posterior(power, dictionary, settings, stream, lambda step: None)
+    posterior = sample_posterior(power, dictionary, settings, stream)
     scaled = [spectrum / np.sqrt(level) for spectrum in spectra]
     arrays = [np.stack([spectrum.real, spectrum.imag]) for spectrum in scaled]
     arrays += [posterior.gain, posterior.gain_std]

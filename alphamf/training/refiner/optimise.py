@@ -95,7 +95,7 @@ def task(clip: Clip | Look, frame: Frame, rate: int) -> Task:
         short = second_stage.frame(rate)
         longest = (second_stage.WINDOW - 1) * short.hop_length
         reckon = partial(fine_losses, frame=short, rate=rate)
-        return Task(short, network.FINE_SIZES, longest, reckon, FINE_WEIGHTS)
+        return Task(short, network.SECOND_STAGE_SIZES, longest, reckon, FINE_WEIGHTS)
     sizes = network.WIDE_SIZES if rate > NARROW else network.NARROW_SIZES
     return Task(frame, sizes, WINDOW, partial(losses, frame=frame, rate=rate), WEIGHTS)
 

@@ -8,7 +8,7 @@ For example a refiner for 8 kHz, from LibriSpeech and three of the five folds of
 With ``--second`` it learns to look again, in short windows, at what a refiner made::
 
     python -m alphamf.training.refiner.train LIBRISPEECH --noise 'ESC-10/*/[1-3]-*.flac' \
-        --model speech-16k --second refiner-16k -o models/refiner-16k-fine.npz --mixtures DIR
+        --model speech-16k --second refiner-16k -o models/second-stage-16k.npz --mixtures DIR
 
 Mixtures stay in DIR, a hundred in a file, and files that are there are not made again, so that a
 run that was stopped goes on. Needs JAX and optax: pip install 'alphamf[learn]'.
@@ -31,8 +31,8 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary, load
-from alphamf.learnt.refiner import Refiner, find
-from alphamf.learnt.refiner import load as load_refiner
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
 from alphamf.tools.files import shown
 from alphamf.training.refiner import shards
 from alphamf.training.refiner.shards import Recipe, Shard
@@ -199,7 +199,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _fitting(path: Path, rate: int, frame: Frame) -> Refiner:
-    refiner = load_refiner(path)
+    refiner = Refiner.load(path)
     if (refiner.rate, refiner.frame) != (rate, frame):
         raise AlphaMFError(f"{shown(path)} is for another rate or window than what is asked for")
     return refiner

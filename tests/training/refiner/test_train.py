@@ -12,8 +12,10 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import stoi
-from alphamf.learnt import network, refiner, second_stage
+from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import events, mixtures, noises, shaping, shards, train
 
 RATE = 8000
@@ -81,7 +83,7 @@ def lessons(monkeypatch):
     pytest.importorskip("optax", reason="learning needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
     monkeypatch.setattr(network, "NARROW_SIZES", SMALL)
-    monkeypatch.setattr(network, "FINE_SIZES", SMALL)
+    monkeypatch.setattr(network, "SECOND_STAGE_SIZES", SMALL)
     from alphamf.training.refiner import optimise
 
     return optimise
@@ -194,7 +196,7 @@ def looks(recipe, tmp_path_factory):
     folder = tmp_path_factory.mktemp("looks")
     start = network.start(np.random.default_rng(0), FRAME.bins, SMALL)
     zeros = {name: 0 * value for name, value in start.items()}
-    refiner.Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
+    Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
     again = recipe._replace(first=str(folder / "first.npz"))
     return train.prepare(again, folder / "mixtures", CLIPS, jobs=1)
 
@@ -250,7 +252,7 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
     assert compression[-1] < 0.8 * compression[0]
     assert intelligibility[-1] > intelligibility[0]
     assert likelihood[-1] < likelihood[0] - 1
-    learnt = refiner.load(tmp_path / "refiner.npz")
+    learnt = Refiner.load(tmp_path / "refiner.npz")
     assert (learnt.rate, learnt.frame) == (RATE, FRAME)
     assert learnt.about["clips"] == CLIPS and learnt.about["step"] == 60
     bins = FRAME.n_fft // 2 + 1
@@ -265,7 +267,7 @@ def test_a_second_look_is_learnt_in_short_windows(looks, recipe, lessons, tmp_pa
     found = [re.search(r": (-?[\d.]+) dB, ([\d.]+), ([\d.]+), 0.000", x).groups() for x in lines]
     distortion, _, intelligibility = np.array([found[0], found[-1]], float).T
     assert distortion[1] > distortion[0] + 0.3 and intelligibility[1] > intelligibility[0]
-    learnt = refiner.load(tmp_path / "fine.npz")
+    learnt = SecondStage.load(tmp_path / "fine.npz")
     assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE)) == (RATE, Frame(128, 64))
     assert learnt.about["first"] == looks[0].recipe.first
 
@@ -285,7 +287,7 @@ def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
         parameters, mixtures.Look(*(x[None] for x in each)), frame=short, rate=RATE
     )
     noisy, first, clean = (stft.forward(x.astype(np.float32), short) for x in each)
-    sound, speech = second_stage.shares(refiner.Refiner(parameters, RATE, short), noisy, first)
+    sound, speech = SecondStage(parameters, RATE, short).coefficients(noisy, first)
     error = np.abs(sound * noisy + speech * first - clean) ** 2
     expected = np.log(error.sum() / (np.abs(clean) ** 2).sum() + 1e-3)
     np.testing.assert_allclose(found.distortion, expected, atol=2e-3)

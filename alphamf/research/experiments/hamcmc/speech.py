@@ -28,7 +28,7 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import sources
+from alphamf.denoising.posterior import sources
 from alphamf.denoising.settings import KERNELS, PRESETS
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
