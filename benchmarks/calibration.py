@@ -1,13 +1,13 @@
-r"""Ask whether the uncertainty of the gain is honest: the true error beside what was said of it.
+r"""Check the calibration of the gain's standard deviation: predicted against true errors.
 
 For example, on the test sentences of NOIZEUS at 5 dB::
 
     python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,best,plain --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that could be
-laid over the noisy sound. Cells of all clips are sorted by the variance that the denoiser said, cut
+laid over the noisy sound. Cells of all clips are sorted by predicted variance, cut
 into ten bins of as many cells, and each bin's mean squared error is set beside its mean variance.
-With ``--write``, table and plot go to docs/quality.md and docs/figures/calibration.png.
+With ``--write``, table and plot go to docs/log/quality.md and docs/figures/calibration.png.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HEADINGS = ("preset", "clips", "rank correlation", *(f"{k + 1}" for k in range(B
 
 
 class Cells(NamedTuple):
-    """Said variance and true squared error of the cells of a clip, shape (cells,) each."""
+    """Predicted variance and true squared error of the cells of a clip, shape (cells,) each."""
 
     variance: Floats
     error: Floats
@@ -63,16 +63,22 @@ def cells(pair: tuple[Path, Path], preset: str) -> Cells:
     """
     (clean, _), (noisy, rate) = (read(str(path)) for path in pair)
     found = denoise(noisy[:, 0], rate, PRESETS[preset])
+<<<<<<< HEAD
+    frame = native_frame(choose("auto", rate), rate)
+    mixture, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
+    power = np.abs(mixture) ** 2
+=======
     frame = native_grid(choose("auto", rate), rate).frame
     heard, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
     power = np.abs(heard) ** 2
+>>>>>>> main
     some = power > 0
-    true = np.clip((speech * heard.conj()).real[some] / power[some], 0, 1)
+    true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
     return Cells(found.gain_std[0][some] ** 2, (true - found.gain[0][some]) ** 2)
 
 
 def curve(clips: list[Cells]) -> Curve:
-    """Sort the cells of all clips into bins by what was said of them."""
+    """Sort the cells of all clips into bins by predicted variance."""
     variance, error = (np.concatenate(each) for each in zip(*clips, strict=True))
     groups = np.array_split(np.argsort(variance, kind="stable"), BINS)
     return Curve(
@@ -83,18 +89,18 @@ def curve(clips: list[Cells]) -> Curve:
 
 
 def table(curves: dict[str, Curve]) -> str:
-    """Return a line of said and of true standard deviations for each preset."""
+    """Return a line of predicted and of true standard deviations for each preset."""
     lines = []
     for name, found in curves.items():
         mean, spread = tables.mean_and_error(found.correlations)
         both = zip(np.sqrt(found.variance), np.sqrt(found.error), strict=True)
-        bins = [f"{said:.3f} / {true:.3f}" for said, true in both]
+        bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]
         lines.append([name, str(len(found.correlations)), f"{mean:.3f} ± {spread:.3f}", *bins])
     return tables.markdown(HEADINGS, lines)
 
 
 def draw(curves: dict[str, Curve], path: Path) -> None:
-    """Draw said against true standard deviations."""
+    """Draw true against predicted standard deviations."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -102,10 +108,10 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     most = max(float(np.sqrt(max(c.variance.max(), c.error.max()))) for c in curves.values())
-    axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="honest")
+    axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
     for name, found in curves.items():
         axes.plot(np.sqrt(found.variance), np.sqrt(found.error), marker="o", label=name)
-    axes.set(xlabel="standard deviation of the gain, as said", ylabel="root mean square error")
+    axes.set(xlabel="predicted standard deviation of the gain", ylabel="root mean square error")
     axes.legend()
     with atomic(path) as part:
         figure.savefig(part, format="png")
@@ -122,7 +128,9 @@ def main() -> None:
     parser.add_argument("--split", default="train", metavar="NAME", help="(default train)")
     parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="(default 5)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/log/quality.md"
+    )
     asked = parser.parse_args()
     names = asked.presets.split(",")
     try:
@@ -136,12 +144,12 @@ def main() -> None:
         for name in names
     }
     legend = (
-        "1 to 10: tenths of the cells, by the standard deviation that was said of them; its root "
+        "1 to 10: tenths of the cells, by predicted standard deviation; its root "
         "mean square, and that of the true error."
     )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
     publish(
-        DOCS / "quality.md",
+        DOCS / "log" / "quality.md",
         "calibration",
         f"{table(curves)}\n\n{legend}\n\n{note}",
         write=asked.write,

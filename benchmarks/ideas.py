@@ -9,7 +9,7 @@ Clips are 40 of NOIZEUS's train sentences at 5 dB, five in each noise. An idea i
 clip and of what ``plain`` made of it, which is ``balanced`` without a network; ``settings``,
 ``windows``, ``again`` and ``network`` run other chains, and only ``network`` has them refined. The
 table has the mean differences from ``plain`` on the same clips, with standard errors over the
-clips; in bold, those beyond three of them. With ``--write`` it goes to docs/quality.md.
+clips; in bold, those beyond three of them. With ``--write`` it goes to docs/log/quality.md.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from alphamf.tools.arrays import Array, Floats
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 
-PAGE = Path(__file__).parents[1] / "docs" / "quality.md"
+PAGE = Path(__file__).parents[1] / "docs" / "log" / "quality.md"
 BASE = PRESETS["plain"]
 CLIPS = 40
 RATE = 8000
@@ -136,8 +136,8 @@ def logmmse(case: Case) -> Sounds:
     Its gain is read from its output, as its windows are others.
     """
     other = METHODS["logmmse"].run(Clip(case.noisy, RATE, case.clean))
-    heard = np.maximum(np.abs(case.spectrum), np.finfo(np.float32).tiny)
-    gain = np.minimum(np.abs(stft.forward(other, case.frame)) / heard, 1)
+    noisy = np.maximum(np.abs(case.spectrum), np.finfo(np.float32).tiny)
+    gain = np.minimum(np.abs(stft.forward(other, case.frame)) / noisy, 1)
     return {
         "logmmse alone": other,
         "mean of the signals": (case.base + other) / 2,
@@ -249,7 +249,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all)")
     parser.add_argument("--models", metavar="FILE,FILE", help="dictionaries of other windows")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/log/quality.md"
+    )
     asked = parser.parse_args()
     models = [Path(name).resolve() for name in asked.models.split(",")] if asked.models else []
     names = asked.names or [name for name in IDEAS if models or name != "windows"]

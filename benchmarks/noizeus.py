@@ -1,7 +1,7 @@
 r"""What the samplers and the paper's settings make of NOIZEUS: telephone speech in eight noises.
 
-Two tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises; those
-that set the presets beside other denoisers are made by ``alphamf evaluate``::
+Two tables of docs/samplers.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises;
+those that compare the presets with other denoisers are made by ``alphamf evaluate``::
 
     python -m benchmarks.noizeus --configs noisy 'sampler-*' --table samplers
     python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
@@ -62,6 +62,8 @@ from benchmarks.report import Row, caption, markdown, write_csv, write_section
 REPOSITORY = Path(__file__).parents[1]
 FOLDS = 4
 PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
+COLUMNS = ("configuration", "SI-SDR dB", "SDR dB", "PESQ", "ESTOI", "CPU s per s")
+"""Headings that stay on the page."""
 
 TUNED = tuple(KERNELS)
 
@@ -241,7 +243,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=0, help="of dictionaries and chains (default 0)"
     )
-    parser.add_argument("--table", metavar="NAME", help="section of BENCHMARKS.md to replace")
+    parser.add_argument("--table", metavar="NAME", help="section of docs/samplers.md to replace")
     parser.add_argument("--output", metavar="FILE.csv", help="a row per clip")
     arguments = parser.parse_args()
     arguments.names = [
@@ -265,7 +267,8 @@ def main() -> None:
     if asked.output:
         write_csv(Path(asked.output), rows)
     if asked.table:
-        write_section(REPOSITORY / "BENCHMARKS.md", f"noizeus:{asked.table}", text)
+        name, docs = f"noizeus:{asked.table}", REPOSITORY / "docs"
+        write_section(docs / "samplers.md", name, text, columns=COLUMNS, folder=docs / "benchmarks")
     print(text)
 
 

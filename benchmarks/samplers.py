@@ -1,6 +1,6 @@
 r"""What the samplers cost, and two questions about their laws.
 
-The tables of BENCHMARKS.md, and the figures of docs/samplers.md::
+The tables and figures of docs/samplers.md::
 
     python -m benchmarks.samplers cost
     python -m benchmarks.samplers size
@@ -63,6 +63,8 @@ from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 FIGURES = REPOSITORY / "docs" / "figures"
+
+PAGE = REPOSITORY / "docs" / "samplers.md"
 
 PACKAGES = ("alphamf", "numpy", "arviz-stats")
 
@@ -161,6 +163,7 @@ class Wide:
 def size() -> str:
     """Return the table of times and memory against D, and of many chains."""
     rows = []
+    sizes = (1_000, 10_000, 100_000, 1_000_000)
     for name, sampler in (
         ("SGLD", SGLD(1e-2)),
         ("PSGLD", PSGLD(1e-2)),
@@ -168,13 +171,12 @@ def size() -> str:
         ("SGHMC, a leap", SGHMC(1e-2, leaps=1)),
         ("SGRRLD", SGRRLD(1e-2)),
     ):
-        for d in (1_000, 10_000, 100_000, 1_000_000):
-            target = Wide(d)
-            seconds = step_time(target, sampler)
-            rows.append(
-                [name, f"{d:,}", f"{seconds / d * 1e9:.0f}", f"{_peak(target, sampler):.1f}"]
-            )
-    many = markdown(["sampler", "D", "ns per step and dimension", "peak, vectors of D"], rows)
+        targets = [Wide(d) for d in sizes]
+        times = [step_time(target, sampler) / target.size * 1e9 for target in targets]
+        peaks = [_peak(target, sampler) for target in targets]
+        cells = [f"{ns:.0f} / {peak:.1f}" for ns, peak in zip(times, peaks, strict=True)]
+        rows.append([name, *cells])
+    many = markdown(["ns / peak", *(f"D = {d:,}" for d in sizes)], rows)
     rows = []
     target = regression(10, 1000, None)
     one = step_time(target, SGLD(1e-4))
@@ -344,7 +346,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     for part in parser.parse_args().parts:
         text = f"{PARTS[part]()}\n\n{caption('benchmarks.samplers', [part], PACKAGES)}"
-        write_section(REPOSITORY / "BENCHMARKS.md", f"samplers:{part}", text)
+        write_section(PAGE, f"samplers:{part}", text)
         print(text)
 
 
