@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import soundfile
@@ -14,8 +12,7 @@ from alphamf.evaluation.score import si_sdr
 from alphamf.factorization import cells
 from alphamf.research.speed import paper, steps
 from alphamf.tools.arrays import generator, module, to_host
-
-DATA = Path(__file__).parents[1] / "data"
+from tests.support.places import DATA
 
 pytestmark = pytest.mark.gpu
 

@@ -12,8 +12,9 @@ import soundfile
 from alphamf.learnt import refiner
 from alphamf.learnt.dictionary import load, shipped
 from tests.support.commands import run
+from tests.support.places import DATA
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample-clean.wav"
+SAMPLE = DATA / "sample-clean.wav"
 
 
 @pytest.fixture

@@ -8,31 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-from tests.support.commands import COMMAND, in_a_terminal
+from tests.support.commands import COMMAND, in_a_terminal, sound
+from tests.support.commands import in_a_process as run
+from tests.support.tasks import half
 
 QUICK = ["--steps", "20", "--keep", "10"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
-
-
-def sound(path: Path, seconds: float = 0.3, seed: int = 0) -> Path:
-    rng = np.random.default_rng(seed)
-    soundfile.write(path, 0.1 * rng.standard_normal(int(8000 * seconds)), 8000)
-    return path
-
-
-def run(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
-    )
 
 
 def test_help_imports_nothing_heavy():
@@ -163,15 +149,6 @@ def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     assert [json.loads(line)["file"] for line in lines] == ["./0.wav", "./1.wav"]
     assert (b"0.wav" in seen and b"of 3 s" in seen) == (not extra)
     assert bool(seen) == (not extra)
-
-
-def half(item: int, update: object) -> int:
-    """Halve an even number."""
-    if item == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if item % 2:
-        raise AlphaMFError(f"{item} is odd")
-    return item // 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])
