@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import soundfile
@@ -15,8 +13,7 @@ from alphamf.factorization import cells
 from alphamf.inference.random import generator
 from alphamf.research.speed import paper, steps
 from alphamf.tools.arrays import module, to_host
-
-DATA = Path(__file__).parents[1] / "data"
+from tests.support.places import DATA
 
 pytestmark = pytest.mark.gpu
 

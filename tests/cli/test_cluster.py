@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.tools import cluster, connection
-from tests.cli.test_process import QUICK, run, sound
-from tests.support.commands import COMMAND, in_a_terminal, leave
+from tests.support.commands import COMMAND, in_a_terminal, leave, sound
+from tests.support.commands import in_a_process as run
 from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
-from tests.tools.test_pool import half
+from tests.support.tasks import half
 
 __all__ = ["corpus", "plain_page"]
+QUICK = ["--steps", "20", "--keep", "10"]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
 HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

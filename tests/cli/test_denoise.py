@@ -12,6 +12,7 @@ import soundfile
 
 from alphamf.audio.reader import read
 from tests.support.commands import run
+from tests.support.places import DATA
 
 QUICK = ("--steps", "20", "--keep", "10")
 
@@ -211,7 +212,7 @@ def test_more_results(here):
 
 
 def test_scores_against_a_reference(here):
-    sample = Path(__file__).parents[2] / "data"
+    sample = DATA
     rate = soundfile.info(sample / "sample-clean.wav").samplerate
     for name in ("clean", "noisy"):
         samples = soundfile.read(sample / f"sample-{name}.wav", dtype="int16", stop=2 * rate)[0]

@@ -13,8 +13,9 @@ from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped
 from alphamf.learnt.network_file import TrainedNetwork
 from tests.support.commands import run
+from tests.support.places import DATA
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample-clean.wav"
+SAMPLE = DATA / "sample-clean.wav"
 
 
 @pytest.fixture

@@ -8,29 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from tests.support.commands import COMMAND, in_a_terminal
+from tests.support.commands import COMMAND, in_a_terminal, sound
+from tests.support.commands import in_a_process as run
 
 QUICK = ["--steps", "20", "--keep", "10"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
-
-
-def sound(path: Path, seconds: float = 0.3, seed: int = 0) -> Path:
-    rng = np.random.default_rng(seed)
-    soundfile.write(path, 0.1 * rng.standard_normal(int(8000 * seconds)), 8000)
-    return path
-
-
-def run(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
-    )
 
 
 def test_help_imports_nothing_heavy():

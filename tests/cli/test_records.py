@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.test_reliability import QUICK, contents, here, run, sound
+from tests.support.commands import QUICK, contents, here, run, sound
 
 __all__ = ["here"]
 

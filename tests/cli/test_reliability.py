@@ -10,39 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
 from alphamf.tools.files import atomic, exclusive
-from tests.support.commands import COMMAND, leave, run
+from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound
 
-QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
+__all__ = ["here"]
+
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
-
-
-def sound(path: Path | str, seconds: float = 0.3, seed: int = 0, subtype: str | None = None):
-    rng = np.random.default_rng(seed)
-    # soundfile encodes only such names as are text.
-    soundfile.write(
-        os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
-    )
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Go where the folder ``in`` holds three recordings."""
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    for k in range(3):
-        sound(f"in/{k}.wav", seed=k)
-    Path("in/p.csv").write_text("clean,noisy\n0.wav,1.wav\n")
-    return tmp_path
-
-
-def contents(folder: str = "out") -> dict[str, bytes]:
-    return {name: Path(folder, name).read_bytes() for name in sorted(os.listdir(folder))}
 
 
 def test_a_folder_is_gone_on_with(here):

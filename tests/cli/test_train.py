@@ -14,7 +14,7 @@ import pytest
 from alphamf.learnt.dictionary import load
 from tests.support import commands
 from tests.support.commands import COMMAND, in_a_terminal
-from tests.training.dictionary.test_stream import syllables
+from tests.support.planted import syllables
 
 QUICK = ["--rate", "4000", "--seconds", "1"]
 

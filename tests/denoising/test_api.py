@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.inference.samplers import SGLD
 from alphamf.learnt.dictionary import Dictionary
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[2] / "data"
 RATE = 8000
 FRAME = Frame(128, 32)
 QUICK = Settings(steps=4, keep=2, thin=1, noise_rank=2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +15,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
-
-DATA = Path(__file__).parents[2] / "data"
+from tests.support.places import DATA
 
 RATE = 8000
 TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +21,8 @@ from alphamf.evaluation.baselines.logmmse import amplitude_gain, track_noise
 from alphamf.evaluation.baselines.nmf import update
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[3] / "data"
 BUILT_IN = ["noisy", "oracle-mask", "logmmse", "is-nmf", "kl-nmf"]
 ESTIMATORS = ["logmmse", "is-nmf", "kl-nmf"]
 

@@ -14,7 +14,6 @@ from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import riemannian
 from alphamf.inference.samplers.riemannian import SGRLD
-from tests.inference.samplers.test_langevin import plane
 from tests.support.laws import (
     CHAINS,
     P_LEAST,
@@ -25,6 +24,8 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
+from tests.support.posteriors import plane
+from tests.support.twins import Drawing, HalfNoise, Wrong, wrong_metric
 
 FEW = 20_000
 """Chains of a test that makes many steps."""
@@ -99,7 +100,7 @@ class HalfNormal(GammaLaw):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_leaves_its_discretised_law(dtype, diagonal, monkeypatch):
+def test_leaves_its_discretised_law(dtype, diagonal):
     target, h = plane(dtype=dtype), 0.5
     precision = target.precision.astype(float)
     inverse = np.diag(1 / precision.diagonal()) if diagonal else np.linalg.inv(precision)
@@ -117,12 +118,12 @@ def test_leaves_its_discretised_law(dtype, diagonal, monkeypatch):
     # At so large a step the posterior itself is another law.
     assert gaussian_z(theta, target.mean, target.covariance) > 10 * Z_MOST
 
-    monkeypatch.setattr(riemannian, "sqrt", lambda x: math.sqrt(x / 2))
-    assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
-    monkeypatch.undo()
-    monkeypatch.setattr(Dense, "inverse_root", Dense.root)
-    monkeypatch.setattr(Diagonal, "inverse_root", Diagonal.root)
-    assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
+    assert gaussian_z(step_many(target, Drawing(sampler, HalfNoise), start), *law) > Z_MOST
+
+    def swapped(potential, theta):
+        return wrong_metric(potential.metric(theta), inverse_root=lambda right, z: right.root(z))
+
+    assert gaussian_z(step_many(Wrong(target, metric=swapped), sampler, start), *law) > Z_MOST
 
 
 def test_minibatches_add_their_gradients_variance():
@@ -138,11 +139,11 @@ def test_minibatches_add_their_gradients_variance():
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_keeps_a_curved_gaussian_only_with_gamma(diagonal, monkeypatch):
+def test_keeps_a_curved_gaussian_only_with_gamma(diagonal):
     target, h, steps = Curved(), 2e-3, 50
     start = gaussian_draws(np.zeros(2), np.eye(2), n=FEW)
 
-    def z(sampler):
+    def z(sampler, target=target):
         theta = step_many(target, sampler, target.curve(start), steps=steps)
         white = target.straight(theta)
         return gaussian_z(white, np.zeros(2), np.eye(2)), gaussian_p(white, np.zeros(2), np.eye(2))
@@ -151,10 +152,11 @@ def test_keeps_a_curved_gaussian_only_with_gamma(diagonal, monkeypatch):
     assert z_most < Z_MOST
     assert p_least > P_LEAST
     assert z(SGRLD(h, diagonal=diagonal, correction=False))[0] > Z_MOST
-    for kind in (Dense, Diagonal):
-        plus = kind.divergence
-        monkeypatch.setattr(kind, "divergence", lambda self, plus=plus: -plus(self))
-    assert z(SGRLD(h, diagonal=diagonal))[0] > Z_MOST
+
+    def minus(potential, theta):
+        return wrong_metric(potential.metric(theta), divergence=lambda right: -right.divergence())
+
+    assert z(SGRLD(h, diagonal=diagonal), Wrong(target, metric=minus))[0] > Z_MOST
 
 
 def test_keeps_a_gamma_law_under_a_diagonal_metric_only_with_gamma():
@@ -238,7 +240,7 @@ def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
     assert z(SGRLD(h, diagonal=True)) < Z_MOST
     with pytest.raises(AlphaMFError, match="diagonal must be True where the target is positive"):
         z(SGRLD(h))
-    monkeypatch.setattr(target, "positive", False)
+    target.positive = False
     keep = riemannian.reflect
     monkeypatch.setattr(riemannian, "reflect", lambda theta, target: np.abs(keep(theta, target)))
     assert z(SGRLD(h)) > Z_MOST

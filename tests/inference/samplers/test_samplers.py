@@ -11,8 +11,8 @@ from alphamf.inference.diagnostics import acceptance, interleaved, mcse
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import SAMPLERS, SGHMC, SGLD, MassEM
 from alphamf.inference.targets.gaussian import LinearGaussian
-from tests.inference.samplers.test_thermostat import law as sghmc_law
 from tests.support.laws import Z_MOST, discretised
+from tests.support.momenta import sghmc_law
 
 CHAINS = 24
 

@@ -19,7 +19,7 @@ from alphamf.training.dictionary.held_out import score
 from alphamf.training.dictionary.selection import clear, select
 from alphamf.training.dictionary.settings import Course
 from alphamf.training.dictionary.voices import group
-from tests.training.dictionary.test_stream import PLANTED, RATE, Stopped, syllables
+from tests.support.planted import PLANTED, RATE, Stopped, syllables
 
 COURSE = Course(rate=RATE, context=1, seconds=1.0, steps=40)
 GRID = {"ranks": [1, 3], "alphas": [1.0, 2.0]}
