@@ -63,15 +63,9 @@ def cells(pair: tuple[Path, Path], preset: str) -> Cells:
     """
     (clean, _), (noisy, rate) = (read(str(path)) for path in pair)
     found = denoise(noisy[:, 0], rate, PRESETS[preset])
-<<<<<<< HEAD
-    frame = native_frame(choose("auto", rate), rate)
+    frame = native_grid(choose("auto", rate), rate).frame
     mixture, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
     power = np.abs(mixture) ** 2
-=======
-    frame = native_grid(choose("auto", rate), rate).frame
-    heard, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
-    power = np.abs(heard) ** 2
->>>>>>> main
     some = power > 0
     true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
     return Cells(found.gain_std[0][some] ** 2, (true - found.gain[0][some]) ** 2)
