@@ -55,7 +55,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     from alphamf.audio.writer import destination, open_writer
     from alphamf.denoising.api import denoise_stream
     from alphamf.denoising.estimate import native_frame
-    from alphamf.evaluation.observers import Extras
+    from alphamf.evaluation.observers import Observers
     from alphamf.learnt.dictionary import choose
     from alphamf.learnt.refiner import choose as choose_refiner
     from alphamf.learnt.refiner import choose_fine
@@ -79,7 +79,15 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         dictionary = choose(request.model, reader.rate)
         refiner = choose_refiner(dictionary) if request.settings.refine else None
         fine = choose_fine(dictionary) if refiner else None
-        extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
+        extras = Observers(
+            reader,
+            native_frame(dictionary, reader.rate),
+            stack,
+            noise_output=request.noise_output,
+            plot=request.plot,
+            uncertainty=request.uncertainty,
+            reference=request.reference,
+        )
         writer = stack.enter_context(
             open_writer(
                 sys.stdout.buffer if target.path == STREAM else target.path,
