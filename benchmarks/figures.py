@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
 from alphamf.evaluation.plot import Spectrogram
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 
 REPOSITORY = Path(__file__).parents[1]

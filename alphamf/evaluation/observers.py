@@ -1,4 +1,4 @@
-"""What may come with a denoised file: the noise, a picture, the uncertainty, and scores."""
+"""Additional outputs of a denoised file: the noise, a picture, the uncertainty, and scores."""
 
 from __future__ import annotations
 
@@ -18,12 +18,30 @@ from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
-    from alphamf.denoising.stream import Segment
+    from alphamf.denoising.api import Segment
     from alphamf.evaluation.plot import Picture
 
 
-class Scores:
-    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels."""
+class ReferenceScores:
+    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels.
+
+    Parameters
+    ----------
+    path
+        File of the clean speech.
+    reader
+        The input, whose rate, length and channels it must have.
+
+    Attributes
+    ----------
+    before, after
+        Blocks of the input and of the output so far, shape (samples, channels) each.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or does not match the input.
+    """
 
     def __init__(self, path: str, reader: Reader) -> None:
         self._clean, self._rate = read(path)
@@ -38,7 +56,7 @@ class Scores:
         self.after: list[Floats] = []
 
     def result(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; one that cannot be had (of silence, of a short clip) is None."""
+        """Return the scores; those that are undefined (of silence, of a short clip) are None."""
         return {
             "before": self._measure(np.concatenate(self.before)),
             "after": self._measure(np.concatenate(self.after)),
@@ -62,20 +80,29 @@ class Scores:
 
 
 class Observers:
-    """Watches one file being denoised and makes what else was asked for.
+    """Observes one file being denoised and writes the additional outputs.
 
     Parameters
     ----------
     reader
         The input.
     frame
-        Of the gain, in samples of the input.
+        STFT frame of the gain, in samples of the input.
     stack
-        Closes what is opened here.
-    noise_output, plot, uncertainty
-        Files to make: what is taken away, a picture, the gain and its standard deviation.
+        Closes the files that are opened here.
+    noise_output
+        File of the removed noise.
+    plot
+        PNG of the spectrograms before and after.
+    uncertainty
+        ``.npz`` of the gain and its standard deviation.
     reference
-        File of clean speech to score against.
+        File of the clean speech, to score against.
+
+    Raises
+    ------
+    AlphaMFError
+        A file cannot be opened, or the reference does not match the input.
     """
 
     def __init__(
@@ -89,9 +116,8 @@ class Observers:
         uncertainty: str | None = None,
         reference: str | None = None,
     ) -> None:
-        self._reader = reader
+        self._reader, self._frame = reader, frame
         self._plot, self._uncertainty = plot, uncertainty
-        self._frame = frame
         self._noise = None
         if noise_output is not None:
             target = destination(noise_output, reader)
@@ -104,7 +130,7 @@ class Observers:
                     subtype=target.subtype,
                 )
             )
-        self._scores = Scores(reference, reader) if reference else None
+        self._scores = ReferenceScores(reference, reader) if reference else None
         self._archive = stack.enter_context(Archive()) if uncertainty else None
         self._picture: Picture | None = None
         if plot is not None:
@@ -113,7 +139,7 @@ class Observers:
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Pass the input blocks through, shape (samples, channels) each."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
@@ -122,7 +148,7 @@ class Observers:
             yield block
 
     def add(self, segment: Segment) -> None:
-        """Take in a stretch of the output."""
+        """Process the next segment of the output."""
         if self._noise:
             self._noise.write(segment.noise)
         if self._archive:
@@ -134,8 +160,8 @@ class Observers:
         if self._scores:
             self._scores.after.append(segment.audio)
 
-    def finish(self) -> dict[str, dict[str, float | None]] | None:
-        """Write the files that are made at the end, and return the scores if there are any."""
+    def finish(self) -> dict[str, Any] | None:
+        """Write the picture and the archive, and return the scores if there is a reference."""
         if self._picture and self._plot:
             self._picture.save(self._plot)
         if self._archive and self._uncertainty:

@@ -1,4 +1,4 @@
-"""H of a stretch, and W from speech that streams by: against the EM of all speech."""
+"""H of an excerpt, and W from streamed speech, against EM of all speech."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_the_scale_of_a_column_is_of_no_account(alpha):
 
 
 class Batches:
-    """The columns of a power spectrum, in two batches that take turns."""
+    """The columns of a power spectrum, in two alternating batches."""
 
     positive = True
     latents: dict = {}  # noqa: RUF012
