@@ -27,6 +27,7 @@ from alphamf.denoising.file import Request, process
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.measure import measure
 from alphamf.evaluation.methods import resolve
+from alphamf.evaluation.observers import Observers
 from alphamf.evaluation.pairs import find_pairs
 from alphamf.evaluation.runner import plan as plan_evaluation
 from alphamf.tools import cluster
@@ -58,7 +59,7 @@ def sizes(folder: Path) -> list[list[str]]:
     jobs = plan_evaluation(pairs, resolve(["fast"]), str(folder / "results"), seed=0)
     rows = []
     for command, work, job in (
-        ("denoise", partial(process, request=Request(PRESETS["fast"])), files.jobs[0]),
+        ("denoise", partial(process, request=Request(PRESETS["fast"], Observers)), files.jobs[0]),
         ("evaluate", partial(measure, stoppable=stoppable), jobs[0]),
     ):
         outcome = attempt(work, job, None)
