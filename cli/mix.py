@@ -110,7 +110,7 @@ def mix(
         snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
         speech = list(_speech(clean, output_dir, problems))
-        noises: list[corpus.Noise] = []
+        noises: list[Noise] = []
         for item in corpus.usable(_noises(noise, output_dir, problems)):
             _sort(item, noises, problems)
         todo = corpus.recipes(speech, noises, snrs, count=count, seed=seed)
