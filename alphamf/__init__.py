@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.errors import AlphaMFError
-    from alphamf.inference.samplers import SAMPLERS
+    from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
 
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOME = {
     "PRESETS": "denoising.settings",
-    "SAMPLERS": "inference.samplers",
+    "SAMPLERS": "inference.samplers.registry",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",

@@ -13,7 +13,7 @@ from alphamf.audio import stft
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.channel import Channel
-from alphamf.denoising.settings import KERNELS, Settings
+from alphamf.denoising.settings import Settings, kernel
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
 from alphamf.inference.chain import Mean, run
@@ -280,7 +280,7 @@ def sample(
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
-            KERNELS[settings.sampler],
+            kernel(settings.sampler),
             steps=settings.steps,
             seed=seed,
             chain=number,
@@ -301,7 +301,7 @@ def _variance(theta: Array, target: AlphaMF, source: int, context: int) -> Array
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
     """Return where EM takes a chain from `start`: near the mode that a sampler may then leave."""
     for state in run(
-        target, KERNELS["em"], steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
+        target, kernel("em"), steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
     ):
         start = state.theta
     return start

@@ -61,8 +61,8 @@ def train(
     context
         Frames stacked in a column.
     sampler
-        Kernel for W and H, a name in `alphamf.denoising.settings.KERNELS`. Others than EM need all
-        speech in memory, however much it is.
+        Kernel for W and H, a name that `alphamf.denoising.settings.kernel` takes. Others than EM
+        need all speech in memory, however much it is.
     steps, keep
         Steps of the chain, and how many of the last ones are averaged: by default a third of 200,
         or where speech streams by, of 800 and at least a step for every voice. A sampler other

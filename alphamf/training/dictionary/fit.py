@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.denoising.estimate import warm_up
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
@@ -153,8 +153,8 @@ def _from_whole(
     start = target.start(generator(course.seed, Key.CHAIN, START))
     if course.sampler != "em":
         start = warm_up(target, start, WARM_UP_STEPS, course.seed, 0)
-    kernel = KERNELS[course.sampler]
-    for state in run(target, kernel, steps=steps, seed=course.seed, start=start, record=record):
+    sampler = kernel(course.sampler)
+    for state in run(target, sampler, steps=steps, seed=course.seed, start=start, record=record):
         if progress is not None:
             objective = _objective(target, state.theta, course.alpha)
             progress(Progress(course.rank, course.alpha, state.step, steps, objective))
