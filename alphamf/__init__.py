@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
-    from alphamf.inference.samplers import SAMPLERS
+    from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
 
@@ -36,7 +36,7 @@ __all__ = [
 
 _HOME = {
     "PRESETS": "denoising.settings",
-    "SAMPLERS": "inference.samplers",
+    "SAMPLERS": "inference.samplers.registry",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",

@@ -23,8 +23,8 @@ sampler-NAME
     dictionary; SGLD, PSGLD and HAMCMC under a Gamma prior of shape 1 (`Settings.speech_prior`).
 printed-NAME, tuned-NAME
     The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
-    printed step sizes or those of `alphamf.denoising.settings.KERNELS`, which are tuned on train
-    sentences.
+    printed step sizes or those of `alphamf.denoising.settings.HYPERPARAMETERS`, which are tuned on
+    train sentences.
 
 The corpus is in ``$ALPHAMF_DATA/corpora/noizeus`` (by default ``../shared`` is ALPHAMF_DATA), with
 a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.
@@ -48,11 +48,10 @@ from rich.progress import track
 
 from alphamf.audio.reader import read
 from alphamf.denoising.api import PRESETS, Settings, denoise
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
-from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import pool
@@ -65,16 +64,23 @@ PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
 COLUMNS = ("configuration", "SI-SDR dB", "SDR dB", "PESQ", "ESTOI", "CPU s per s")
 """Headings that stay on the page."""
 
-TUNED = tuple(KERNELS)
+TUNED = tuple(HYPERPARAMETERS)
 
 # The paper's step sizes. Its PSGLD takes the mean gradient over 256 x 140 cells, which `scale`
 # turns the sum into.
-PRINTED: dict[str, Sampler[Any]] = {
-    "sgld": SGLD(Polynomial(1e-6)),
-    "psgld": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=256 * 140),
-    "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+PRINTED: dict[str, dict[str, Any]] = {
+    "sgld": {"step_size": Polynomial(1e-6)},
+    "psgld": {
+        "step_size": Polynomial(2e-5),
+        "decay": 0.9,
+        "damping": 1e-3,
+        "scale": 256 * 140,
+    },
+    "hamcmc": {"step_size": Polynomial(1e-8), "memory": 5, "gamma": 0.01, "trust": 1000.0},
 }
-KERNELS.update({f"printed-{name}": kernel for name, kernel in PRINTED.items()})
+for name, hyperparameters in PRINTED.items():
+    SAMPLERS[f"printed-{name}"] = SAMPLERS[name]
+    HYPERPARAMETERS[f"printed-{name}"] = hyperparameters
 
 
 class Own(NamedTuple):

@@ -33,28 +33,19 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import ess
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import (
-    HAMCMC,
-    HMC,
-    HMCBFGS,
-    PSGLD,
-    QNHMC,
-    RHMC,
-    SGHMC,
-    SGLD,
-    SGNHT,
-    SGNPHMC,
-    SGRLD,
-    SGRNPHMC,
-    SGRRHMC,
-    SGRRLD,
-    MassEM,
-    NaiveQN,
-    UnitMass,
-)
+from alphamf.inference.records import Trace
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.masses import MassEM, UnitMass
+from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
+from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
+from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.hamcmc.quartic import bias
 from alphamf.tools.arrays import Array
@@ -102,7 +93,7 @@ def cost() -> str:
         "SGLD": SGLD(h),
         "PSGLD": PSGLD(h),
         "PSGLD with Gamma": PSGLD(h, correction=True),
-        "SGRLD": SGRLD(0.1),
+        "RSGLD": RSGLD(0.1),
         "HAMCMC, M = 2": HAMCMC(h, memory=2, gamma=1e-4),
         "HAMCMC, M = 3": HAMCMC(h, memory=3, gamma=1e-4),
         "HAMCMC, M = 5": HAMCMC(h, memory=5, gamma=1e-4),

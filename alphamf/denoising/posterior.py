@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.denoising.channel import Channel
-from alphamf.denoising.settings import KERNELS, Settings
+from alphamf.denoising.settings import Settings, kernel
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.protocols import Record
 from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, namespace
 
@@ -144,7 +145,7 @@ def sample(
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
-            KERNELS[settings.sampler],
+            kernel(settings.sampler),
             steps=settings.steps,
             seed=seed,
             chain=number,
@@ -194,7 +195,7 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
         Seed and stream number of the chain.
     """
     for state in run(
-        target, KERNELS["em"], steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
+        target, kernel("em"), steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
     ):
         start = state.theta
     return start

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
@@ -96,6 +96,8 @@ class HAMCMC:
     (``tests/inference/samplers/test_lbfgs.py``).
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
+
     step_size: Schedule
     memory: int = 2
     gamma: float = 1.0
@@ -126,6 +128,8 @@ class NaiveQN:
     ----------
     Simsekli et al., ICML 2016, eq. 7 and proposition 1.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
     memory: int = 2

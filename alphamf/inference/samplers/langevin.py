@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
@@ -42,6 +42,8 @@ class SGLD:
     ----------
     Welling & Teh, ICML 2011; Simsekli et al., ICML 2016, eq. 3.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
 
@@ -121,6 +123,13 @@ class PSGLD:
     damping: float = 1e-3
     scale: float = 1.0
     correction: bool = False
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """See `alphamf.inference.protocols.Sampler`."""
+        if self.correction:
+            return "bounded gradient", "hessian_diagonal"
+        return ("bounded gradient",)
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""

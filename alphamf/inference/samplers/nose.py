@@ -28,11 +28,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import exp, expm1, inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric, metric_of
-from alphamf.inference.protocols import RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
@@ -89,6 +89,8 @@ class SGNPHMC:
     Roychowdhury & Parthasarathy, NIPS 2017, section 3.4; Bond, Leimkuhler & Laird, J. Comput. Phys.
     151 (1999), for the Hamiltonian and its leapfrog.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10
@@ -147,6 +149,8 @@ class SGRNPHMC:
     ----------
     Roychowdhury, Kulis & Parthasarathy, ICML 2016.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
 
     step_size: Schedule
     leaps: int = 10

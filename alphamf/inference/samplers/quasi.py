@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Schedule, Target, ValuePotential
+from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
@@ -121,6 +121,8 @@ class QNHMC:
     Fu, Luo & Zhang, UAI 2016, algorithm 2, which prints the acceptance with exp(E_1 - E_0).
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
+
     step_size: Schedule
     leaps: int = 10
     memory: int | None = None
@@ -228,6 +230,8 @@ class HMCBFGS:
     ----------
     Zhang & Sutton, NIPS 2011; Nocedal & Wright (2006), algorithm 7.4.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10

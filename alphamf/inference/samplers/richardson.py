@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import Statistic
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
@@ -77,6 +77,8 @@ class SGRRLD:
     first order, and leave the estimate with minus that of the coarse chain
     (``tests/inference/samplers/test_richardson.py``).
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
     step_size: Schedule
 
@@ -143,6 +145,8 @@ class SGRRHMC:
     ----------
     Durmus et al., NIPS 2016, section 5.1; Chen, Fox & Guestrin, ICML 2014, eq. 13.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
     step_size: Schedule
     friction: float = 1.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
@@ -77,6 +77,8 @@ class SGHMC:
     algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
     SGHMC-s of Durmus et al., NIPS 2016, section 5.1.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
     leaps: int = 10
@@ -179,6 +181,8 @@ class SGNHT:
     ----------
     Ding et al., NIPS 2014, algorithm 2; Roychowdhury & Parthasarathy (2017), algorithm 2.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
     leaps: int = 10

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
-from alphamf.inference.samplers import HAMCMC, SGLD, NaiveQN
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.langevin import SGLD
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.tools.arrays import Array
 

@@ -28,13 +28,15 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.denoising.posterior import sources
-from alphamf.denoising.settings import KERNELS, PRESETS
+from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
-from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.inference.records import Mean
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
@@ -58,7 +60,7 @@ SAMPLERS: dict[str, Any] = {
     "PSGLD, tuned": PSGLD(3e-4, damping=1.0),
     "HAMCMC, printed": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
     "HAMCMC, tuned": HAMCMC(5e-6, memory=5, gamma=1.0, trust=1e4),
-    "EM": KERNELS["em"],
+    "EM": kernel("em"),
 }
 METHODS = ("noisy", "start", *SAMPLERS, "Gibbs")
 
