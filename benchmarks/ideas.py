@@ -37,7 +37,7 @@ from alphamf.evaluation.baselines import METHODS, Clip
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
-from alphamf.inference.chain import Mean
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary, choose, load
 from alphamf.tools import tables
 from alphamf.tools.arrays import Array, Floats

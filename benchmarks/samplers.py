@@ -33,9 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import ess
 from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD

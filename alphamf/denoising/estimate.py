@@ -16,9 +16,10 @@ from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.stacking import stack, unstack
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.protocols import Record
 from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner, choose_fine

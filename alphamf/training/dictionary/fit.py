@@ -17,8 +17,9 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name

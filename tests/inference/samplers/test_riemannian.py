@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator
+from alphamf.inference.records import Mean
 from alphamf.inference.samplers import riemannian
 from alphamf.inference.samplers.riemannian import RSGLD
 from tests.inference.samplers.test_langevin import plane

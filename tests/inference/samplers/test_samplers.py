@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import acceptance, interleaved, mcse
 from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.registry import SAMPLERS

@@ -32,8 +32,9 @@ from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial

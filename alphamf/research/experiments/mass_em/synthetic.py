@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference import diagnostics
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.research import corpora

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference import diagnostics
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
