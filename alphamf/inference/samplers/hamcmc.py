@@ -185,7 +185,7 @@ def _step(
     new += origin
     xp = namespace(past)
     # One number for each pair, by age, so that the ring makes no difference.
-    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.sy), place, -1))
+    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.form.sy), place, -1))
     kick *= sqrt(2 * h)
     new += kick
     reflect(new, target)
