@@ -115,7 +115,7 @@ def test_named_tests_exist(page):
 
 
 def test_samplers_are_all_described():
-    from alphamf.inference.samplers import SAMPLERS
+    from alphamf import SAMPLERS
 
     table = text_of(ROOT / "docs/samplers.md").split("## All of them")[1].split("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == list(SAMPLERS)
