@@ -52,6 +52,7 @@ def test_help_tells_the_default_methods_and_imports_nothing_heavy():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
     evaluate(*CORPUS)
@@ -77,6 +78,7 @@ def start(*arguments: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("group", [True, False])
 def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
@@ -99,6 +101,7 @@ def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
     assert table() == table("whole")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_is_clean(corpus, jobs):
@@ -128,6 +131,7 @@ def identity(item: int, update: object) -> int:
     return item
 
 
+@pytest.mark.slow
 def test_outcomes_come_when_they_are_there():
     outcomes = pool.each(identity, range(3), workers=2, update=None, in_order=False)
     assert [outcome.result for outcome in outcomes] == [1, 2, 0]

@@ -143,6 +143,7 @@ def test_plain_has_no_second_look(monkeypatch):
     denoise(sound(), 16000, replace(PRESETS["plain"], steps=6, keep=2, warm_up=2))
 
 
+@pytest.mark.slow
 def test_a_second_look_helps_speech_in_crackle(shared, monkeypatch):
     """On voices that were left out of the lessons."""
     gained = []

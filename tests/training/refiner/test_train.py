@@ -233,6 +233,7 @@ def test_a_stopped_run_goes_on(made, recipe, monkeypatch):
         train.prepare(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
 
 
+@pytest.mark.slow
 def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
     made, recipe, lessons, tmp_path, capsys, monkeypatch
 ):
@@ -259,6 +260,7 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
     )
 
 
+@pytest.mark.slow
 def test_a_second_look_is_learnt_in_short_windows(looks, recipe, lessons, tmp_path, capsys):
     train.teach(looks, train.load(recipe.model), tmp_path / "fine.npz", epochs=90, seed=0)
     lines = capsys.readouterr().out.splitlines()
@@ -270,6 +272,7 @@ def test_a_second_look_is_learnt_in_short_windows(looks, recipe, lessons, tmp_pa
     assert learnt.about["first"] == looks[0].recipe.first
 
 
+@pytest.mark.slow
 def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
     """What is learnt from, in JAX, against what denoises, in NumPy."""
     from alphamf.training.refiner import losses
@@ -296,6 +299,7 @@ def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
     )
 
 
+@pytest.mark.slow
 def test_what_is_learnt_is_what_denoises(lessons):
     """The network's convolutions are others where it is learnt; what they say is the same."""
     import jax.numpy as jnp
@@ -311,6 +315,7 @@ def test_what_is_learnt_is_what_denoises(lessons):
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_what_is_learnt_from_is_estoi(lessons, rate):
     """Speech with pauses in ever more noise, against pystoi, in windows longer than ESTOI's."""
@@ -332,6 +337,7 @@ def test_what_is_learnt_from_is_estoi(lessons, rate):
     assert bands.sum(1).max() == 1 and (bands.sum(0) > 0).all()
 
 
+@pytest.mark.slow
 def test_silence_has_a_slope(lessons):
     """Of what is heard and of what is said: neither makes learning diverge."""
     import jax
@@ -348,6 +354,7 @@ def test_silence_has_a_slope(lessons):
         assert np.isfinite(slope(gain, spoken))
 
 
+@pytest.mark.slow
 def test_too_little_to_learn_from_is_told(made, lessons):
     few = shards.Clips(made)[:5]
     with pytest.raises(AlphaMFError, match="too little to learn from: 5 clips"):
