@@ -25,7 +25,10 @@ from tests.support.tasks import half
 
 __all__ = ["corpus", "plain_page"]
 QUICK = ["--steps", "20", "--keep", "10"]
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals are POSIX"),
+]
 
 HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """What a shell starts in the background inherits a Ctrl-C that is ignored."""

@@ -41,6 +41,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
     folder = shared / "corpora/odd"
     result = denoise(folder, "--output-dir", tmp_path, "--jobs", 1, "--json", code=2)

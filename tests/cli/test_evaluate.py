@@ -81,6 +81,7 @@ def test_a_finished_run_is_not_done_again(corpus, plain_page):
     assert {json.loads(line)["key"] for line in told} == {item["key"] for item in lines()}
 
 
+@pytest.mark.slow
 def test_only_what_has_changed_is_done_again(corpus, plain_page, monkeypatch):
     def added(*arguments: object, method: str = "noisy,logmmse") -> list[tuple[str, str]]:
         before = len(lines())

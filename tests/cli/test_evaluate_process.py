@@ -51,6 +51,7 @@ def test_help_tells_the_default_methods_and_imports_nothing_heavy():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
     evaluate(*CORPUS)
@@ -76,6 +77,7 @@ def start(*arguments: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("group", [True, False])
 def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
@@ -98,6 +100,7 @@ def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
     assert table() == table("whole")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_is_clean(corpus, jobs):

@@ -78,6 +78,7 @@ def test_a_reader_that_leaves_is_no_crash(tmp_path):
     assert process.wait() == 1
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
     for k in range(3):
         sound(tmp_path / f"{k}.wav", seed=k)
@@ -102,10 +103,10 @@ def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
     ("jobs", "number", "code", "group"),
     [
         ("1", signal.SIGINT, 130, True),
-        ("1", signal.SIGTERM, 143, False),
-        ("2", signal.SIGINT, 130, True),
-        ("2", signal.SIGINT, 130, False),
-        ("2", signal.SIGTERM, 143, False),
+        pytest.param("1", signal.SIGTERM, 143, False, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGINT, 130, True, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGINT, 130, False, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGTERM, 143, False, marks=pytest.mark.slow),
     ],
 )
 def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, group):
@@ -135,7 +136,14 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
 
 
 @posix
-@pytest.mark.parametrize(("jobs", "extra"), [("1", []), ("2", []), ("1", ["--quiet"])])
+@pytest.mark.parametrize(
+    ("jobs", "extra"),
+    [
+        pytest.param("1", [], marks=pytest.mark.slow),
+        pytest.param("2", [], marks=pytest.mark.slow),
+        ("1", ["--quiet"]),
+    ],
+)
 def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     for k in range(2):
         sound(tmp_path / f"{k}.wav", 3)

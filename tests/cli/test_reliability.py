@@ -44,6 +44,7 @@ def test_a_folder_is_gone_on_with(here):
     assert contents() == whole
 
 
+@pytest.mark.slow
 @posix
 def test_what_a_kill_left_is_taken_up(here):
     run("denoise", "in", "--output-dir", "whole", *QUICK)
@@ -106,6 +107,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(here):
     assert Path("victim").read_text() == "precious"
 
 
+@pytest.mark.slow
 @posix
 def test_names_at_the_limit_and_names_that_are_no_text(here):
     long = "n" * 251 + ".wav"
@@ -178,6 +180,7 @@ def test_folders_that_cannot_be_made_or_written(here):
             assert result.stderr.count("\n") == 1 and "/proc/x" in result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_killed_experiment_leaves_no_process_and_goes_on(here):
     process = subprocess.Popen(

@@ -105,6 +105,7 @@ def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
     assert os.listdir() == ["clean"]
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_costs_little_and_changes_nothing(here):
     """The same command again goes on from the checkpoint, to the bytes of an unbroken run."""
@@ -126,6 +127,7 @@ def test_a_kill_costs_little_and_changes_nothing(here):
     assert Path("m.npz").read_bytes() == Path("whole.npz").read_bytes()
 
 
+@pytest.mark.slow
 @posix
 def test_progress_shows_the_objective(here):
     words = ["train", "clean", "-o", "m.npz", "--rank", "2,3", "--steps", "40", *QUICK]

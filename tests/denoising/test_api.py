@@ -229,6 +229,7 @@ def long_sound(seconds, channels=1):
     return sound(seconds * RATE + 17, channels)
 
 
+@pytest.mark.slow
 def test_segments_add_up_to_the_input():
     audio = long_sound(3 * SEGMENT_SECONDS + 2, channels=2)
     segments = list(denoise_stream([audio], RATE, QUICK, model=TINY))
@@ -253,6 +254,7 @@ def test_block_sizes_do_not_matter(seconds):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_joins_cannot_be_heard(monkeypatch):
     """A slow tone stays as smooth where segments meet as elsewhere, which fading is needed for."""
     tone = np.sin(2 * np.pi * 50 * np.arange(35 * RATE) / RATE).astype(np.float32)

@@ -73,6 +73,7 @@ def test_a_shift_by_hops_shifts_the_spectrogram_exactly(seed, hops):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_shift_changes_the_result_no_more_than_another_seed():
     """Other frames take other draws, so that a shifted result can only be as near as that."""
     path = DATA / "sample-noisy.wav"
@@ -90,7 +91,14 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
         assert away(denoise(late, rate, preset).audio[shift:]) < seed + 3 < -15
 
 
-@pytest.mark.parametrize("preset", ["fast", "plain", "balanced"])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        "fast",
+        pytest.param("plain", marks=pytest.mark.slow),
+        pytest.param("balanced", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("silence", ["before", "within"])
 def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silence):
     """The model's noise is about as loud all the time, and must not be taken to vanish."""

@@ -167,6 +167,7 @@ def test_segments_that_move_together(together, jobs):
     np.testing.assert_array_equal(fed(audio, [4000] * 120, jobs=jobs)[0], whole.audio)
 
 
+@pytest.mark.slow
 def test_a_clip_is_denoised_the_same_among_others(together):
     """Every clip has its own noise, level and channel: only the random numbers differ.
 

@@ -261,6 +261,7 @@ def test_the_posterior_is_in_units_of_the_power():
     np.testing.assert_allclose(2 * (once.speech + once.noise).mean(), noisy.mean(), rtol=0.2)
 
 
+@pytest.mark.slow
 def test_refining_helps_on_telephone_speech(shared):
     """NOIZEUS at 5 dB, sentences that are not of the test split, voices and noises never heard."""
     corpus = shared / "corpora" / "noizeus"

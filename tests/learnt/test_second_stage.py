@@ -155,6 +155,7 @@ def test_plain_has_no_second_stage():
     np.testing.assert_array_equal(found, without)
 
 
+@pytest.mark.slow
 def test_a_second_stage_helps_speech_in_crackle(shared):
     """On voices that were left out of the training."""
     gained = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-CHAINS = 100_000
-"""Chains of a one-step test: enough to see one per cent of a wrong variance."""
+CHAINS = 20_000
+"""Chains of a one-step test: enough to see four per cent of a wrong variance."""
 
 P_LEAST = 1e-4
 """A statistical test fails below this p-value; seeds are fixed and nothing is retried."""

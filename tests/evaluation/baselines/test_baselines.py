@@ -253,6 +253,7 @@ def test_nmf_leaves_what_lies_above_the_dictionary_alone(small):
     assert energy.sum() > 1e-3 * (np.abs(np.fft.rfft(sound)) ** 2).sum()
 
 
+@pytest.mark.slow
 def test_noizeus(shared):
     """A train sentence in four noises, against what each method is known to give."""
     folder = shared / "corpora" / "noizeus"

@@ -21,6 +21,7 @@ from tests.support.places import ROOT
 WALKS = ("-m", "tests.support.distributed_walks")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 
+pytestmark = pytest.mark.slow
 over_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
     reason="no mpi4py with mpiexec: pip install 'alphamf[mpi]'",

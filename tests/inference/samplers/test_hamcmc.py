@@ -131,6 +131,7 @@ def test_frozen_memory_leaves_its_discretised_law(dtype, empty, monkeypatch):
         assert gaussian_z(frozen_step(target, sampler, (s, y), start), *law) > Z_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [2, 4])
 @pytest.mark.parametrize("batch", [None, 30])
 def test_samples_the_posterior_of_a_linear_gaussian_model(memory, batch):
@@ -171,6 +172,7 @@ class Radial:
         return theta * (theta * theta).sum(-1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_naive_chain_has_another_law_and_hamcmc_comes_close():
     # E |theta|^2 = 2 / sqrt(pi) = 1.128. The naive chain gives 1.59 at any step size; HAMCMC 1.10
     # to 1.15 depending on gamma and trust, which does not shrink with h either: displacements in

@@ -278,7 +278,7 @@ def test_force_is_the_gradient_of_the_energy(target):
 
 @pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
 def test_rhmc_leaves_its_law(target):
-    sampler, n = RHMC(0.4, 2, 5), 50_000
+    sampler, n = RHMC(0.4, 2, 5), 20_000
     assert target.p_value(exact_step(target, sampler, n=n)) > P_LEAST
 
     def undetermined(potential, theta):
@@ -295,6 +295,7 @@ def test_rhmc_leaves_its_law_in_float32():
     assert target.p_value(theta) > P_LEAST
 
 
+@pytest.mark.slow
 def test_rhmc_needs_enough_fixed_points():
     # Six do at a step so large that a third of the proposals is rejected, one does not at half of
     # it. Over a run, E|theta|^2 is 2 to 11 % off at these steps with one, and below .3 % with two

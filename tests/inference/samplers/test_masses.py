@@ -258,6 +258,7 @@ def exponent(sampler, target, *, start=None, steps=1500, chains=16):
     return slopes.mean(), slopes.std() / math.sqrt(chains)
 
 
+@pytest.mark.slow
 def test_momenta_teach_nothing_in_equilibrium_and_positions_the_variances():
     target = Gaussian(np.logspace(-2, 2, 6))
 
@@ -271,6 +272,7 @@ def test_momenta_teach_nothing_in_equilibrium_and_positions_the_variances():
     assert slope == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.slow
 def test_momenta_learn_from_a_descent_and_from_the_noise_of_gradients():
     variances = np.logspace(-2, 2, 6)
     mass = MassEM(samples=50)

@@ -16,9 +16,7 @@ from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.positive import EM, SGRLD
 from alphamf.research.speed import paper
-from tests.support.laws import P_LEAST, Z_MOST, step_many
-
-CHAINS = 100_000
+from tests.support.laws import CHAINS, P_LEAST, Z_MOST, step_many
 
 
 class GammaLaw:
@@ -133,6 +131,7 @@ def frozen_p(sampler, steps):
     return stats.kstest(theta[:, 0], stats.halfnorm(scale=np.sqrt(0.5)).cdf).pvalue
 
 
+@pytest.mark.slow
 def test_a_frozen_metric_leaves_the_law_and_a_moving_one_does_not():
     """Each chain freezes its c at a value of its own, and goes on to forget what it knew of theta.
 

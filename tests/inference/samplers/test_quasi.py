@@ -179,6 +179,7 @@ def mean_square(sampler, *, chains=500, steps=400, seed=6):
     return total.mean(), total.std() / math.sqrt(chains)
 
 
+@pytest.mark.slow
 def test_c_that_never_rests_has_another_law():
     # E |theta|^2 = 2 / sqrt(pi) = 1.128. C is the inverse curvature where the chain is: small far
     # out, where it therefore stays. At eps = 0.5 it is trapped near zero, where C is large.
@@ -212,7 +213,7 @@ def test_wide_directions_turn_fast():
     assert gaussian_z(state.theta, target.mean, target.covariance) < Z_MOST
 
 
-def ensemble_step(target, sampler, *, steps=1, n=50_000, dtype=np.float64):
+def ensemble_step(target, sampler, *, steps=1, n=CHAINS, dtype=np.float64):
     """Step ensembles of independent members of the exact law, and return the ensembles."""
     past = target.start(generator(0, 0), (sampler.ensemble, n), dtype)
     rng = generator(0, 1)
@@ -247,6 +248,7 @@ def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     assert independent_p(target, ensemble_step(target, sampler, dtype=dtype).past) < P_LEAST
 
 
+@pytest.mark.slow
 def test_hmcbfgs_must_not_learn_from_the_member_that_moves(monkeypatch):
     class Spy(Quartic):
         def draw(self, rng, theta):

@@ -125,6 +125,7 @@ def test_every_name_is_tested():
     assert set(CASES) | FACTORS == set(SAMPLERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXACT | DISCRETISED | NEAR))
 def test_leaves_its_law(name):
     target, draws, h, state = trace_of(name)

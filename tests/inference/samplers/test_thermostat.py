@@ -185,6 +185,7 @@ def test_sgnht_leaves_the_posterior_at_small_steps(inverse, monkeypatch):
     assert (sgnht_z(sampler, target, inverse) < Z_MOST) == np.array_equal(inverse, np.eye(2))
 
 
+@pytest.mark.slow
 def test_printed_thermostat_has_another_posterior_unless_the_mass_is_a_multiple_of_one():
     # With masses 1 and 16 it gives variances of 1.29 and 0.61 where both should be 1.
     inverse, rng = np.array([1.0, 1 / 16]), generator(6)

@@ -195,6 +195,7 @@ def movielens(shared, batch=None):
     return target, (users[probe], item[probe]), ratings[probe]
 
 
+@pytest.mark.slow
 def test_minibatch_descent_on_movielens_predicts_held_out_ratings(shared):
     target, pairs, ratings = movielens(shared, batch=90_000)
     rng = generator(9)

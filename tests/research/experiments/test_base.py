@@ -107,6 +107,7 @@ def test_run_writes_four_files_and_resumes(small, tmp_path):
     assert files["jsonl"].read_text().splitlines() == again
 
 
+@pytest.mark.slow
 def test_full_seed_and_version_are_jobs_of_their_own(small, tmp_path):
     first = run(small, tmp_path)
     other = run(small, tmp_path, seed=1)

@@ -158,6 +158,7 @@ class Batches:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 4])
 def test_batches_lead_where_all_speech_leads(batches):
     """At alpha = 2, where U is known in full, both find a W of nearly the same U."""

@@ -113,6 +113,7 @@ def test_without_a_choice_nothing_is_held_out(files):
     assert len(chosen.candidates) == 1 and chosen.model.about["files"] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_stopped_choice_goes_on(files, tmp_path, monkeypatch, stream):
     """What is done is not done again, what was begun goes on, and the bits are the same."""

@@ -235,6 +235,7 @@ def test_a_stopped_run_resumes(made, recipe, monkeypatch):
         fit.make_clips(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_losses_and_writes_a_refiner(
     made, recipe, optimise, tmp_path, capsys, monkeypatch
 ):
@@ -261,6 +262,7 @@ def test_training_lowers_the_losses_and_writes_a_refiner(
     )
 
 
+@pytest.mark.slow
 def test_a_second_stage_is_trained_in_short_windows(
     second_stage_shards, recipe, optimise, tmp_path, capsys
 ):
@@ -274,6 +276,7 @@ def test_a_second_stage_is_trained_in_short_windows(
     assert learnt.about["first"] == second_stage_shards[0].recipe.first
 
 
+@pytest.mark.slow
 def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_shards, optimise):
     """The losses, in JAX, against the output in denoising, in NumPy."""
     from alphamf.training.refiner import losses
@@ -300,6 +303,7 @@ def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_sha
     )
 
 
+@pytest.mark.slow
 def test_the_trained_network_is_the_one_that_denoises(optimise):
     """The convolutions are other code in training; their output is the same."""
     import jax.numpy as jnp
@@ -315,6 +319,7 @@ def test_the_trained_network_is_the_one_that_denoises(optimise):
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_the_intelligibility_loss_is_estoi(optimise, rate):
     """Speech with pauses in ever more noise, against pystoi, in windows longer than ESTOI's."""
@@ -336,6 +341,7 @@ def test_the_intelligibility_loss_is_estoi(optimise, rate):
     assert bands.sum(1).max() == 1 and (bands.sum(0) > 0).all()
 
 
+@pytest.mark.slow
 def test_the_gradient_at_silence_is_finite(optimise):
     """Silent speech or a silent estimate: neither makes training diverge."""
     import jax
@@ -352,6 +358,7 @@ def test_the_gradient_at_silence_is_finite(optimise):
         assert np.isfinite(slope(gain, spoken))
 
 
+@pytest.mark.slow
 def test_too_few_clips_are_refused(made, optimise):
     few = shards.Clips(made)[:5]
     with pytest.raises(AlphaMFError, match="too few clips to train on: 5, of which"):
