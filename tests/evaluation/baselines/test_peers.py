@@ -15,7 +15,8 @@ import soundfile
 from scipy.signal import correlate
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import METHODS, Clip
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.baselines.registry import METHODS
 
 DATA = Path(__file__).parents[3] / "data"
 PEERS = [name for name, method in METHODS.items() if method.requires]
