@@ -31,7 +31,8 @@ from alphamf.denoising.api import denoise
 from alphamf.denoising.posterior import sample
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import METHODS, Clip
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack

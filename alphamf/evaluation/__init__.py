@@ -1,1 +1,1 @@
-"""How well methods denoise a corpus: pairs, runs, scores, summary and report."""
+"""Evaluation of denoisers: pairs, methods, scores, tables and the page."""

@@ -1,4 +1,4 @@
-"""An ``.npz`` of arrays that grow along their last axis, written in memory that does not."""
+"""An ``.npz`` of arrays that grow along their last axis, written in constant memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from alphamf.tools.files import atomic, reason, shown
 
 
 class Archive:
-    """Arrays appended part by part; read back by `numpy.load` as if `numpy.savez` wrote them.
+    """Arrays appended part by part, in a file that `numpy.load` reads.
 
-    A context manager. In Fortran order the last axis is the slowest, so that parts follow each
-    other in the file.
+    A context manager. Arrays are in Fortran order, in which the last axis is the slowest and parts
+    follow each other in the file.
     """
 
     def __init__(self) -> None:

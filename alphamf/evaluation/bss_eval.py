@@ -1,4 +1,4 @@
-r"""SDR, SIR and SAR of BSS Eval version 3, and what every score does with its signals first.
+r"""SDR, SIR and SAR of BSS Eval version 3, and the checks of signals that all scores share.
 
 An estimate e of a source s that was heard in the noise n is projected on the span S of s delayed by
 0 to taps - 1 samples, and on the span SN of s and n delayed alike. That splits it into
@@ -33,7 +33,13 @@ Doubles = NDArray[np.float64]
 
 
 class BSSEval(NamedTuple):
-    """Ratios of signal to distortion, to interference and to artefacts, in dB."""
+    """Ratios in dB.
+
+    Attributes
+    ----------
+    sdr, sir, sar
+        Signal to distortion, to interference, and to artefacts.
+    """
 
     sdr: float
     sir: float
@@ -98,7 +104,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Check signals, which errors call by their names, and return float64 copies.
+    """Check signals, whose keywords name them in errors, and return float64 copies.
 
     Raises
     ------
@@ -158,7 +164,7 @@ def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles
         raise AlphaMFError(f"taps must be at least 1, not {taps}")
     length = sources.shape[1] + taps - 1
     n = next_fast_len(length, real=True)
-    # Of one energy, so that a faint source's part of the equations does not drown in rounding.
+    # Normalised, so that the equations of a faint source do not suffer from rounding.
     spectra = rfft(sources / np.linalg.norm(sources, axis=1, keepdims=True), n)
     correlations = irfft(spectra.conj() * rfft(estimate, n), n)[:, :taps].ravel()
     gram = np.block(
@@ -188,12 +194,10 @@ def _solve(gram: Doubles, correlations: Doubles) -> Doubles:
     """Solve the normal equations of the best filters."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
-    # Levinson's recursion (solve_toeplitz) is faster and returns nonsense, without a word, for a
-    # reference in a narrow band without noise.
+    # Levinson's recursion (solve_toeplitz) silently fails for a narrow-band reference.
     try:
         response: Doubles = cho_solve(cho_factor(gram), correlations)
     except LinAlgError:
-        # Singular to rounding: of what elimination and least squares make of it, the latter comes
-        # closer to the projection that a QR factorization of the delayed signals gives.
+        # Numerically singular: least squares is closer to the true projection than elimination.
         response = lstsq(gram, correlations, lapack_driver="gelsy")[0]
     return response

@@ -1,4 +1,4 @@
-"""One clip and one method: run it, take its time and memory, score and keep what it gives."""
+"""Run one method on one clip: measure time and memory, score and write the output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from alphamf.audio.reader import read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import Clip
+from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.methods import method
 from alphamf.evaluation.runner import Job, Result, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
@@ -24,13 +24,21 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
 MOST_DB = 100.0
-"""A ratio above this is infinite but for rounding."""
+"""Ratios above this are infinite up to rounding."""
 
 _warm: set[str] = set()
 
 
 class Cost(NamedTuple):
-    """Seconds of processor time, seconds of a clock, and largest resident memory in bytes."""
+    """What a method cost.
+
+    Attributes
+    ----------
+    cpu, wall
+        Seconds of processor time, and elapsed seconds.
+    memory
+        Largest resident memory in bytes; None if unknown.
+    """
 
     cpu: float
     wall: float
@@ -43,18 +51,22 @@ def measure(
     *,
     stoppable: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Result:
-    """Do a job; what is wrong with its files or its method is told in the result.
+    """Run a job; an error in its files or its method goes into the result.
 
-    Sound of several channels counts as their mean, for the method and for the scores.
+    Channels are averaged, for the method and for the scores.
 
     Parameters
     ----------
     job
-        As `alphamf.evaluation.runner.plan` lists it.
+        From `alphamf.evaluation.runner.plan`.
     update
-        Not used: what a pool of workers gives.
+        Not used; part of the signature of a pool's tasks.
     stoppable
-        Gives a context in which the method runs: one that may be left at any time.
+        Returns a context in which the method runs, and which may be interrupted at any time.
+
+    Returns
+    -------
+    Result
     """
     try:
         return _measure(job, stoppable)
@@ -65,7 +77,7 @@ def measure(
 def scores(
     clean: Floats, noisy: Floats, estimate: Floats, rate: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the scores of an estimate, None for such as cannot be had, and the reasons for these.
+    """Return the scores of an estimate, None for undefined ones, and the reasons for these.
 
     Parameters
     ----------
@@ -107,7 +119,7 @@ def scores(
 
 
 def memory_source() -> str:
-    """Return what `Cost.memory` is on this machine."""
+    """Return how `Cost.memory` is measured on this machine."""
     if _reset_peak():
         return "VmHWM: largest resident memory of the process while the method ran"
     if _peak() is not None:
@@ -158,10 +170,10 @@ def _load(job: Job) -> tuple[Floats, Floats, int]:
 
 
 def _timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method and check what it returns."""
+    """Run a method, and check its output."""
     run = method(spec).run
     if spec not in _warm:
-        # What is imported and prepared once is no cost of a clip; what fails, fails again below.
+        # Imports and preparations are no cost of a clip; a method that fails does so again below.
         with suppress(Exception):
             run(clip._replace(noisy=clip.noisy[: clip.rate], clean=clip.clean[: clip.rate]))
         _warm.add(spec)
@@ -191,7 +203,7 @@ def _write(output: Path, name: str, audio: Floats, rate: int) -> None:
 
 
 def _reset_peak() -> bool:
-    """Make this the moment from which the system tells the largest resident memory."""
+    """Reset the system's record of the largest resident memory."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     except OSError:
@@ -200,7 +212,7 @@ def _reset_peak() -> bool:
 
 
 def _peak(exact: bool = False) -> float | None:
-    """Return the largest resident memory in bytes: since the last reset where it is exact."""
+    """Return the largest resident memory in bytes; since the last reset if `exact`."""
     if exact:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))

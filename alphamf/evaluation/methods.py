@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from alphamf.denoising.api import PRESETS, Settings, denoise
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import METHODS, Clip, Method
+from alphamf.evaluation.baselines.base import Clip, Method
+from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped
 from alphamf.tools.arrays import Floats
@@ -28,11 +29,11 @@ class Entry(NamedTuple):
     spec
         ``NAME`` or ``NAME@MODEL``.
     method
-        What runs.
+        That the spec names.
     model
         Its dictionary: a name, a file, or ``auto``.
     identity
-        Hash of what its results depend on beside the clip: settings, dictionary and refiners.
+        Hash of its settings, dictionary and refiners.
     """
 
     spec: str
@@ -81,12 +82,12 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
 
 
 def method(spec: str) -> Method:
-    """Return what runs for a spec that `resolve` has seen."""
+    """Return the method of a spec that `resolve` accepted."""
     return known()[spec.partition("@")[0]]
 
 
 def describe(entry: Entry) -> dict[str, Any]:
-    """Return what there is to say of a method, as JSON values."""
+    """Return summary, dictionary, settings and hashes of a method, as JSON values."""
     settings = PRESETS.get(entry.method.name)
     about: dict[str, Any] = {"summary": entry.method.summary, "model": entry.model}
     if settings is not None:

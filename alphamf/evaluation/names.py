@@ -1,4 +1,4 @@
-"""What the name of a noisy file tells: which speech, which noise, and how loud."""
+"""Speech, noise and SNR from the name of a noisy file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SNR = re.compile(
     r"|(?P<before>(?:(?<![a-z0-9])-)?(?<![\d.])\d+(?:\.\d+)?)[ _]?db(?![a-z0-9])",
     re.IGNORECASE,
 )
-"""``sn5``, ``snr-5``, ``SNRdb_2.5``; ``5dB``, ``-5 dB``, where a dash after a word only joins."""
+"""``sn5``, ``snr-5``, ``SNRdb_2.5``; ``5dB``, ``-5 dB``; a dash after a word is a separator."""
 
 _NOISE = re.compile(r"[^\W\d_]+(?:[ _-][^\W\d_]+)*\d{0,2}")
 _ANY = re.compile(r".+")
@@ -25,28 +25,28 @@ def core(name: str) -> str:
 
 
 def speeches(name: str) -> Iterator[str]:
-    """Yield what the `core` of the clean file may be, the best guess first."""
+    """Yield candidates for the `core` of the clean file, the best one first."""
     stem = core(name)
     yield stem
     joints = [k for k, letter in enumerate(stem) if letter in _JOINTS]
     for k in reversed(joints):
         yield stem[:k]
     for k in joints:
-        # A number at the end may as well be the level of the noise, or a count.
+        # A number at the end can also be the level of the noise, or a count.
         if any(letter.isalpha() for letter in stem[k + 1 :]):
             yield stem[k + 1 :]
 
 
 def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
-    """Return the name of the noise and its level in dB, None for what the names do not tell.
+    """Return the name of the noise and the SNR in dB, None for what the names do not contain.
 
-    They stand side by side, in the file's name or in that of a folder: ``car_5dB/sp01.flac``,
+    They stand next to each other in the name of the file or of a folder: ``car_5dB/sp01.flac``,
     ``sp01_car_sn5.wav``.
 
     Parameters
     ----------
     noisy, clean
-        Names of the files, with forward slashes; `clean` is empty where it is not known.
+        Names of the files, with forward slashes; `clean` is empty if unknown.
     """
     stem, speech = _core(noisy), core(clean)
     if speech and stem.lower().startswith(speech):
@@ -57,7 +57,7 @@ def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
         found = _SNR.search(part)
         if found is not None:
             sides = part[: found.start()].strip(_JOINTS), part[found.end() :].strip(_JOINTS)
-            # In a file's name there may be anything; the name of a folder stands for all in it.
+            # A file's name has other parts as well; a folder's is that of the noise.
             wanted = _NOISE if part is stem else _ANY
             noise = next((side for side in sides if wanted.fullmatch(side)), None)
             return noise, float(found["after"] or found["before"])

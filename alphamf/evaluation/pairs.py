@@ -1,4 +1,4 @@
-"""Which noisy file belongs to which clean one."""
+"""Pairs of noisy and clean files, by their names or from a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
     noisy_name, clean_name
         The same, relative to the folders that the user named, with forward slashes.
     noise, snr
-        Name and level in dB of the noise, None where nothing tells.
+        Name of the noise and SNR in dB; None if unknown.
     problem
         Why the pair cannot be used, in one sentence.
     """
@@ -42,19 +42,19 @@ class Pair(NamedTuple):
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
     """Find the noisy files, and the clean file of each by its name.
 
-    A clean file has the noisy one's stem, or what that stem begins with, as far as a joint
-    (``sp01`` of ``sp01_car_sn5``), or ends with (``fileid_3`` of ``book_snr5_fileid_3``); the
-    longest such stem counts. The words clean and noisy at the ends of stems do not. Among several
-    files of one stem it is the one whose folders are those of the noisy file.
+    The clean file's stem is that of the noisy one, or its beginning up to a separator (``sp01`` of
+    ``sp01_car_sn5``), or its end (``fileid_3`` of ``book_snr5_fileid_3``); the longest match wins.
+    The words clean and noisy at the ends of stems are ignored. Among several files of one stem the
+    one that shares most folders with the noisy file is taken.
 
     Parameters
     ----------
     clean
         A folder, file or pattern.
     noisy
-        Folders, files or patterns. Where `clean` lies below one of them, what is in it is clean.
+        Folders, files or patterns. Where `clean` lies below one of them, its files are clean.
     output
-        A folder whose files are passed over.
+        A folder whose files are ignored.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     Raises
     ------
     AlphaMFError
-        The table cannot be read, or lacks something; the sentence names the row.
+        The table cannot be read, or a row of it is incomplete.
     """
     try:
         with open(table, newline="", encoding="utf-8-sig") as file:
@@ -125,7 +125,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
 
 
 def sample(pairs: list[Pair], count: int | None) -> list[Pair]:
-    """Return `count` pairs from all over the corpus, in order, every time the same; None: all."""
+    """Return `count` random pairs in order, always the same ones; None: all."""
     if count is None or count >= len(pairs):
         return pairs
     import numpy as np
@@ -162,7 +162,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Drop what is listed twice, and mark what would have the same output as another."""
+    """Drop duplicates, and mark pairs that would have the same output as another."""
     taken: dict[str, str] = {}
     result = []
     for pair in dict.fromkeys(pairs):
@@ -175,7 +175,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(option: str, name: str) -> str:
-    """Return the folder that the files of one of the user's names are told by."""
+    """Return the folder that the files of one of the user's names are relative to."""
     if os.path.isdir(name):
         return os.path.realpath(name)
     parts = Path(name).parts[:-1]

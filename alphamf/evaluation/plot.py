@@ -1,4 +1,4 @@
-"""One picture of a denoised file: spectrogram before, after, and how sure the gain is."""
+"""Picture of a denoised file: spectrograms before and after, and the gain's uncertainty."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _RANGE = 80.0
 """Decibels shown below the loudest cell of the input."""
 
 _QUIETEST = 1e-20
-"""Power that stands for the loudest cell of digital silence."""
+"""Reference power for digital silence."""
 
 _CHUNK = 256
 """Frames transformed at a time."""
 
 
 class Columns:
-    """Means of frames over the columns of a picture, in memory that does not grow.
+    """Means of frames over the columns of a picture, in constant memory.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Columns:
 
 
 class Spectrogram:
-    """Power of a signal that comes in blocks, averaged over its channels.
+    """Power spectrogram of a signal in blocks, averaged over its channels.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Spectrogram:
         self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
 
     def add(self, block: Floats) -> None:
-        """Take in the next samples, shape (n, channels)."""
+        """Add the next samples, shape (n, channels)."""
         before = np.broadcast_to(self._rest, (len(self._rest), block.shape[1]))
         audio = np.concatenate([before, block])
         if len(audio) < len(self._window):
@@ -99,13 +99,13 @@ class Spectrogram:
         self._rest = audio[len(windows) * self._hop :]
 
     def power(self) -> NDArray[np.float32]:
-        """Return the power, shape (bins, columns), once the whole signal is in."""
+        """Return the power, shape (bins, columns), after the whole signal was added."""
         self.add(np.zeros((len(self._window) // 2, self._rest.shape[1]), np.float32))
         return self._columns.mean()
 
 
 class Picture:
-    """Collects what the picture shows while a file is denoised.
+    """Collects the data of the picture while a file is denoised.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class Picture:
     Attributes
     ----------
     before, after
-        Spectrograms, to be fed with the samples of the input and of the output.
+        Spectrograms, to which the samples of the input and of the output are added.
     """
 
     def __init__(self, title: str, frames: int, rate: int) -> None:
@@ -130,7 +130,7 @@ class Picture:
         self._spread_frames = 0
 
     def add_spread(self, gain_std: Floats, hop_length: int) -> None:
-        """Take in the standard deviation of the next frames of the gain.
+        """Add the standard deviation of the next frames of the gain.
 
         Parameters
         ----------

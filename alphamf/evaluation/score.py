@@ -16,12 +16,12 @@ from alphamf.tools.arrays import Reals
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]
 
 STOI_SECONDS = 0.39
-"""30 frames of 12.8 ms after a first of 25.6 ms: no shorter clip has one STOI segment."""
+"""Length of a STOI segment: 30 frames of 12.8 ms after a first of 25.6 ms."""
 
 PESQ_SECONDS = 18.0
-"""Longest clip for PESQ, whose C code keeps 50 utterances in arrays that it does not check.
+"""Longest clip for PESQ, whose C code has room for 50 utterances and does not check it.
 
-An utterance and the pause after it last .39 s or more, so that no clip of this length holds 50.
+An utterance and the pause after it last at least .39 s, so that a clip of this length has fewer.
 """
 
 
@@ -57,7 +57,7 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
     rate
         Sampling rate in Hz.
     extended
-        Return ESTOI, which also follows noise that comes and goes.
+        Return ESTOI, which also follows modulated noise.
 
     Raises
     ------

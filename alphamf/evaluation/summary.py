@@ -1,4 +1,4 @@
-"""Means over clips, how sure they are, and the tables of an evaluation."""
+"""Means over clips with errors and intervals, and the tables of an evaluation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Score(NamedTuple):
-    """How a score is printed, and which way is better."""
+    """How a score is printed.
+
+    Attributes
+    ----------
+    label, unit
+        For headings.
+    decimals
+        Digits after the point.
+    higher_is_better
+        Which way is better.
+    """
 
     label: str
     unit: str
@@ -42,7 +52,7 @@ SCORES = {
 """Every score, by its name in `Result.scores`."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
-"""Scores that are told for each noise and each level."""
+"""Scores that have tables by noise and by level."""
 
 LEGEND = (
     "- Mean ± standard error over the clips. Better on: clips whose SI-SDR rises. MB: the most "
@@ -53,9 +63,16 @@ MOST_FAILURES = 10
 
 
 class Difference(NamedTuple):
-    """A mean of differences with the ends of its interval, and the number of clips.
+    """A mean of differences and its interval.
 
-    What too few clips cannot tell is NaN: the mean of none, the interval of one.
+    Attributes
+    ----------
+    mean
+        NaN without clips.
+    low, high
+        Ends of the interval; NaN with less than two clips.
+    clips
+        How many there are.
     """
 
     mean: float
@@ -67,7 +84,7 @@ class Difference(NamedTuple):
 def groups(
     results: Iterable[Result], by: Sequence[str] = ("method",)
 ) -> dict[tuple[Any, ...], list[Result]]:
-    """Sort results by some of their fields, in the order in which they first come."""
+    """Group results by some of their fields, in order of first appearance."""
     found: dict[tuple[Any, ...], list[Result]] = {}
     for result in results:
         found.setdefault(tuple(getattr(result, name) for name in by), []).append(result)
@@ -75,7 +92,7 @@ def groups(
 
 
 def values(results: Iterable[Result], score: str) -> list[float]:
-    """Return the values of a score, without those that could not be had."""
+    """Return the values of a score, without those that are undefined."""
     found = (result.scores.get(score) for result in results)
     return [value for value in found if value is not None]
 
@@ -89,10 +106,26 @@ def paired_difference(
     draws: int = 2000,
     seed: int = 0,
 ) -> Difference:
-    """Return by how much a method's score is above another's, clip by clip.
+    """Return the mean difference of two methods in a score, over the clips that both have it for.
 
-    The interval holds the mean with a probability of 95 per cent: percentiles of the means of
-    `draws` resamples of the clips, of those for which both methods have the score.
+    The interval of 95 per cent is a bootstrap over the clips.
+
+    Parameters
+    ----------
+    results
+        Of any methods.
+    method, other
+        The difference is the first one's score minus the second one's.
+    score
+        A name in `SCORES`.
+    draws
+        Bootstrap samples.
+    seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    Difference
     """
     found: dict[tuple[str, str, int], dict[str, float]] = {}
     for result in results:
@@ -119,10 +152,10 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the tables of methods, of noises and of levels, and what could not be had."""
+    """Return the tables of methods, of noises and of levels, and the failures."""
     parts = [tables.markdown(*overview(results))]
     for field, text in (("noise", shown), ("snr", "{:g} dB".format)):
-        # What is not known comes last.
+        # Unknown ones come last.
         conditions = sorted(
             {getattr(result, field) for result in results}, key=lambda each: (each is None, each)
         )
@@ -184,14 +217,14 @@ def _failures(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _missing(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each reason why there is no score; numbers in it do not make it another."""
+    """Yield a line for each reason of missing scores; those that differ in numbers are merged."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for result in results:
         for reason in dict.fromkeys(result.reasons.values()):
             names = [SCORES[name].label for name, why in result.reasons.items() if why == reason]
             key = (", ".join(names), re.sub(r"\d+(\.\d+)?", "#", reason))
             found.setdefault(key, []).append((result.method, reason))
-    for (labels, _), told in found.items():
-        methods = ", ".join(dict.fromkeys(method for method, _ in told))
-        count = f"{len(told)} result{'s' * (len(told) > 1)}"
-        yield f"- No {labels} in {count} of {methods}: {told[0][1]}."
+    for (labels, _), cases in found.items():
+        methods = ", ".join(dict.fromkeys(method for method, _ in cases))
+        count = f"{len(cases)} result{'s' * (len(cases) > 1)}"
+        yield f"- No {labels} in {count} of {methods}: {cases[0][1]}."

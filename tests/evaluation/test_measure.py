@@ -12,7 +12,8 @@ import soundfile
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation import measure as module
-from alphamf.evaluation.baselines import METHODS, Method
+from alphamf.evaluation.baselines.base import Method
+from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.measure import measure, memory_source, scores
 from alphamf.evaluation.methods import DEFAULTS, describe, known, resolve
 from alphamf.evaluation.pairs import Pair

@@ -1,4 +1,4 @@
-"""What a method of comparison is, and what it works on."""
+"""Interface of the methods that are compared, and their input."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from alphamf.tools.arrays import Floats
 
 
 class Clip(NamedTuple):
-    """A noisy recording and what a method may need beside it.
+    """A noisy recording, and other input of a method.
 
     Attributes
     ----------
     noisy, clean
-        Finite samples, float32, shape (samples,), both of one length; at `clean` only oracles look.
+        Finite samples, float32, shape (samples,), of one length; only oracles use `clean`.
     rate
         Sampling rate in Hz.
     seed
@@ -42,19 +42,18 @@ class Method(NamedTuple):
     Attributes
     ----------
     name
-        As on the command line.
+        On the command line.
     summary
         One line.
     run
-        ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape, in time with
-        it. Raises AlphaMFError where it cannot.
+        ``run(clip)`` returns the denoised sound: float32, of the noisy one's shape and without
+        delay. Raises AlphaMFError on failure.
     requires
-        What has to be installed, such as "package noisereduce"; None where nothing has.
+        What must be installed, such as "package noisereduce"; None: nothing.
     available
-        ``available()`` returns None where the method can run, otherwise one sentence that says why
-        it cannot.
+        ``available()`` returns None if the method can run, otherwise one sentence with the reason.
     uses_model
-        Whether it looks at the clip's dictionary.
+        Whether it uses the clip's dictionary.
     """
 
     name: str
@@ -66,5 +65,5 @@ class Method(NamedTuple):
 
 
 def fit(audio: Floats, samples: int) -> Floats:
-    """Cut the end off a signal, or pad it with zeros, so that it has so many samples."""
+    """Cut a signal, or pad it with zeros, to a number of samples."""
     return np.pad(audio[:samples], (0, max(0, samples - len(audio))))

@@ -6,8 +6,8 @@ r"""The log-spectral amplitude estimator, on a noise spectrum tracked by speech 
    \frac{\xi_1}{1 + \xi_1}\right)\right)^{-1}, \qquad
    l \leftarrow b\, l + (1 - b) \left(p\, l + (1 - p) |y|^2\right),
 
-where :math:`\xi_1` is the SNR that speech has where it is present; p stays below .99 where it has
-been above for long, so that l cannot be caught below a noise that has risen.
+where :math:`\xi_1` is the SNR of speech where it is present. p is limited to .99 where its running
+mean exceeds that, so that l follows a noise that has risen.
 
 *Gain.* With the a-posteriori SNR :math:`\gamma = |y|^2 / l`, and the a-priori SNR "directed" by
 the decision A of the frame before,
@@ -16,8 +16,8 @@ the decision A of the frame before,
    G = \frac{\xi}{1 + \xi} \exp\left(\frac12 E_1(v)\right), \qquad
    v = \frac{\xi}{1 + \xi} \gamma, \qquad A = G |y|.
 
-The papers' settings are d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms
-were chosen on the train sentences of NOIZEUS, where they gain .3 dB of SI-SDR and .03 of ESTOI.
+The papers' settings are d = .98 and, for steps of 16 ms, b = .8. Here d = .96 and b = .9 for 16 ms,
+chosen on the train sentences of NOIZEUS.
 
 References
 ----------
@@ -44,7 +44,7 @@ OVERLAP = 4
 """Windows of 32 ms every 8 ms."""
 
 START_FRAMES = 12
-"""The first tenth of a second is taken for noise."""
+"""Frames of the first tenth of a second, which count as noise."""
 
 PRESENT_SNR = 10**1.5
 """15 dB, the SNR of speech where it is present."""
@@ -56,7 +56,7 @@ LEAST_SNR = 10**-2.5
 """-25 dB."""
 
 SILENT = 1e-8
-"""Power, as a share of the mean, below which a frame is digital silence and teaches nothing."""
+"""Power, relative to the mean, below which a frame is digital silence and is skipped."""
 
 
 def denoise(clip: Clip) -> Floats:
@@ -66,11 +66,11 @@ def denoise(clip: Clip) -> Floats:
     spectrum = stft.forward(clip.noisy, frame)
     power = np.abs(spectrum.T.astype(np.complex128)) ** 2
     loudness = power.mean(axis=1)
-    heard = loudness > SILENT * loudness.mean()
-    if not heard.any():
+    active = loudness > SILENT * loudness.mean()
+    if not active.any():
         return clip.noisy.copy()
     gain = np.ones(spectrum.shape, np.float32)
-    gain[:, heard] = _gains(power[heard], track_noise(power[heard])).T
+    gain[:, active] = _gains(power[active], track_noise(power[active])).T
     return stft.inverse(spectrum * gain, frame, len(clip.noisy))
 
 
@@ -106,7 +106,7 @@ def _gains(power: Doubles, noise: Doubles) -> Doubles:
 
 
 def amplitude_gain(prior: Doubles, posterior: Doubles) -> Doubles:
-    """Return G, which makes of |y| the exponential of the mean of the log of speech's amplitude."""
+    """Return G: G |y| is the exponential of the expected log amplitude of the speech."""
     from scipy.special import exp1
 
     wiener = prior / (1 + prior)

@@ -1,28 +1,24 @@
 r"""Semi-supervised NMF: speech from the dictionary, one spectrum of noise from the recording.
 
 The spectrogram V of the recording is approximated by :math:`\hat V = W H`. The columns of W are
-the dictionary's, held fixed, and one for the noise, learnt with H by the multiplicative updates
+the dictionary's, held fixed, and one for the noise, fitted with H by the multiplicative updates
 
 .. math:: H \leftarrow H \left(\frac{W^\top (V \hat V^{\beta - 2})}{W^\top \hat V^{\beta - 1}}
    \right)^{1 / (2 - \beta)}, \qquad
    W \leftarrow W \left(\frac{(V \hat V^{\beta - 2}) H^\top}{\hat V^{\beta - 1} H^\top}
    \right)^{1 / (2 - \beta)},
 
-that never raise the beta divergence of V from its approximation: Itakura-Saito's (beta = 0) with V
-the power, or Kullback and Leibler's (beta = 1) with V the amplitude. The gain is the speech's share
-of :math:`\hat V`.
+which never increase the beta divergence of V from its approximation: Itakura-Saito's (beta = 0)
+with V the power, or Kullback and Leibler's (beta = 1) with V the amplitude. The gain is the
+speech's fraction of :math:`\hat V`.
 
 The dictionary is the one that alpha-MF uses, with neighbouring frames stacked as there. Its W
-describes |X|^alpha, so that W^(2/alpha) goes with the power and W^(1/alpha) with the amplitude. Its
-rows are scaled to the means of V's rows: speech is heard through another channel than it was learnt
-through, and a band that only one of the two has would decide everything.
+describes |X|^alpha, so that W^(2/alpha) belongs to the power and W^(1/alpha) to the amplitude. Its
+rows are scaled to the means of V's rows, which compensates for the recording's frequency response.
 
 A single spectrum of noise, the start and the number of updates were chosen on the train sentences
-of NOIZEUS at 5 dB. There a second spectrum takes to the speech and costs 2 dB (power) to 4 dB
-(amplitude), 200 updates cost the amplitude 2 dB, and without the scaling the noisy input is better.
-A W learnt with alpha = 2, from fewer files, gave .4 to .5 dB more to the power.
-
-The arrays take about 20 bytes for each of ``context * bins`` rows and each frame.
+of NOIZEUS at 5 dB. The arrays take about 20 bytes for each of ``context * bins`` rows and each
+frame.
 
 References
 ----------
@@ -47,10 +43,10 @@ from alphamf.tools.arrays import Floats
 UPDATES = 60
 
 SPEECH_LEVEL = 0.01
-"""What the speech starts at, of V's mean; the noise starts at the mean."""
+"""Initial level of the speech, relative to V's mean, which is that of the noise."""
 
 FLOOR = 1e-3
-"""Least amplitude of a cell, as a share of its row's mean, and of a row, as one of all rows'."""
+"""Least amplitude of a cell relative to its row's mean, and of a row relative to the mean row."""
 
 TINY = 1e-12
 
@@ -66,7 +62,7 @@ def kl_nmf(clip: Clip) -> Floats:
 
 
 def _denoise(clip: Clip, beta: int) -> Floats:
-    """Denoise at the dictionary's rate; what lies above its band is left alone."""
+    """Denoise at the dictionary's rate; frequencies above its band are unchanged."""
     dictionary = choose(clip.model, clip.rate)
     sound = resample(clip.noisy, clip.rate, dictionary.rate)
     peak = np.abs(sound).max(initial=0)
@@ -83,7 +79,7 @@ def _denoise(clip: Clip, beta: int) -> Floats:
 
 
 def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
-    """Return the speech's share of the approximation of `v`, both of shape (bins, frames)."""
+    """Return the speech's fraction of the approximation of `v`, both of shape (bins, frames)."""
     context, rank = dictionary.context, dictionary.rank
     floor = np.float32(FLOOR) ** (2 - beta)
     level = v.mean(axis=1, keepdims=True)
@@ -114,7 +110,7 @@ def _start(rng: Any, shape: tuple[int, int]) -> Floats:
 
 
 def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)) -> Floats:
-    """Make a multiplicative update of rows of h, which never raises the divergence of v from w h.
+    """Return a multiplicative update of rows of h; it never increases the divergence of v from w h.
 
     Parameters
     ----------
@@ -123,7 +119,7 @@ def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)
     beta
         0 for Itakura and Saito's divergence, 1 for Kullback and Leibler's.
     rows
-        Of h.
+        Of h that are updated.
 
     Returns
     -------

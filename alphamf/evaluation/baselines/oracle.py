@@ -1,4 +1,4 @@
-"""The two ends of the scale: the input itself, and a mask that knows the answer."""
+"""Lower and upper bounds: the input itself, and the oracle mask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Floats
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
-"""Windows of 64 ms every 16 ms, as the shipped dictionaries have them."""
+"""Windows of 64 ms every 16 ms, those of the shipped dictionaries."""
 
 
 def noisy(clip: Clip) -> Floats:
@@ -20,11 +20,9 @@ def noisy(clip: Clip) -> Floats:
 
 
 def mask(clip: Clip) -> Floats:
-    r"""Weigh every cell of the STFT with the Wiener gain of the true speech S and the true noise N.
+    r"""Apply the Wiener gain of the true speech S and the true noise N to every cell of the STFT.
 
     .. math:: \frac{|S|^2}{|S|^2 + |N|^2}, \qquad N = X - S.
-
-    No method that estimates such a gain comes near it.
     """
     hop = max(1, round(HOP_SECONDS * clip.rate))
     frame = Frame(OVERLAP * hop, hop)

@@ -1,6 +1,6 @@
-"""Denoisers from other packages and programs, as they come, with their delay taken out.
+"""Denoisers from other packages and programs, in their default settings, with delays compensated.
 
-Each is imported or started only when it runs. What goes wrong in one is told in a sentence.
+Each is imported or started only when it runs. Any failure raises an AlphaMFError.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from alphamf.tools.arrays import Floats
 
 RNNOISE_RATE = 48000
 RNNOISE_DELAY = 960
-"""Samples: a frame of 10 ms to overlap with, and another to look ahead."""
+"""Samples: a frame of 10 ms of overlap, and another of lookahead."""
 
 PYROOMACOUSTICS_DELAY = 256
 """Samples at any rate: half of a frame."""
@@ -37,7 +37,7 @@ def _noisereduce(clip: Clip, stationary: bool) -> Floats:
 def _rnnoise(clip: Clip) -> Floats:
     from pyrnnoise.rnnoise import FRAME_SIZE, create, destroy, process_mono_frame
 
-    # The network knows sounds of 16 bits; what is too loud for those goes in at a lower level.
+    # The network takes 16-bit samples: scale down what exceeds full scale.
     peak = max(1.0, float(np.abs(clip.noisy).max()))
     sound = resample(clip.noisy / np.float32(peak), clip.rate, RNNOISE_RATE)
     frames = -(-(len(sound) + RNNOISE_DELAY) // FRAME_SIZE)
@@ -55,7 +55,7 @@ def _rnnoise(clip: Clip) -> Floats:
 def _pyroomacoustics(clip: Clip) -> Floats:
     from pyroomacoustics.denoise import apply_spectral_sub
 
-    # Whole half frames only come back, and a frame of zeros comes back as NaN: mirror the end.
+    # Only whole half frames are returned, and a frame of zeros gives NaN: mirror the end.
     half = PYROOMACOUSTICS_DELAY
     samples = -(-(len(clip.noisy) + PYROOMACOUSTICS_DELAY) // half) * half
     padded = np.pad(clip.noisy, (0, samples - len(clip.noisy)), mode="symmetric")
@@ -64,7 +64,7 @@ def _pyroomacoustics(clip: Clip) -> Floats:
 
 
 def _afftdn(clip: Clip) -> Floats:
-    # It works on windows of 37.5 ms every 12.5 ms, and gives out the first of them when it is full.
+    # Windows of 37.5 ms every 12.5 ms; output begins when the first one is full.
     delay = 2 * (clip.rate // 80)
     stream = ["-f", "f32le", "-ar", str(clip.rate), "-ac", "1"]
     command = ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"]
@@ -95,7 +95,7 @@ def _run(
     function: Callable[[Clip], Floats],
     available: Callable[[], str | None],
 ) -> Floats:
-    """Run a peer; make a sentence of whatever happens, and its output as long as its input."""
+    """Run a peer; turn any exception into an AlphaMFError, and fit the output to the input."""
     missing = available()
     if missing:
         raise AlphaMFError(f"{name} {missing}")
@@ -133,7 +133,7 @@ PEERS = (
         "package noisereduce",
     ),
     _peer("rnnoise", "RNNoise, a recurrent network at 48 kHz", _rnnoise, "package pyrnnoise"),
-    _peer("afftdn", "FFmpeg's spectral subtraction, as it comes", _afftdn, "program ffmpeg"),
+    _peer("afftdn", "FFmpeg's spectral subtraction, default settings", _afftdn, "program ffmpeg"),
     _peer(
         "pyroomacoustics-subtraction",
         "spectral subtraction, noise tracked by minima",
@@ -141,4 +141,4 @@ PEERS = (
         "package pyroomacoustics",
     ),
 )
-"""The methods that ask for something to be installed."""
+"""Methods with additional requirements."""

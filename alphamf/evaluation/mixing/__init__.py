@@ -1,1 +1,1 @@
-"""Noisy speech at a chosen signal-to-noise ratio, for test corpora."""
+"""Corpora of noisy speech, made from clean speech and noises."""

@@ -35,14 +35,24 @@ class Speech(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """A file of noise, and its kind; files of a kind stand for each other."""
+    """A file of noise, and its kind; files of a kind are interchangeable."""
 
     path: str
     kind: str
 
 
 class Recipe(NamedTuple):
-    """A mixture to be made; `key` is the seed of what is drawn for it."""
+    """A mixture to be made.
+
+    Attributes
+    ----------
+    speech, noise
+        Its files.
+    snr
+        In dB.
+    key
+        Seed of its random numbers.
+    """
 
     speech: Speech
     noise: Noise
@@ -63,10 +73,25 @@ def recipes(
     count: int | None = None,
     seed: int = 0,
 ) -> list[Recipe]:
-    """List the mixtures: each speech with each kind of noise at each ratio, or `count` of them.
+    """List the mixtures: each speech with each kind of noise at each SNR, or `count` of them.
 
-    What is drawn for a mixture, here and later, hangs on the names of its speech and condition:
-    further files leave it as it is.
+    Random choices for a mixture depend on the names of its speech and condition alone, not on
+    other files.
+
+    Parameters
+    ----------
+    speech, noises
+        Files.
+    snrs
+        In dB.
+    count
+        How many mixtures are drawn; None: all.
+    seed
+        Of all random choices.
+
+    Returns
+    -------
+    list of Recipe
     """
     kinds: dict[str, list[Noise]] = {}
     for noise in noises:
@@ -76,7 +101,7 @@ def recipes(
         for kind, several in kinds.items():
             for snr in snrs:
                 words = (one.name, kind, f"{snr:g}")
-                # Each file has a number of its own; the one with the least is taken.
+                # The file with the smallest hash is taken.
                 noise = min((_key(seed, *words, *_last(each.path)), each) for each in several)[1]
                 found.append(Recipe(one, noise, snr, _key(seed, *words)))
     if count is not None:
@@ -86,7 +111,7 @@ def recipes(
 
 
 def usable(noises: Iterable[Noise]) -> Iterator[Noise | Problem]:
-    """Read each noise, and tell which can be used."""
+    """Read each noise; yield it if it can be used, and the problem otherwise."""
     for noise in noises:
         try:
             _noise(noise.path, None)
@@ -124,20 +149,20 @@ def make(
     Yields
     ------
     Mixture or Problem
-        A mixture that was written, or why a file could not be used.
+        A mixture that was written, or a file that cannot be used.
 
     Raises
     ------
     AlphaMFError
         The corpus cannot be written.
     """
-    told: set[str] = set()
+    noted: set[str] = set()
 
     @lru_cache(maxsize=2)
     def noise_at(path: str, target: int) -> mixture.Noise:
         noise, own = _noise(path, target)
-        if own < target and note is not None and path not in told:
-            told.add(path)
+        if own < target and note is not None and path not in noted:
+            noted.add(path)
             note(
                 f"{shown(path)} has a rate of {own} Hz: above {own // 2} Hz its mixtures at "
                 f"{target} Hz hold no noise"
@@ -159,11 +184,9 @@ def _mixtures(
     rate: int | None,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
-    """Mix one recording, in two rounds: the clean file and all its mixtures share their gain."""
+    """Mix one recording, in two passes: the clean file and all its mixtures have one gain."""
     try:
-        clean, own = _mono(speech.path)
-        target = rate or own
-        clean = resample(clean, own, target)
+        clean, target = _at(speech.path, rate)
         power = mixture.power(clean, target, level)
     except AlphaMFError as error:
         yield Problem(speech.path, str(error))
@@ -183,8 +206,7 @@ def _mixtures(
             good.append(recipe)
     if not good:
         return
-    # A power of two keeps every digit, and thereby the active level, which other factors move.
-    gain = 0.5 ** max(0, math.ceil(math.log2(loudest)))
+    gain = _gain(loudest)
     clean_name = f"clean/{speech.name}.flac"
     _write(folder / clean_name, clean * np.float32(gain), target)
     for recipe in good:
@@ -193,6 +215,11 @@ def _mixtures(
         _write(folder / name, noisy * np.float32(gain), target)
         noise = recipe.noise
         yield Mixture(clean_name, name, noise.kind, recipe.snr, noise.path, offset, gain, level)
+
+
+def _gain(peak: float) -> float:
+    """Return the power of two, which is exact, that brings a peak down to full scale."""
+    return float(0.5 ** max(0, math.ceil(math.log2(peak))))
 
 
 def _mono(path: str) -> tuple[Floats, int]:
@@ -205,6 +232,13 @@ def _noise(path: str, target: int | None) -> tuple[mixture.Noise, int]:
     audio, own = _mono(path)
     target = target or own
     return mixture.noise(resample(audio, own, target), target), own
+
+
+def _at(path: str, target: int | None) -> tuple[Floats, int]:
+    """Return a recording at a rate, by default its own, and that rate."""
+    audio, own = _mono(path)
+    target = target or own
+    return resample(audio, own, target), target
 
 
 def _peak(audio: Floats) -> float:
@@ -221,7 +255,7 @@ def _write(path: Path, audio: Floats, rate: int) -> None:
 
 
 def _last(path: str) -> tuple[str, ...]:
-    """Return a file's name and its folder's: what stays when the collection moves."""
+    """Return the names of a file and its folder, which stay when the collection moves."""
     return Path(os.path.abspath(path)).parts[-2:]
 
 

@@ -13,16 +13,16 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 LEVELS = ("plain", "active")
-"""How the power of speech is measured: over all of it, or while somebody speaks."""
+"""How the power of speech is measured: over the whole recording, or over active speech."""
 
 SHORTEST = 0.1
-"""The least that a noise must last, in seconds."""
+"""Least length of a noise in seconds."""
 
 FADE = 0.05
-"""How long the end and the start of a noise overlap where it is repeated, in seconds."""
+"""Overlap in seconds of the end and the start of a noise that is repeated."""
 
 QUIET_DB = 40.0
-"""What lies this far below the loudest piece of a noise is a pause, and not that noise."""
+"""Pieces this far below the loudest one are pauses of the noise."""
 
 _STEP = 0.01
 
@@ -68,7 +68,16 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the mean square of speech, shape (samples,), measured as one of `LEVELS` says.
+    """Return the mean square of speech.
+
+    Parameters
+    ----------
+    speech
+        Shape (samples,).
+    rate
+        Sampling rate in Hz.
+    level
+        One of `LEVELS`.
 
     Raises
     ------
@@ -115,10 +124,10 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
         The piece of the noise holds nothing but its mean.
     """
     piece, offset = _cut(noise, len(speech), rng)
-    heard = float(np.mean(np.square(piece, dtype=np.float64)))
-    if not heard > 0:
+    mean_square = float(np.mean(np.square(piece, dtype=np.float64)))
+    if not mean_square > 0:
         raise AlphaMFError("the piece of the noise is silent: the speech is too short for this one")
-    scale = math.sqrt(power / heard) * 10 ** (-snr / 20)
+    scale = math.sqrt(power / mean_square) * 10 ** (-snr / 20)
     return speech + piece * np.float32(scale), offset
 
 
@@ -136,7 +145,7 @@ def _cut(noise: Noise, samples: int, rng: Any) -> tuple[Floats, int]:
 
 
 def _ring(audio: Floats, fade: int) -> Floats:
-    """Return a noise whose end goes over into its start, of the same power all along."""
+    """Return a noise whose end fades into its start at constant power."""
     phase = (np.arange(fade, dtype=np.float32) + np.float32(0.5)) * np.float32(np.pi / 2 / fade)
     ring = audio[: len(audio) - fade].copy()
     ring[:fade] = ring[:fade] * np.sin(phase) + audio[len(audio) - fade :] * np.cos(phase)

@@ -1,4 +1,4 @@
-"""The table of a corpus of noisy speech, ``pairs.csv``, and the folder that it lies in."""
+"""Table ``pairs.csv`` of a corpus of noisy speech, and the folder of the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE = "pairs.csv"
 
 
 class Mixture(NamedTuple):
-    """A line of ``pairs.csv``: a mixture that was made, and what it was made of.
+    """A line of ``pairs.csv``: a mixture and its sources.
 
     Attributes
     ----------
@@ -44,14 +44,14 @@ class Mixture(NamedTuple):
 
 
 def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
-    """Make the folder of a corpus, without the one that it held.
+    """Make the folder of a corpus, and remove an earlier corpus from it.
 
     Parameters
     ----------
     folder
         The corpus.
     inputs
-        What it is to be made of.
+        Files that it is to be made of.
     overwrite
         Whether a corpus there may be replaced: the files that its table names are removed.
 
@@ -85,7 +85,7 @@ def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
 
 @contextmanager
 def writing(folder: Path, mixtures: Sequence[Mixture]) -> Iterator[None]:
-    """Write ``pairs.csv`` after the block, however it ends: with what `mixtures` holds by then.
+    """Write ``pairs.csv`` when the block ends, also on an error: the `mixtures` so far.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def writing(folder: Path, mixtures: Sequence[Mixture]) -> Iterator[None]:
 
 
 def _written(table: Path) -> Iterator[str]:
-    """Yield the files that a table names, as far as `make` could have written them."""
+    """Yield the files of a table that `make` could have written."""
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:

@@ -14,7 +14,8 @@ import soundfile
 from scipy.signal import correlate
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines import METHODS, Clip
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.baselines.registry import METHODS
 from tests.support.places import DATA
 
 PEERS = [name for name, method in METHODS.items() if method.requires]
