@@ -10,11 +10,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 
+from tests.support.places import ROOT
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder that holds ``corpora``: $ALPHAMF_DATA, or ``../shared`` beside the repository."""
-    folder = Path(os.environ.get("ALPHAMF_DATA") or Path(__file__).parents[2] / "shared")
+    folder = Path(os.environ.get("ALPHAMF_DATA") or ROOT.parent / "shared")
     if not (folder / "corpora").is_dir():
         pytest.skip(f"no corpora in {folder}: set ALPHAMF_DATA to the folder that holds them")
     return folder

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-DATA = Path(__file__).parents[1] / "data"
+from tests.support.places import DATA
 
 
 @pytest.fixture(scope="module")

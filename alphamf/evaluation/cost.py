@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.methods import method
+from alphamf.tools.arrays import Floats
 
 _warm: set[str] = set()
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.cost import timed
 from alphamf.evaluation.runner import Job, Result, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
 MOST_DB = 100.0

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphamf.audio.reader import Floats, Reader, read
+from alphamf.audio.reader import Reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 
 if TYPE_CHECKING:

@@ -160,6 +160,7 @@ NAMES = st.text(
 ).filter(lambda name: not name.startswith("."))
 
 
+@pytest.mark.slow
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True))
 @settings(max_examples=30, deadline=None)
 def test_any_name_works_and_is_shown_on_one_line(tmp_path_factory, names):

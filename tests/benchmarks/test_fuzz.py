@@ -35,6 +35,7 @@ def outcome(folder, kind, data):
     return fuzz.attempt(path, kind, QUICK, folder)
 
 
+@pytest.mark.slow
 def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(folder, monkeypatch, capfd):
     monkeypatch.delenv("ALPHAMF_DATA", raising=False)
     counts = Counter()

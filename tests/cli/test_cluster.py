@@ -18,12 +18,17 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.tools import cluster, connection
-from tests.cli.test_process import QUICK, half, run, sound
-from tests.support.commands import COMMAND, in_a_terminal, leave
+from tests.support.commands import COMMAND, in_a_terminal, leave, sound
+from tests.support.commands import in_a_process as run
 from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
+from tests.support.tasks import half
 
 __all__ = ["corpus", "plain_page"]
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+QUICK = ["--steps", "20", "--keep", "10"]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals are POSIX"),
+]
 
 HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """What a shell starts in the background inherits a Ctrl-C that is ignored."""
@@ -195,11 +200,9 @@ def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
     assert not lines()
 
 
-def test_what_kills_its_worker_is_told_and_the_others_are_done():
+def test_an_item_that_kills_its_worker_is_an_error_and_the_others_are_done():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-        found = list(
-            cluster.each(half, [13, 4, 5], workers=1, update=None, address="local", quiet=True)
-        )
+        found = list(cluster.each(half, [13, 4, 5], workers=1, address="local"))
     assert [outcome.item for outcome in found] == [13, 4, 5]
     assert [outcome.code for outcome in found] == [1, 0, 2]
     assert "killed again and again" in found[0].error

@@ -12,6 +12,7 @@ import soundfile
 
 from alphamf.audio.reader import read
 from tests.support.commands import run
+from tests.support.places import DATA
 
 QUICK = ("--steps", "20", "--keep", "10")
 
@@ -40,6 +41,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_odd_file_is_refused_or_written_like_its_input(shared, tmp_path):
     folder = shared / "corpora/odd"
     result = denoise(folder, "--output-dir", tmp_path, "--jobs", 1, "--json", code=2)
@@ -211,7 +213,7 @@ def test_more_results(here):
 
 
 def test_scores_against_a_reference(here):
-    sample = Path(__file__).parents[2] / "data"
+    sample = DATA
     rate = soundfile.info(sample / "sample-clean.wav").samplerate
     for name in ("clean", "noisy"):
         samples = soundfile.read(sample / f"sample-{name}.wav", dtype="int16", stop=2 * rate)[0]
@@ -241,9 +243,9 @@ def test_scores_that_cannot_be_had_are_null(here):
 def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     sound(Path("a.wav"))
     sound(Path("b.wav"))
-    import alphamf.denoising
+    from alphamf.denoising import api, file
 
-    real = alphamf.denoising.denoise_stream
+    real = api.denoise_stream
     calls = []
 
     def broken(*arguments, **options):
@@ -253,7 +255,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
             if len(calls) == 1:
                 raise RuntimeError("no luck")
 
-    monkeypatch.setattr(alphamf.denoising, "denoise_stream", broken)
+    monkeypatch.setattr(file, "denoise_stream", broken)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from alphamf.evaluation import runner
-from alphamf.tools import pool
 from tests.support.commands import COMMAND, in_a_terminal, leave
 from tests.support.evaluation_corpus import (
     CORPUS,
@@ -52,6 +51,7 @@ def test_help_tells_the_default_methods_and_imports_nothing_heavy():
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
     evaluate(*CORPUS)
@@ -77,6 +77,7 @@ def start(*arguments: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("group", [True, False])
 def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
@@ -99,6 +100,7 @@ def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
     assert table() == table("whole")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_ctrl_c_is_clean(corpus, jobs):
@@ -120,14 +122,3 @@ def test_ctrl_c_is_clean(corpus, jobs):
     assert (process.returncode, output, errors) == (130, b"", b"")
     assert (Path("evaluation") / "results.jsonl").read_bytes() == b""
     assert not list(Path().rglob(".*.part")) and not Path("evaluation/report.html").exists()
-
-
-def identity(item: int, update: object) -> int:
-    """Wait for longer for the first item."""
-    time.sleep(0.5 * (item == 0))
-    return item
-
-
-def test_outcomes_come_when_they_are_there():
-    outcomes = pool.each(identity, range(3), workers=2, update=None, in_order=False)
-    assert [outcome.result for outcome in outcomes] == [1, 2, 0]

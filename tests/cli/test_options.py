@@ -94,6 +94,7 @@ def test_cores_that_no_file_needs_go_to_segments(monkeypatch):
     assert batch._workers(three, "cuda", 5) == 1
 
 
+@pytest.mark.slow
 def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
     path = tmp_path / "long.wav"
     soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(8000 * 40), 8000)

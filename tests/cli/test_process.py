@@ -8,31 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
-from tests.support.commands import COMMAND, in_a_terminal
+from tests.support.commands import COMMAND, in_a_terminal, sound
+from tests.support.commands import in_a_process as run
 
 QUICK = ["--steps", "20", "--keep", "10"]
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and terminals are POSIX")
-
-
-def sound(path: Path, seconds: float = 0.3, seed: int = 0) -> Path:
-    rng = np.random.default_rng(seed)
-    soundfile.write(path, 0.1 * rng.standard_normal(int(8000 * seconds)), 8000)
-    return path
-
-
-def run(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
-    )
 
 
 def test_help_imports_nothing_heavy():
@@ -94,6 +78,7 @@ def test_a_reader_that_leaves_is_no_crash(tmp_path):
     assert process.wait() == 1
 
 
+@pytest.mark.slow
 def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
     for k in range(3):
         sound(tmp_path / f"{k}.wav", seed=k)
@@ -118,10 +103,10 @@ def test_the_number_of_jobs_changes_neither_bits_nor_order(tmp_path):
     ("jobs", "number", "code", "group"),
     [
         ("1", signal.SIGINT, 130, True),
-        ("1", signal.SIGTERM, 143, False),
-        ("2", signal.SIGINT, 130, True),
-        ("2", signal.SIGINT, 130, False),
-        ("2", signal.SIGTERM, 143, False),
+        pytest.param("1", signal.SIGTERM, 143, False, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGINT, 130, True, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGINT, 130, False, marks=pytest.mark.slow),
+        pytest.param("2", signal.SIGTERM, 143, False, marks=pytest.mark.slow),
     ],
 )
 def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, group):
@@ -151,7 +136,14 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
 
 
 @posix
-@pytest.mark.parametrize(("jobs", "extra"), [("1", []), ("2", []), ("1", ["--quiet"])])
+@pytest.mark.parametrize(
+    ("jobs", "extra"),
+    [
+        pytest.param("1", [], marks=pytest.mark.slow),
+        pytest.param("2", [], marks=pytest.mark.slow),
+        ("1", ["--quiet"]),
+    ],
+)
 def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     for k in range(2):
         sound(tmp_path / f"{k}.wav", 3)
@@ -163,33 +155,6 @@ def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     assert [json.loads(line)["file"] for line in lines] == ["./0.wav", "./1.wav"]
     assert (b"0.wav" in seen and b"of 3 s" in seen) == (not extra)
     assert bool(seen) == (not extra)
-
-
-def half(item: int, update: object) -> int:
-    """Halve an even number."""
-    if item == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if item % 2:
-        raise AlphaMFError(f"{item} is odd")
-    return item // 2
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_failure_is_told_in_its_place(workers):
-    outcomes = list(pool.each(half, [4, 5, 6], workers=workers, update=None))
-    assert [outcome.result for outcome in outcomes] == [2, None, 3]
-    assert [(outcome.error, outcome.code) for outcome in outcomes] == [
-        (None, 0),
-        ("5 is odd", 2),
-        (None, 0),
-    ]
-
-
-@posix
-def test_a_worker_that_is_killed_is_told():
-    outcomes = list(pool.each(half, [13, 13], workers=2, update=None))
-    assert {outcome.code for outcome in outcomes} == {1}
-    assert "its process was killed" in outcomes[0].error
 
 
 def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.test_reliability import QUICK, contents, here, run, sound
+import pytest
+
+from tests.support.commands import QUICK, contents, here, run, sound
 
 __all__ = ["here"]
 
@@ -62,6 +64,7 @@ def test_a_model_tells_how_it_was_learnt(here):
     assert about["software"].startswith("alphamf ")
 
 
+@pytest.mark.slow
 def test_a_dictionary_for_wider_sound_is_noted(here):
     line = run("denoise", "in/0.wav", "--model", "speech-16k", "--json", *QUICK).stdout
     assert "speech-16k is for sound of 16000 Hz" in json.loads(line)["note"]
@@ -81,6 +84,7 @@ def test_a_dictionary_for_wider_sound_is_noted(here):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_nothing_opens_a_socket(here):
     code = (
         "import sys\n"

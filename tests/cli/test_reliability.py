@@ -10,39 +10,15 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 
-from alphamf.tools.files import atomic
-from tests.support.commands import COMMAND, leave, run
+from alphamf.tools.files import atomic, exclusive
+from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound
 
-QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
+__all__ = ["here"]
+
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
-
-
-def sound(path: Path | str, seconds: float = 0.3, seed: int = 0, subtype: str | None = None):
-    rng = np.random.default_rng(seed)
-    # soundfile encodes only such names as are text.
-    soundfile.write(
-        os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
-    )
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """Go where the folder ``in`` holds three recordings."""
-    monkeypatch.chdir(tmp_path)
-    Path("in").mkdir()
-    for k in range(3):
-        sound(f"in/{k}.wav", seed=k)
-    Path("in/p.csv").write_text("clean,noisy\n0.wav,1.wav\n")
-    return tmp_path
-
-
-def contents(folder: str = "out") -> dict[str, bytes]:
-    return {name: Path(folder, name).read_bytes() for name in sorted(os.listdir(folder))}
 
 
 def test_a_folder_is_gone_on_with(here):
@@ -68,6 +44,7 @@ def test_a_folder_is_gone_on_with(here):
     assert contents() == whole
 
 
+@pytest.mark.slow
 @posix
 def test_what_a_kill_left_is_taken_up(here):
     run("denoise", "in", "--output-dir", "whole", *QUICK)
@@ -100,7 +77,7 @@ def test_two_runs_do_not_write_one_file(here):
 
 
 def test_a_file_system_without_locks_will_do(here, monkeypatch):
-    monkeypatch.setattr("alphamf.tools.files.lock", lambda file: False)
+    monkeypatch.setattr("alphamf.tools.files.lock", lambda file, sentence: False)
     run("denoise", "in", "--output-dir", "out", *QUICK)
     run("train", "in", "-o", "out/m.npz", "--rank", 2, "--steps", 2)
     assert sorted(os.listdir("out")) == ["0.wav", "1.wav", "2.wav", "m.npz"]
@@ -108,15 +85,11 @@ def test_a_file_system_without_locks_will_do(here, monkeypatch):
 
 @posix
 def test_two_trainings_do_not_share_a_folder(here):
-    from alphamf.tools.files import lock
-
     os.mkdir("m.npz.checkpoint")
-    opened = os.open("m.npz.checkpoint", os.O_RDONLY)
-    lock(opened)
     words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
-    refused = run(*words, code=2)
+    with exclusive(Path("m.npz.checkpoint"), "unused", folder=True):
+        refused = run(*words, code=2)
     assert refused.stderr == "Error: another run works in m.npz.checkpoint\n"
-    os.close(opened)
     run(*words)
     assert sorted(os.listdir()) == ["in", "m.npz"]
 
@@ -134,6 +107,7 @@ def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(here):
     assert Path("victim").read_text() == "precious"
 
 
+@pytest.mark.slow
 @posix
 def test_names_at_the_limit_and_names_that_are_no_text(here):
     long = "n" * 251 + ".wav"
@@ -206,6 +180,7 @@ def test_folders_that_cannot_be_made_or_written(here):
             assert result.stderr.count("\n") == 1 and "/proc/x" in result.stderr
 
 
+@pytest.mark.slow
 @posix
 def test_a_killed_experiment_leaves_no_process_and_goes_on(here):
     process = subprocess.Popen(

@@ -14,7 +14,7 @@ import pytest
 from alphamf.learnt.dictionary import load
 from tests.support import commands
 from tests.support.commands import COMMAND, in_a_terminal
-from tests.training.dictionary.test_stream import syllables
+from tests.support.planted import syllables
 
 QUICK = ["--rate", "4000", "--seconds", "1"]
 
@@ -105,6 +105,7 @@ def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
     assert os.listdir() == ["clean"]
 
 
+@pytest.mark.slow
 @posix
 def test_a_kill_costs_little_and_changes_nothing(here):
     """The same command again goes on from the checkpoint, to the bytes of an unbroken run."""
@@ -126,6 +127,7 @@ def test_a_kill_costs_little_and_changes_nothing(here):
     assert Path("m.npz").read_bytes() == Path("whole.npz").read_bytes()
 
 
+@pytest.mark.slow
 @posix
 def test_progress_shows_the_objective(here):
     words = ["train", "clean", "-o", "m.npz", "--rank", "2,3", "--steps", "40", *QUICK]

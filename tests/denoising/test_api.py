@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,15 +14,14 @@ from scipy.signal import correlate
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
-from alphamf.denoising.estimate import BAND_TOP
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.grids import BAND_TOP
+from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.denoising.stream import SEGMENT_SECONDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
-from alphamf.inference.samplers import SGLD
 from alphamf.learnt.dictionary import Dictionary
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[2] / "data"
 RATE = 8000
 FRAME = Frame(128, 32)
 QUICK = Settings(steps=4, keep=2, thin=1, noise_rank=2)
@@ -206,7 +204,7 @@ def test_identical_channels_stay_identical():
     np.testing.assert_array_equal(out.audio[:, 0], run(audio).audio)
 
 
-@pytest.mark.parametrize("sampler", sorted(KERNELS))
+@pytest.mark.parametrize("sampler", sorted(HYPERPARAMETERS))
 def test_seeds(sampler):
     audio, choice = sound(3000), replace(QUICK, sampler=sampler)
     first = run(audio, settings=choice, seed=1)
@@ -231,6 +229,7 @@ def long_sound(seconds, channels=1):
     return sound(seconds * RATE + 17, channels)
 
 
+@pytest.mark.slow
 def test_segments_add_up_to_the_input():
     audio = long_sound(3 * SEGMENT_SECONDS + 2, channels=2)
     segments = list(denoise_stream([audio], RATE, QUICK, model=TINY))
@@ -255,6 +254,7 @@ def test_block_sizes_do_not_matter(seconds):
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_joins_cannot_be_heard(monkeypatch):
     """A slow tone stays as smooth where segments meet as elsewhere, which fading is needed for."""
     tone = np.sin(2 * np.pi * 50 * np.arange(35 * RATE) / RATE).astype(np.float32)
@@ -348,7 +348,7 @@ def test_the_gain_is_in_time(rate):
 
 
 def test_a_chain_that_diverges(monkeypatch):
-    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
+    monkeypatch.setitem(HYPERPARAMETERS, "sgld", {"step_size": 1e39})
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         run(sound(3000), settings=replace(QUICK, sampler="sgld"))
     assert "\n" not in str(caught.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from alphamf.audio import stft
 from alphamf.cli.app import app
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.score import si_sdr
+from tests.support.places import DATA
 
 FAST = replace(PRESETS["fast"], steps=4, keep=2)
 BALANCED = replace(PRESETS["balanced"], steps=6, keep=3, warm_up=3)
@@ -73,9 +73,10 @@ def test_a_shift_by_hops_shifts_the_spectrogram_exactly(seed, hops):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_shift_changes_the_result_no_more_than_another_seed():
     """Other frames take other draws, so that a shifted result can only be as near as that."""
-    path = Path(__file__).parents[2] / "data" / "sample-noisy.wav"
+    path = DATA / "sample-noisy.wav"
     audio, rate = soundfile.read(path, dtype="float32", frames=24000)
     preset = replace(PRESETS["balanced"], steps=60, keep=30)
     result = denoise(audio, rate, preset).audio
@@ -90,14 +91,19 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
         assert away(denoise(late, rate, preset).audio[shift:]) < seed + 3 < -15
 
 
-@pytest.mark.parametrize("preset", ["fast", "plain", "balanced"])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        "fast",
+        pytest.param("plain", marks=pytest.mark.slow),
+        pytest.param("balanced", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("silence", ["before", "within"])
 def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silence):
     """The model's noise is about as loud all the time, and must not be taken to vanish."""
     noisy, clean = (
-        soundfile.read(
-            Path(__file__).parents[2] / "data" / f"sample-{name}.wav", dtype="float32", frames=48000
-        )[0]
+        soundfile.read(DATA / f"sample-{name}.wav", dtype="float32", frames=48000)[0]
         for name in ("noisy", "clean")
     )
     settings, rate = replace(PRESETS[preset], steps=60, keep=20), 16000

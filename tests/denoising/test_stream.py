@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ import soundfile
 from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
-
-DATA = Path(__file__).parents[2] / "data"
+from tests.support.places import DATA
 
 RATE = 8000
 TINY = Dictionary(np.full((33, 2), 1 / 33, np.float32), 1.2, RATE, Frame(64, 32))
@@ -123,7 +122,7 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
     def fail(*arguments):
         raise AlphaMFError("the chain diverged")
 
-    monkeypatch.setattr("alphamf.denoising.stream.estimate", fail)
+    monkeypatch.setattr("alphamf.denoising.workers.estimate", fail)
     with pytest.raises(AlphaMFError, match="diverged"):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 
@@ -142,13 +141,13 @@ def test_closing_ends_the_threads_soon():
 @pytest.fixture
 def together(monkeypatch):
     """Segments in batches, as on a device, on the CPU."""
-    begin = Stream.__init__
+    begin = Workers.__init__
 
     def init(self, *arguments, **options):
         begin(self, *arguments, **options)
         self._together, self._threads = True, None
 
-    monkeypatch.setattr(Stream, "__init__", init)
+    monkeypatch.setattr(Workers, "__init__", init)
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -168,6 +167,7 @@ def test_segments_that_move_together(together, jobs):
     np.testing.assert_array_equal(fed(audio, [4000] * 120, jobs=jobs)[0], whole.audio)
 
 
+@pytest.mark.slow
 def test_a_clip_is_denoised_the_same_among_others(together):
     """Every clip has its own noise, level and channel: only the random numbers differ.
 

@@ -21,15 +21,14 @@ from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.runner import Job, Result
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.evaluation.summary import SCORES
-
-SAMPLE = Path(__file__).parents[2] / "data"
+from tests.support.places import DATA
 
 
 def speech(seconds=1.5):
     """Return clean and noisy speech at 8 kHz."""
     both = []
     for name in ("clean", "noisy"):
-        sound, rate = soundfile.read(SAMPLE / f"sample-{name}.wav", dtype="float32")
+        sound, rate = soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")
         both.append(sound[: int(seconds * rate) : rate // 8000].copy())
     return both
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pystoi
@@ -14,8 +13,8 @@ from scipy.signal import lfilter
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[2] / "data"
 RATE = 16000
 
 

@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.factorization.alpha_mf import AlphaMFPotential
+from alphamf.inference.random import generator
 from alphamf.research.speed import measure as speed
 from alphamf.research.speed import paper
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
-from alphamf.tools.arrays import generator
 
 
 def test_plain_numpy_is_the_same_model():
@@ -56,6 +56,7 @@ def test_the_floor_grows_with_what_a_step_needs():
     assert 0 < 2 * least[0] < least[1] < least[2]
 
 
+@pytest.mark.slow
 def test_a_row_of_each_table():
     step = next(speed.steps(1))
     assert (step.sampler, step.cells) == ("sgld", "all")
@@ -67,6 +68,7 @@ def test_a_row_of_each_table():
     assert 0 < denoiser.real_time < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True])
 def test_command(as_json, monkeypatch):
     steps, denoisers = speed.steps, speed.denoisers

@@ -10,11 +10,17 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import pytest
+import soundfile
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 
 COMMAND = [sys.executable, "-c", "from alphamf.cli.app import main; main()"]
+
+QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
+"""Options of ``denoise`` that take no time, and make no processes."""
 
 
 def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
@@ -24,6 +30,13 @@ def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
         raise result.exception
     assert result.exit_code == code, result.output
     return result
+
+
+def in_a_process(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
+    """Run the command line in a process of its own, in a folder."""
+    return subprocess.run(
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
+    )
 
 
 class Shown(NamedTuple):
@@ -73,3 +86,31 @@ def leave(process: subprocess.Popen, patience: float = 20) -> None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     raise AssertionError("processes were left behind")
+
+
+def sound(
+    path: Path | str, seconds: float = 0.3, seed: int = 0, subtype: str | None = None
+) -> Path | str:
+    """Write noise at 8 kHz."""
+    rng = np.random.default_rng(seed)
+    # soundfile encodes only such names as are text.
+    soundfile.write(
+        os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
+    )
+    return path
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Go where the folder ``in`` holds three recordings."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for k in range(3):
+        sound(f"in/{k}.wav", seed=k)
+    Path("in/p.csv").write_text("clean,noisy\n0.wav,1.wav\n")
+    return tmp_path
+
+
+def contents(folder: str = "out") -> dict[str, bytes]:
+    """Return the files of a folder by name."""
+    return {name: Path(folder, name).read_bytes() for name in sorted(os.listdir(folder))}

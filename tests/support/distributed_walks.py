@@ -1,10 +1,11 @@
-"""Walks that ``test_distributed.py`` runs in its own process, and as a script over MPI ranks."""
+"""Walks that ``test_ranks.py`` runs in its own process, and as a script over MPI ranks."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from alphamf.inference.blocks import Alone, Made, Model, Walk, launched
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
+from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import distributed_mf
 
 SAMPLERS = {
@@ -42,6 +44,16 @@ def films(name, ranks=None):
         if (job["method"], job["rank"], job["kind"]) == (name, 10, kind)
     )
     return distributed_mf.walk_of({**job, "burn_in": 20}, ranks=ranks)
+
+
+def tiny():
+    """Return the experiment with three jobs of 40 steps."""
+    sizes = {"users": 60, "steps": 40, "burn_in": 10}
+
+    def jobs(full, seed):
+        return [{**job, **sizes} for job in distributed_mf.jobs(full, seed)[:3]]
+
+    return replace(EXPERIMENTS["distributed-mf"], jobs=jobs)
 
 
 def outcome(walk, steps=STEPS, **settings):

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.evaluation.page import report
 from alphamf.evaluation.summary import SCORES
+from tests.support.places import DATA
 
-SAMPLE = Path(__file__).parents[2] / "data"
 CORPUS = ("--clean", "clean", "--noisy", "noisy")
 
 
@@ -31,7 +31,7 @@ def evaluate(*arguments: object, code: int = 0, method: str = "noisy,logmmse"):
 
 
 def speech(kind: str, start: float, seconds: float) -> np.ndarray:
-    sound, rate = soundfile.read(SAMPLE / f"sample-{kind}.wav", dtype="float32")
+    sound, rate = soundfile.read(DATA / f"sample-{kind}.wav", dtype="float32")
     return sound[int(start * rate) : int((start + seconds) * rate) : rate // 8000]
 
 

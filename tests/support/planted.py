@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import soundfile
 from scipy.optimize import linear_sum_assignment
+
+RATE = 4000
+BINS = np.arange(129)
+PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([20, 45, 90])) / 12) ** 2) + 1e-3
+"""Power spectra, one in a column, which overlap."""
 
 
 def coloured(spectrum, seconds, rng, rate=8000):
@@ -21,3 +27,17 @@ def cosines(learnt, planted):
     learnt, planted = (x / np.linalg.norm(x, axis=0) for x in (learnt, planted))
     table = learnt.T @ planted
     return table[linear_sum_assignment(-table)]
+
+
+def syllables(path, seconds=2.0, seed=0):
+    """Write a file in which the planted sounds follow each other."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        coloured(PLANTED[:, rng.integers(3)], 0.25, rng, RATE) for _ in range(round(4 * seconds))
+    ]
+    soundfile.write(path, np.concatenate(parts), RATE, subtype="FLOAT")
+    return str(path)
+
+
+class Stopped(Exception):
+    """What a test raises to stop a training."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.reader import Floats
 from alphamf.evaluation.plot import Spectrogram
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
 
 SECONDS = 15.0

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.inference.random import generator
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.research.corpora import find
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 
 class Ratings:

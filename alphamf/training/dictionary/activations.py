@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY
+from alphamf.tools.arrays import Floats
 
 RELAXATION = 1.5
 """Exponent of the sampler `em`: above one it converges faster, below two it does not oscillate."""

@@ -62,8 +62,8 @@ def train(
     context
         Frames stacked in a column.
     sampler
-        Kernel for W and H, a name in `alphamf.denoising.settings.KERNELS`. Others than EM hold all
-        speech in memory.
+        Kernel for W and H, a name that `alphamf.denoising.settings.kernel` takes. Others than EM
+        hold all speech in memory.
     steps, keep
         Steps of the chain, and how many of the last ones are averaged: by default a third of 200,
         or with streamed speech, of 800 and at least a step for every voice. A sampler other

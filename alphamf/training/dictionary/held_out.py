@@ -13,12 +13,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
+from alphamf.inference.random import Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.progress import SkipCallback
 from alphamf.training.dictionary.speech import beginning, spectrum
@@ -29,9 +29,6 @@ HIDDEN = 0.2
 
 STEPS, KEPT = 60, 20
 """Steps of EM that fit H, and the last of them, over which v is averaged."""
-
-CELLS = (1 << 29) + 1
-"""First key of the random numbers for the hidden cells and the fit of every voice."""
 
 
 def score(
@@ -72,7 +69,7 @@ def score(
     for number, voice in enumerate(voices):
         power = _first(voice, model, seconds, skipped)
         if power is not None:
-            values.append(_density(model, power, generator(seed, CELLS, number)))
+            values.append(_density(model, power, generator(seed, Key.HELD_OUT_CELLS, number)))
     if not values:
         raise AlphaMFError("the voices that are held out have no speech")
     return np.array(values)

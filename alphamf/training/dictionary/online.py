@@ -40,13 +40,13 @@ IS-NMF; Mairal, NIPS 2013, for averaged surrogates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.cells import TINY
-from alphamf.inference.protocols import FactorPotential, Schedule, Target
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.positive import parts_of
 from alphamf.inference.schedule import Polynomial, at
 from alphamf.tools.arrays import Array
@@ -93,6 +93,8 @@ class StreamEM:
 
     See the module for the update.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ()
 
     rank: int
     rate: Schedule = FORGETTING

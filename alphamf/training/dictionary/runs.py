@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import warm_up
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.posterior import warm_up
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, TrainingSettings
@@ -69,11 +70,11 @@ def train_in_memory(
     target = AlphaMF(power, [Source(settings.alpha, settings.rank)])
     del power
     record = Mean(_scaled_basis, burn_in=steps - keep)
-    start = target.start(generator(settings.seed, 0, 0))
+    start = target.start(generator(settings.seed, Key.CHAIN, START))
     if settings.sampler != "em":
         start = warm_up(target, start, WARM_UP_STEPS, settings.seed, 0)
-    kernel = KERNELS[settings.sampler]
-    for state in run(target, kernel, steps=steps, seed=settings.seed, start=start, record=record):
+    sampler = kernel(settings.sampler)
+    for state in run(target, sampler, steps=steps, seed=settings.seed, start=start, record=record):
         if progress is not None:
             objective = _objective(target, state.theta, settings.alpha)
             progress(Progress(settings.rank, settings.alpha, state.step, steps, objective))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
 from alphamf.tools.tables import mean_and_error
 from alphamf.training.dictionary import unfinished
 from alphamf.training.dictionary.fit import fit, is_streamed
@@ -147,7 +147,7 @@ def _candidate(
         return known
     checkpoint = folder and folder / f"{key}.npz"
     model = fit(voices, settings, checkpoint=checkpoint, progress=progress, skipped=skipped)
-    scores: Floats = np.zeros(0)
+    scores: Floats = np.zeros(0, np.float32)
     if validation:
         scores = score(model, validation, settings.seconds, settings.seed, skipped)
     if done and several:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.training.dictionary.voices import RULES
@@ -76,10 +76,7 @@ class TrainingSettings:
         check_alpha(self.alpha)
         if self.context < 1:
             raise AlphaMFError(f"context must be at least 1, not {self.context}")
-        if self.sampler not in KERNELS:
-            raise AlphaMFError(
-                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
-            )
+        kernel(self.sampler)
         if self.steps is not None and self.steps < 1:
             raise AlphaMFError(f"steps must be at least 1, not {self.steps}")
         if self.keep is not None and self.keep < 1:

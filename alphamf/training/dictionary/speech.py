@@ -14,8 +14,9 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown, system_name
 
 QUIET_DB = 40.0

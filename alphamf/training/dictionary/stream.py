@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.protocols import Parts
-from alphamf.tools.arrays import Array, generator
+from alphamf.inference.random import Key, generator
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.settings import HOP_SECONDS, TrainingSettings
 from alphamf.training.dictionary.speech import Excerpts, spectrum
@@ -36,9 +36,6 @@ DECAY = 0.99
 
 USED, UNUSABLE = 1, 2
 """States of a file."""
-
-ORDER = 1 << 28
-"""First key of the random order of the voices in each pass."""
 
 
 class Summary(NamedTuple):
@@ -117,7 +114,8 @@ class Stream:
         basis = rng.random((*chains, self.rows, self.settings.rank), dtype=np.float32)
         basis += np.float32(0.1)
         basis /= basis.sum(-2, keepdims=True)
-        return basis.reshape(*chains, self.size)
+        theta: Array = basis.reshape(*chains, self.size)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Summary:
         """Take an excerpt of the next voice that has speech, fit H, and return W's gradient.
@@ -161,7 +159,9 @@ class Stream:
         self.latents["turns"] += 1
         number, place = divmod(count, len(self.voices))
         if number != self._pass:
-            self._order = generator(self.settings.seed, ORDER, number).permutation(len(self.voices))
+            self._order = generator(self.settings.seed, Key.VOICE_ORDER, number).permutation(
+                len(self.voices)
+            )
             self._pass = number
         return self.voices[int(self._order[place])]
 

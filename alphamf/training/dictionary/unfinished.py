@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.files import atomic, lock, reason, shown
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -51,28 +51,12 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
         place.mkdir(exist_ok=True)
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-    with _locked(place):
+    with exclusive(place, f"another run works in {shown(folder)}", folder=True):
         try:
             yield place
         finally:
             with suppress(OSError):
                 place.rmdir()
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    if os.name == "nt":  # where folders cannot be opened
-        yield
-        return
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            lock(opened)
-        except BlockingIOError as error:
-            raise AlphaMFError(f"another run works in {shown(folder)}") from error
-        yield
-    finally:
-        os.close(opened)
 
 
 def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:

@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import Key, generator
 
 RULES = ("file", "folder", "prefix")
 """Rules for the speaker of a file: each file is one; the first folder below the common one of all
 paths; or the file's name up to the first ``-`` or ``_``."""
-
-HELD_OUT = 1 << 29
-"""First key of the random numbers that choose the voices held out."""
 
 
 class Voice(NamedTuple):
@@ -88,7 +85,7 @@ def hold_out(
     if len(voices) < 2:
         raise AlphaMFError("to hold out voices takes at least two of them")
     count = min(max(1, round(fraction * len(voices))), most, len(voices) - 1)
-    chosen = set(generator(seed, HELD_OUT, 0).permutation(len(voices))[:count].tolist())
+    chosen = set(generator(seed, Key.HELD_OUT_VOICES, 0).permutation(len(voices))[:count].tolist())
     parts: tuple[list[Voice], list[Voice]] = ([], [])
     for number, voice in enumerate(voices):
         parts[number in chosen].append(voice)

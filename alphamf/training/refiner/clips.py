@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.gain import refined
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.mixtures import mixture
 from alphamf.training.refiner.shaping import Rng, rms
 
@@ -143,14 +144,8 @@ def second_stage_clip(
     settings = _chain(rng)
     spectrum = stft.forward(noisy, dictionary.frame)
     power = np.abs(spectrum) ** 2
-    posterior = sample_posterior(power, dictionary, settings, (seed, number), lambda step: None)
-    gain, _ = refiner.refine(
-        power,
-        gain=posterior.gain,
-        gain_std=posterior.gain_std,
-        speech=posterior.speech,
-        noise=posterior.noise,
-    )
+    posterior = sample_posterior(power, dictionary, settings, (seed, number))
+    gain, _ = refined(power, posterior, refiner)
     first = stft.inverse(spectrum * gain, dictionary.frame, samples)
     if rng.random() < RESIDUAL_PROBABILITY:
         first += rng.uniform(0, MAX_RESIDUAL) * (noisy - first)
@@ -188,7 +183,7 @@ def pack(
     spectra = [stft.forward(sound, dictionary.frame) for sound in (noisy, clean)]
     power = np.abs(spectra[0]) ** 2
     level = power.mean()
-    posterior = sample_posterior(power, dictionary, settings, stream, lambda step: None)
+    posterior = sample_posterior(power, dictionary, settings, stream)
     scaled = [spectrum / np.sqrt(level) for spectrum in spectra]
     arrays = [np.stack([spectrum.real, spectrum.imag]) for spectrum in scaled]
     arrays += [posterior.gain, posterior.gain_std]

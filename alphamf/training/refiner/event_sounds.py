@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.shaping import Rng, log_uniform, rms, shape_spectrum
 
 
@@ -26,8 +26,8 @@ class Span(NamedTuple):
         Sampling rate in Hz.
     """
 
-    clock: Floats
-    envelope: Floats
+    clock: Reals
+    envelope: Reals
     rate: int
 
 
@@ -49,9 +49,9 @@ def span(rng: Rng, samples: int, rate: int) -> Span:
     return Span(clock, _envelope(rng, clock, samples / rate), rate)
 
 
-def knock(rng: Rng, span: Span) -> Floats:
+def knock(rng: Rng, span: Span) -> Reals:
     """Draw a knock: an impulse through one to three resonances in series, 30 to 2000 Hz wide."""
-    sound: Floats = np.zeros(len(span.clock))
+    sound: Reals = np.zeros(len(span.clock))
     sound[0] = 1
     for _ in range(int(rng.integers(1, 4))):
         frequency = rng.uniform(150, 0.45 * span.rate)
@@ -59,12 +59,12 @@ def knock(rng: Rng, span: Span) -> Floats:
     return sound
 
 
-def burst(rng: Rng, span: Span) -> Floats:
+def burst(rng: Rng, span: Span) -> Reals:
     """Draw a burst of coloured noise."""
     return shape_spectrum(rng, rng.standard_normal(len(span.clock)), span.rate) * span.envelope
 
 
-def chime(rng: Rng, span: Span) -> Floats:
+def chime(rng: Rng, span: Span) -> Reals:
     """Draw a chime: one to five inharmonic tones."""
     clock, envelope, rate = span
     tones = np.zeros(len(clock))
@@ -74,7 +74,7 @@ def chime(rng: Rng, span: Span) -> Floats:
     return tones * envelope
 
 
-def cry(rng: Rng, span: Span) -> Floats:
+def cry(rng: Rng, span: Span) -> Reals:
     """Draw a cry: a harmonic tone of gliding pitch with some breath noise.
 
     Half of them swell, as a howl does; the others begin at once and have resonances, as a bark.
@@ -86,7 +86,7 @@ def cry(rng: Rng, span: Span) -> Floats:
     bend = rng.uniform(-0.3, 0.3) * np.sin(np.pi * clock / seconds)
     frequency = middle * (1 + glide + bend)
     phase = 2 * np.pi * np.cumsum(frequency) / rate
-    sound: Floats = np.zeros(len(clock))
+    sound: Reals = np.zeros(len(clock))
     for k in range(1, 1 + int(rng.integers(2, 14))):
         if k * frequency.max() < 0.48 * rate:
             sound += k ** -rng.uniform(0.2, 1.5) * np.sin(k * phase)
@@ -97,7 +97,7 @@ def cry(rng: Rng, span: Span) -> Floats:
     return shape_spectrum(rng, sound, rate, 8.0, (-0.7, 0.5)) * envelope
 
 
-def cough(rng: Rng, span: Span) -> Floats:
+def cough(rng: Rng, span: Span) -> Reals:
     """Draw a cough or a laugh: puffs of breath and voice through three to five resonances."""
     clock, envelope, rate = span
     seconds = len(clock) / rate
@@ -108,11 +108,11 @@ def cough(rng: Rng, span: Span) -> Floats:
     sound = rng.uniform(0, 1) * pulses + rng.uniform(0.1, 1) * breath
     puffs = np.abs(np.sin(np.pi * rng.uniform(0.5, 4) * clock / seconds)) ** rng.uniform(0.3, 3)
     count, width = int(rng.integers(3, 6)), np.exp(rng.normal(5, 0.6))
-    result: Floats = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
+    result: Reals = _resonances(rng, sound, rate, count, (250, 5000), width) * puffs * envelope
     return result
 
 
-def creak(rng: Rng, span: Span) -> Floats:
+def creak(rng: Rng, span: Span) -> Reals:
     """Draw a creak (a door, a zip, paper): impulses of drifting rate through resonances."""
     clock, _, rate = span
     seconds = len(clock) / rate
@@ -125,22 +125,22 @@ def creak(rng: Rng, span: Span) -> Floats:
     slips *= np.exp(rng.normal(0, 0.5, len(clock)))
     count, width = int(rng.integers(2, 6)), np.exp(rng.normal(4.5, 1))
     swell = np.sin(np.pi * (clock / seconds)) ** rng.uniform(0.2, 2)
-    result: Floats = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
+    result: Reals = _resonances(rng, slips, rate, count, (200, 7000), width) * swell
     return result
 
 
-def _envelope(rng: Rng, clock: Floats, seconds: float) -> Floats:
+def _envelope(rng: Rng, clock: Reals, seconds: float) -> Reals:
     """Draw an envelope with a fast or slow attack and an exponential decay."""
-    envelope: Floats = np.exp(-clock / seconds * rng.uniform(3, 8))
+    envelope: Reals = np.exp(-clock / seconds * rng.uniform(3, 8))
     envelope *= np.minimum(1, clock / (seconds * rng.uniform(0.005, 0.3)) + 0.02)
     return envelope
 
 
 def _resonances(
-    rng: Rng, sound: Floats, rate: int, count: int, between: tuple[float, float], width: float
-) -> Floats:
+    rng: Rng, sound: Reals, rate: int, count: int, between: tuple[float, float], width: float
+) -> Reals:
     """Return the sum of a sound's responses in `count` resonances, each about `width` Hz wide."""
-    result: Floats = np.zeros(len(sound))
+    result: Reals = np.zeros(len(sound))
     for _ in range(count):
         frequency = log_uniform(rng, between[0], min(between[1], 0.45 * rate))
         loud = np.exp(rng.normal(0, 0.8))
@@ -148,11 +148,11 @@ def _resonances(
     return result
 
 
-def _resonance(sound: Floats, rate: int, frequency: float, width: float) -> Floats:
+def _resonance(sound: Reals, rate: int, frequency: float, width: float) -> Reals:
     """Filter by a resonance, `frequency` and `width` in Hz; white noise keeps its level."""
     from scipy.signal import lfilter
 
     radius = np.exp(-np.pi * width / rate)
     poles = [1, -2 * radius * np.cos(2 * np.pi * frequency / rate), radius * radius]
-    result: Floats = lfilter([np.sqrt(1 - radius)], poles, sound)
+    result: Reals = lfilter([np.sqrt(1 - radius)], poles, sound)
     return result

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.event_sounds import (
     Span,
     burst,
@@ -31,14 +31,14 @@ from alphamf.training.refiner.shaping import (
 SPEEDS = tuple(range(60, 165, 5))
 """Playing speeds of a recording in per cent, which scale its pitch as well."""
 
-Maker = Callable[[Rng, Span], Floats]
+Maker = Callable[[Rng, Span], Reals]
 """Makes a short sound."""
 
 SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
 """Makers, one of which is drawn; those that stand twice are twice as frequent."""
 
 
-def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
     """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
 
     Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
@@ -74,7 +74,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Float
     return result
 
 
-def crackle(rng: Rng, samples: int, rate: int) -> Floats:
+def crackle(rng: Rng, samples: int, rate: int) -> Reals:
     """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 a second.
 
     They are of one to four kinds; their rate varies, and their sizes have a heavy tail.
@@ -112,16 +112,16 @@ def crackle(rng: Rng, samples: int, rate: int) -> Floats:
     return shape_spectrum(rng, result, rate, 4.0, (-0.7, 0.4))
 
 
-def _event_maker(rng: Rng, rate: int, sounds: Sequence[Floats]) -> Callable[[], Floats]:
+def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], Reals]:
     """Draw a kind of event, of one or two parts, and return what makes such events."""
 
-    def piece(rng: Rng, span: Span) -> Floats:
+    def piece(rng: Rng, span: Span) -> Reals:
         samples = len(span.clock)
         cut = loud_cut(rng, pick(rng, sounds), 2 * samples, 0.3)
         cut = at_speed(rng, cut, SPEEDS)[:samples]
         return shape_spectrum(rng, cut, rate, 5.0, (-0.7, 0.5)) * span.envelope
 
-    def cross(rng: Rng, span: Span) -> Floats:
+    def cross(rng: Rng, span: Span) -> Reals:
         other = loud_cut(rng, pick(rng, sounds), len(span.clock), 0.3)
         sound = piece(rng, span._replace(envelope=np.ones_like(span.envelope)))
         return sound * _level(other, rate) / (_level(sound, rate) + 0.01 * rms(sound))
@@ -130,7 +130,7 @@ def _event_maker(rng: Rng, rate: int, sounds: Sequence[Floats]) -> Callable[[], 
     parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
     delay, quieter = rng.uniform(0, 0.15), decibels(rng.normal(-3, 6))
 
-    def make() -> Floats:
+    def make() -> Reals:
         length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)
         late = int(delay * rate)
         result = np.zeros((len(parts) - 1) * late + length)
@@ -167,10 +167,10 @@ def _times(rng: Rng, seconds: float) -> list[float]:
     return inside or [rng.uniform(0, seconds)]
 
 
-def _level(sound: Floats, rate: int) -> Floats:
+def _level(sound: Reals, rate: int) -> Reals:
     """Return a sound's level over time, smoothed over 5 ms."""
     from scipy.ndimage import uniform_filter1d
 
     power = uniform_filter1d(np.asarray(sound, float) ** 2, max(1, rate // 200))
-    level: Floats = np.sqrt(np.maximum(power, 0))
+    level: Reals = np.sqrt(np.maximum(power, 0))
     return level

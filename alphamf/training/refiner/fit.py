@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +12,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools import pool
 from alphamf.tools.files import shown
 from alphamf.training.refiner import shards
 from alphamf.training.refiner.shards import Recipe, Shard
@@ -49,21 +48,14 @@ def make_clips(recipe: Recipe, folder: Path, clips: int, jobs: int) -> list[Shar
     """
     planned = shards.plan(recipe, folder, clips)
     left = shards.missing(planned)
-    if jobs == 1 or len(left) <= 1:
-        for shard in left:
-            shards.make(shard)
-            _print(shard)
-        return planned
-    with ProcessPoolExecutor(min(jobs, len(left)), multiprocessing.get_context("spawn")) as pool:
-        futures = {pool.submit(shards.make, shard): shard for shard in left}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                _print(futures[future])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    for outcome in pool.each(_make, left, workers=jobs, in_order=False):
+        outcome.value()
+        _print(outcome.item)
     return planned
+
+
+def _make(shard: Shard, update: object) -> None:
+    shards.make(shard)
 
 
 def _print(shard: Shard) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from alphamf.audio.stft import Floats, Frame, frame_count, sqrt_hann
-from alphamf.tools.arrays import Array
+from alphamf.audio.stft import Frame, frame_count, sqrt_hann
+from alphamf.tools.arrays import Array, Floats
 
 WINDOW = 0.0256
 """Length of an analysis window in seconds; they overlap by half."""
@@ -55,7 +55,8 @@ def forward(sounds: Array, frame: Frame) -> Array:
     right = (frames - 1) * hop_length + n_fft - left - sounds.shape[1]
     padded = jnp.pad(sounds, ((0, 0), (left, right)))
     blocks = padded[:, _places(frames, n_fft, hop_length)] * sqrt_hann(n_fft)
-    return jnp.swapaxes(jnp.fft.rfft(blocks), 1, 2)
+    spectra: Array = jnp.swapaxes(jnp.fft.rfft(blocks), 1, 2)
+    return spectra
 
 
 def inverse(spectra: Array, hop_length: int) -> Array:
@@ -82,7 +83,8 @@ def inverse(spectra: Array, hop_length: int) -> Array:
     audio = jnp.zeros((clips, total), blocks.dtype).at[:, places].add(blocks)
     weight = jnp.zeros(total, blocks.dtype).at[places].add(window**2)
     inner = slice(n_fft // 2, total - n_fft // 2)
-    return audio[:, inner] / weight[inner]
+    sound: Array = audio[:, inner] / weight[inner]
+    return sound
 
 
 def estoi(clean: Array, estimate: Array, frame: Frame, rate: int) -> Array:
@@ -116,7 +118,8 @@ def estoi(clean: Array, estimate: Array, frame: Frame, rate: int) -> Array:
         audio = inverse(spectra, frame.hop_length)
         places = _places(max(1, 1 + (audio.shape[1] - length) // step), length, step)
         found = jnp.fft.rfft(audio[:, places] * np.hanning(length + 2)[1:-1], 2 * length)
-        return found.real**2 + found.imag**2
+        power: Array = found.real**2 + found.imag**2
+        return power
 
     power = analysed(clean)
     energy = power.sum(2)
@@ -138,7 +141,8 @@ def estoi(clean: Array, estimate: Array, frame: Frame, rate: int) -> Array:
         other = (theirs * theirs).sum(axis, keepdims=True) + SOFT**2 * size
         ours, theirs = ours / jnp.sqrt(size), theirs / jnp.sqrt(other)
     each = (ours * theirs).sum((2, 3)) / segment
-    return (each * counts).sum(1) / jnp.maximum(counts.sum(1), 1)
+    scores: Array = (each * counts).sum(1) / jnp.maximum(counts.sum(1), 1)
+    return scores
 
 
 def _places(blocks: int, length: int, step: int) -> Array:

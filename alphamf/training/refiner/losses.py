@@ -42,7 +42,7 @@ class Losses(NamedTuple):
 def first_stage_losses(
     parameters: dict[str, Array],
     clips: FirstStageClip,
-    levels: Array = 0.0,
+    levels: Array | float = 0.0,
     *,
     frame: Frame,
     rate: int,
@@ -92,7 +92,7 @@ def first_stage_losses(
 def second_stage_losses(
     parameters: dict[str, Array],
     clips: SecondStageClip,
-    levels: Array = 0.0,
+    levels: Array | float = 0.0,
     *,
     frame: Frame,
     rate: int,
@@ -116,7 +116,7 @@ def second_stage_losses(
     unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
     noisy, first, clean = (each / unit for each in (noisy, first, clean))
     read = second_stage.features(noisy, first, levels, jnp)
-    sound, speech = second_stage.answered(parameters, read, jnp, convolve=_convolve)
+    sound, speech = second_stage.outputs(parameters, read, jnp, convolve=_convolve)
     estimate = sound * noisy + speech * first
     return Losses(*_distances(clean, estimate, frame, rate), jnp.zeros(()))
 
@@ -135,7 +135,8 @@ def _distances(
 
 
 def _power(spectra: Array) -> Array:
-    return spectra.real**2 + spectra.imag**2
+    power: Array = spectra.real**2 + spectra.imag**2
+    return power
 
 
 def _complex(spectra: Array) -> Array:
@@ -152,4 +153,5 @@ def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         rhs_dilation=apart,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    return found + bias
+    result: Array = found + bias
+    return result

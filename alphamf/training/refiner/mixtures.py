@@ -9,8 +9,8 @@ import numpy as np
 from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.shaping import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.shaping import (
     TELEPHONE_RATE,
@@ -55,8 +55,8 @@ RUMBLE_PROBABILITY = 0.3
 
 
 def noise(
-    rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
-) -> Floats:
+    rng: Rng, samples: int, rate: int, voices: Sequence[Reals], sounds: Sequence[Reals]
+) -> Reals:
     """Draw a noise of one to three layers, each of one of seven kinds, at times in a room.
 
     Parameters
@@ -106,7 +106,7 @@ def noise(
     return result
 
 
-def rumble(rng: Rng, samples: int, rate: int) -> Floats:
+def rumble(rng: Rng, samples: int, rate: int) -> Reals:
     """Make the low-frequency noise of wind and handling, next to nothing above 80 Hz.
 
     Parameters
@@ -121,7 +121,7 @@ def rumble(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, sound, rate)
 
 
-def coloured(rng: Rng, samples: int, rate: int) -> Floats:
+def coloured(rng: Rng, samples: int, rate: int) -> Reals:
     """Make noise of a random smooth spectrum whose level varies.
 
     Parameters
@@ -133,7 +133,7 @@ def coloured(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
 
 
-def hum(rng: Rng, samples: int, rate: int) -> Floats:
+def hum(rng: Rng, samples: int, rate: int) -> Reals:
     """Make the hum of engines or mains: a steady tone of 45 to 900 Hz with harmonics.
 
     Parameters
@@ -156,7 +156,7 @@ def hum(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, result, rate)
 
 
-def place(rng: Rng, samples: int, rate: int, voices: Sequence[Floats]) -> Floats:
+def place(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
     """Make the noise of a hall or a street: many speakers and steady noise, in a room.
 
     Parameters
@@ -177,9 +177,9 @@ def babble(
     rng: Rng,
     samples: int,
     rate: int,
-    voices: Sequence[Floats],
+    voices: Sequence[Reals],
     count: tuple[float, float] = (3, 40),
-) -> Floats:
+) -> Reals:
     """Make babble of many speakers at different levels, some played backwards.
 
     Parameters
@@ -200,7 +200,7 @@ def babble(
     return shape_spectrum(rng, result, rate, 3.0, (-0.8, 0.3))
 
 
-def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
+def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
     """Cut a piece of a recorded sound, played faster or slower, half of them filtered.
 
     Sounds are drawn in proportion to their lengths.

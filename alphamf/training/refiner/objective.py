@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.refiner import WINDOW
+from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.clips import SecondStageClip, TrainingClip
 from alphamf.training.refiner.losses import Losses, first_stage_losses, second_stage_losses
 from alphamf.training.refiner.shaping import TELEPHONE_RATE
@@ -63,7 +64,7 @@ def objective(clip: TrainingClip, frame: Frame, rate: int) -> Objective:
         short = second_stage.frame(rate)
         longest = (second_stage.WINDOW - 1) * short.hop_length
         losses = partial(second_stage_losses, frame=short, rate=rate)
-        return Objective(short, network.FINE_SIZES, longest, losses, SECOND_STAGE_WEIGHTS)
+        return Objective(short, network.SECOND_STAGE_SIZES, longest, losses, SECOND_STAGE_WEIGHTS)
     sizes = network.WIDE_SIZES if rate > TELEPHONE_RATE else network.NARROW_SIZES
     losses = partial(first_stage_losses, frame=frame, rate=rate)
     return Objective(frame, sizes, WINDOW, losses, FIRST_STAGE_WEIGHTS)

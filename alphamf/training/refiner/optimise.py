@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.clips import TrainingClip
 from alphamf.training.refiner.losses import Losses
 from alphamf.training.refiner.objective import Objective, equaliser, objective
@@ -159,7 +159,8 @@ def _step(goal: Objective, optimiser: optax.GradientTransformation) -> Callable[
 
     def weighted(parameters: Array, batch: TrainingClip, levels: Floats) -> tuple[Array, Losses]:
         found = goal.losses(parameters, batch, levels)
-        return sum(weight * each for weight, each in zip(goal.weights, found, strict=True)), found
+        total: Any = sum(weight * each for weight, each in zip(goal.weights, found, strict=True))
+        return total, found
 
     def step(
         parameters: Array,

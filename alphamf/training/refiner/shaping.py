@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 
 Rng = np.random.Generator
 
@@ -27,7 +27,7 @@ DB_PER_OCTAVE = 6.02
 """Slope of a spectrum whose magnitude is proportional to the frequency."""
 
 
-def rms(sound: Floats) -> float:
+def rms(sound: Reals) -> float:
     """Return the root mean square; a little more than zero for silence."""
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
@@ -50,12 +50,12 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def pick(rng: Rng, sounds: Sequence[Floats]) -> Floats:
+def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
     """Draw one of the sounds."""
     return sounds[int(rng.integers(len(sounds)))]
 
 
-def at_speed(rng: Rng, sound: Floats, speeds: Sequence[int]) -> Floats:
+def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     """Play a sound faster or slower, which scales its pitch as well.
 
     Parameters
@@ -71,7 +71,7 @@ def at_speed(rng: Rng, sound: Floats, speeds: Sequence[int]) -> Floats:
     return sound if speed == 100 else resample(sound, 100, 10000 // speed)
 
 
-def cut(rng: Rng, sound: Floats, samples: int) -> Floats:
+def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
     """Cut a piece from a random place of a sound; a sound that is too short is repeated.
 
     Parameters
@@ -89,7 +89,7 @@ def cut(rng: Rng, sound: Floats, samples: int) -> Floats:
     return sound[start : start + samples]
 
 
-def loud_cut(rng: Rng, sound: Floats, samples: int, fraction: float) -> Floats:
+def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
     """Cut a piece that is not too quiet, if one is found in `TRIES`.
 
     Parameters
@@ -108,11 +108,11 @@ def loud_cut(rng: Rng, sound: Floats, samples: int, fraction: float) -> Floats:
 
 def shape_spectrum(
     rng: Rng,
-    sound: Floats,
+    sound: Reals,
     rate: int,
     spread: float = 6.0,
     slope: tuple[float, float] = (-2.0, 0.3),
-) -> Floats:
+) -> Reals:
     """Apply a random smooth filter to a sound.
 
     Parameters
@@ -135,7 +135,7 @@ def shape_spectrum(
     return np.fft.irfft(np.fft.rfft(sound) * 10 ** (level / 20), len(sound))
 
 
-def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats:
+def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
     """Vary a sound's level randomly over 0.06 to 2 s, in one to five bands.
 
     Parameters
@@ -153,7 +153,7 @@ def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats
     levels = rng.normal(0, depth, (bands, knots))
     times = np.linspace(0, knots - 1, samples)
     factors = [10 ** (np.interp(times, np.arange(knots), level) / 20) for level in levels]
-    result: Floats = np.zeros(samples)
+    result: Reals = np.zeros(samples)
     if bands == 1:
         result += sound * factors[0]
         return result
@@ -166,7 +166,7 @@ def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats
     return result
 
 
-def room(rng: Rng, sound: Floats, rate: int) -> Floats:
+def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Add reverberation: decaying noise with a T60 of 0.1 to 0.9 s.
 
     Parameters
@@ -180,11 +180,11 @@ def room(rng: Rng, sound: Floats, rate: int) -> Floats:
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
     response[0] = 1
-    result: Floats = fftconvolve(sound, response)[: len(sound)]
+    result: Reals = fftconvolve(sound, response)[: len(sound)]
     return result
 
 
-def telephone(rng: Rng, sound: Floats, rate: int) -> Floats:
+def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Filter a sound as a telephone does: a band from 150 to 350 Hz up to 3 to 3.7 kHz.
 
     Parameters

@@ -13,11 +13,11 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.refiner import find
-from alphamf.learnt.refiner import load as load_refiner
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 from alphamf.training.refiner.clips import (
     FirstStageClip,
@@ -146,7 +146,7 @@ def make(shard: Shard) -> None:
     numbers = range(shard.first, shard.first + shard.clips)
     clips: Sequence[TrainingClip]
     if recipe.first:
-        refiner = load_refiner(find(recipe.first))
+        refiner = Refiner.load(find(recipe.first))
         clips = [
             second_stage_clip(recipe.seed, number, samples, dictionary, refiner, voices, sounds)
             for number in numbers

@@ -9,7 +9,7 @@ With ``--second-stage`` it trains a second network, which works in short windows
 refiner::
 
     python -m alphamf.training.refiner.train LIBRISPEECH --noise 'ESC-10/*/[1-3]-*.flac' \
-        --model speech-16k --second-stage refiner-16k -o models/refiner-16k-fine.npz --mixtures DIR
+        --model speech-16k --second-stage refiner-16k -o models/second-stage-16k.npz --mixtures DIR
 
 Mixtures stay in DIR, a hundred in a file, and existing files are not made again, so that a stopped
 run resumes. Needs JAX and optax: pip install 'alphamf[learn]'.
@@ -25,8 +25,8 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import load
-from alphamf.learnt.refiner import Refiner, find
-from alphamf.learnt.refiner import load as load_refiner
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
 from alphamf.tools.files import shown
 from alphamf.training.refiner.fit import make_clips, train
 from alphamf.training.refiner.shards import Recipe
@@ -96,7 +96,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _fitting(path: Path, rate: int, frame: Frame) -> Refiner:
-    refiner = load_refiner(path)
+    refiner = Refiner.load(path)
     if (refiner.rate, refiner.frame) != (rate, frame):
         raise AlphaMFError(
             f"{shown(path)} is for another rate or window than the one to be trained"

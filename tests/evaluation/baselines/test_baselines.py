@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +22,8 @@ from alphamf.evaluation.baselines.nmf import update
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[3] / "data"
 BUILT_IN = ["noisy", "oracle-mask", "logmmse", "is-nmf", "kl-nmf"]
 ESTIMATORS = ["logmmse", "is-nmf", "kl-nmf"]
 
@@ -255,6 +254,7 @@ def test_nmf_leaves_what_lies_above_the_dictionary_alone(small):
     assert energy.sum() > 1e-3 * (np.abs(np.fft.rfft(sound)) ** 2).sum()
 
 
+@pytest.mark.slow
 def test_noizeus(shared):
     """A train sentence in four noises, against what each method is known to give."""
     folder = shared / "corpora" / "noizeus"

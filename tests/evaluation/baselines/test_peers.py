@@ -6,7 +6,6 @@ import shutil
 import sys
 import warnings
 from importlib.machinery import ModuleSpec
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -17,8 +16,8 @@ from scipy.signal import correlate
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
+from tests.support.places import DATA
 
-DATA = Path(__file__).parents[3] / "data"
 PEERS = [name for name, method in METHODS.items() if method.requires]
 SOUND = 0.1 * np.random.default_rng(0).standard_normal(1000, np.float32)
 CLIP = Clip(SOUND, 8000, SOUND)

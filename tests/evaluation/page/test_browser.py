@@ -43,6 +43,7 @@ def test_the_page_needs_no_other_file_and_runs_one_script(small):
     assert "default-src 'none'" in policy and f"script-src 'sha256-{digest}'" in policy
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_page(small):
     results, path = small
     before = path.read_bytes()
@@ -95,6 +96,7 @@ def shown(browser, small):
     return browser
 
 
+@pytest.mark.slow
 def test_the_browser_has_nothing_to_complain_of(shown):
     assert shown.get_log("browser") == []
     assert shown.title == "Denoising evaluated: 4 clips, 2 methods"
@@ -105,6 +107,7 @@ def test_the_browser_has_nothing_to_complain_of(shown):
         assert shown.execute_script(wide) == 0
 
 
+@pytest.mark.slow
 def test_every_sound_can_be_played_one_at_a_time_and_takes_over(shown):
     ready = """
         const done = arguments[0];
@@ -137,6 +140,7 @@ def test_every_sound_can_be_played_one_at_a_time_and_takes_over(shown):
     assert (first, second) == (True, False) and 0.2 <= place < 1.5
 
 
+@pytest.mark.slow
 def test_a_click_or_a_key_on_a_heading_sorts(shown):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys

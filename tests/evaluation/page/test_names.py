@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_names_and_sentences_are_never_markup(tmp_path):
     assert_only_text(tmp_path, NASTY)
 
 
+@pytest.mark.slow
 @given(name=st.text(st.characters(exclude_characters="\0\r"), min_size=1, max_size=12))
 @settings(
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -62,7 +62,13 @@ def test_spectrograms_share_one_scale_of_colours_and_name_their_axes(tmp_path):
     assert found.text.count("kHz") >= 3 and "0.2 0.4" in " ".join(found.text.split())
 
 
-@pytest.mark.parametrize("harm", ["gone", "damaged", "empty", "one sample"])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "gone",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("damaged", "empty", "one sample")),
+    ],
+)
 def test_a_sound_that_cannot_be_had_leaves_a_note(tmp_path, harm):
     results = corpus({"noisy": 0.0, "fast": 2.0}, clips=1)
     sounds(tmp_path, results)
@@ -78,6 +84,7 @@ def test_a_sound_that_cannot_be_had_leaves_a_note(tmp_path, harm):
     assert ("The sound is not in the folder" in found.text) == (harm != "one sample")
 
 
+@pytest.mark.slow
 def test_a_page_of_three_clips_and_seven_methods_is_small_enough_to_mail(tmp_path):
     results = corpus({**MIXED, "balanced": 5.0}, clips=3)
     sounds(tmp_path, results, seconds=3)

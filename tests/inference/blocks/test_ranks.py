@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import subprocess
@@ -15,14 +14,14 @@ import pytest
 from alphamf.inference.blocks import Ranks
 from alphamf.inference.blocks.samplers import layout
 from alphamf.research.experiments import base
-from alphamf.research.experiments.catalogue import EXPERIMENTS
 from tests.support import distributed_walks as walks
-from tests.support.distributed_walks import BLOCKS, RANK, SAMPLERS, SHAPE, STEPS
+from tests.support.distributed_walks import BLOCKS, RANK, SAMPLERS, SHAPE, STEPS, tiny
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).parents[3]
 WALKS = ("-m", "tests.support.distributed_walks")
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 
+pytestmark = pytest.mark.slow
 over_mpi = pytest.mark.skipif(
     importlib.util.find_spec("mpi4py") is None or not MPIEXEC.exists(),
     reason="no mpi4py with mpiexec: pip install 'alphamf[mpi]'",
@@ -117,20 +116,9 @@ TINY = """
 import sys
 from pathlib import Path
 from alphamf.research.experiments import base
-from tests.inference.blocks.test_ranks import tiny
+from tests.support.distributed_walks import tiny
 print(len(base.run(tiny(), Path(sys.argv[1]))))
 """
-
-
-def tiny():
-    """Return the experiment with three jobs of 40 steps."""
-    experiment = EXPERIMENTS["distributed-mf"]
-    sizes = {"users": 60, "steps": 40, "burn_in": 10}
-
-    def jobs(full, seed):
-        return [{**job, **sizes} for job in experiment.jobs(full, seed)[:3]]
-
-    return dataclasses.replace(experiment, jobs=jobs)
 
 
 @over_mpi

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +11,11 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference import chain
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.metropolis import Extended, leapfrog
-from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import dot, generator
 from tests.support.laws import (
     CHAINS,
     P_LEAST,
@@ -28,106 +25,9 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
-
-MIXED = np.array([[1.0, 0.9], [0.9, 2.0]])
-"""An inverse mass with which mirroring is not symmetric."""
-
-
-def space(dtype=np.float64):
-    """Return a correlated posterior in three dimensions, of condition 16."""
-    rng = np.random.default_rng(2)
-    a = rng.standard_normal((60, 3)) @ np.array([[1.0, 0.7, 0.2], [0.0, 0.5, 0.3], [0.0, 0.0, 0.4]])
-    x = a @ np.ones(3) + rng.standard_normal(60)
-    return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.0)
-
-
-class Quartic:
-    """U = |theta|^4 / 4 in the plane."""
-
-    positive = False
-    size = 2
-
-    def __init__(self) -> None:
-        self.latents: dict = {}
-
-    def start(self, rng, chains=(), dtype=np.float64):
-        # |theta|^4 / 2 is chi-square with one degree of freedom.
-        radius = (2 * rng.standard_normal(chains) ** 2) ** 0.25
-        angle = 2 * math.pi * rng.random(chains)
-        return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).astype(dtype)
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return theta * dot(theta, theta)
-
-    def value(self, theta):
-        return 0.25 * dot(theta, theta)[..., 0] ** 2
-
-    def p_value(self, theta):
-        theta = np.clip(theta.astype(np.float64), -1e6, 1e6)  # a twin accepts what diverges
-        fourth = (theta**2).sum(-1) ** 2 / 2
-        angle = np.arctan2(theta[:, 1], theta[:, 0]) / (2 * math.pi) + 0.5
-        return min(
-            stats.kstest(fourth, stats.chi2(1).cdf).pvalue, stats.kstest(angle, "uniform").pvalue
-        )
-
-
-class Curved(Quartic):
-    """The same law with a dense metric I + theta theta', which has nothing to do with it."""
-
-    def metric(self, theta):
-        eye = np.eye(2, dtype=theta.dtype)
-        slope = eye[:, :, None] * theta[..., None, None, :]  # delta_ki theta_j
-        return Dense(
-            eye + theta[..., :, None] * theta[..., None, :], slope + np.swapaxes(slope, -1, -2)
-        )
-
-
-class Crossed(Quartic):
-    """The same law with a diagonal metric, each entry a function of the other coordinate."""
-
-    def metric(self, theta):
-        other = theta[..., ::-1]
-        slope = np.zeros((*theta.shape, 2), theta.dtype)
-        slope[..., 0, 1], slope[..., 1, 0] = theta[..., 0], theta[..., 1]
-        return Diagonal(1 + 0.5 * other * other, slope)
-
-
-class Orthant:
-    """Exp(1) times Gamma(3, 1): a positive posterior whose density does not vanish at the wall."""
-
-    positive = True
-    size = 2
-
-    def __init__(self) -> None:
-        self.latents: dict = {}
-
-    def start(self, rng, chains=(), dtype=np.float64):
-        draws = rng.standard_exponential(chains), rng.standard_gamma(3.0, chains)
-        return np.stack(draws, -1).astype(dtype)
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return 1 - np.array([0, 2], theta.dtype) / theta
-
-    def value(self, theta):
-        return theta.sum(-1) - 2 * np.log(theta[..., 1])
-
-    def p_value(self, theta):
-        first = stats.kstest(theta[:, 0], "expon").pvalue
-        second = stats.kstest(theta[:, 1], stats.gamma(3).cdf).pvalue
-        ranks = theta.argsort(0).argsort(0)
-        return min(first, second, stats.pearsonr(ranks[:, 0], ranks[:, 1]).pvalue)
-
-
-class CurvedOrthant(Orthant):
-    """The same with the dense metric above, of which the wall turns every derivative."""
-
-    metric = Curved.metric
+from tests.support.posteriors import MIXED, Crossed, Curved, CurvedOrthant, Orthant, Quartic, space
+from tests.support.states import check_alone, check_pure, check_resume
+from tests.support.twins import AcceptsAll, Drawing, OneSign, Wrong, wrong_metric, wrong_way
 
 
 class Memo(NamedTuple):
@@ -162,25 +62,17 @@ def exact_step(target, sampler, *, n=CHAINS, seed=0, dtype=np.float64):
     return step_many(target, sampler, target.start(generator(seed, 0), (n,), dtype), seed=seed)
 
 
-def wrong_way(rng, before, after):
-    """Accept with exp(H_1 - H_0), as the QNHMC paper prints."""
-    return right_way(rng, after, before)
-
-
-right_way = metropolis.metropolis
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("mass", [None, "dense"])
 def test_hmc_leaves_a_gaussian_law(dtype, mass, monkeypatch):
-    target = space(dtype)
+    target = space(dtype=dtype)
     law = target.mean.astype(float), target.covariance.astype(float)
     if mass is None:
         sampler = HMC(1.7 / math.sqrt(np.linalg.eigvalsh(target.precision).max()), 4)
     else:
         sampler = HMC(1.2, 4, fixed(np.linalg.inv(target.precision * [1, 1, 2] * [[1], [1], [2]])))
         if dtype == np.float32:
-            monkeypatch.setattr(Fixed, "inverse", narrow(Fixed.inverse))
+            sampler = replace(sampler, mass=Narrow(sampler.mass.inverse_mass))
     start = gaussian_draws(*law, dtype=dtype)
     rng = generator(0, 1)
     state = sampler.step(rng, sampler.init(rng, start), target)
@@ -193,8 +85,11 @@ def test_hmc_leaves_a_gaussian_law(dtype, mass, monkeypatch):
     assert gaussian_z(step_many(target, sampler, start), *law) > Z_MOST
 
 
-def narrow(inverse):
-    return lambda self, state: Dense(inverse(self, state).g.astype(np.float32))
+class Narrow(Fixed):
+    """A mass in float32."""
+
+    def inverse(self, state):
+        return Dense(super().inverse(state).g.astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -203,24 +98,23 @@ def test_hmc_leaves_a_quartic_law(dtype, monkeypatch):
     theta = exact_step(target, sampler, dtype=dtype)
     assert theta.dtype == dtype
     assert target.p_value(theta) > P_LEAST
-    monkeypatch.setattr(hmc, "move", no_test)
-    assert target.p_value(exact_step(target, sampler, dtype=dtype)) < P_LEAST
-    monkeypatch.undo()
+    untested = Drawing(sampler, AcceptsAll)
+    assert target.p_value(exact_step(target, untested, dtype=dtype)) < P_LEAST
     monkeypatch.setattr(metropolis, "metropolis", wrong_way)
     assert target.p_value(exact_step(target, sampler, dtype=dtype)) < P_LEAST
 
 
-def no_test(rng, potential, origin, inverse, h, leaps):
-    """Move without the test of acceptance."""
-    start = origin, inverse.inverse_root(rng.standard_normal(origin.shape)), potential.grad(origin)
-    *_, end = leapfrog(potential, *start, h, leaps, inverse.apply)
-    return np.ones(origin.shape[:-1], bool), *end[:2]
+class Swapped(Fixed):
+    """A mass whose momenta are drawn from its inverse."""
+
+    def inverse(self, state):
+        return wrong_metric(super().inverse(state), inverse_root=lambda right, z: right.root(z))
 
 
-def test_hmc_draws_its_momentum_from_the_mass(monkeypatch):
+def test_hmc_draws_its_momentum_from_the_mass():
     target, sampler = Quartic(), HMC(0.4, 4, fixed(MIXED))
     assert target.p_value(exact_step(target, sampler)) > P_LEAST
-    monkeypatch.setattr(Dense, "inverse_root", Dense.root)
+    sampler = HMC(0.4, 4, Swapped(sampler.mass.inverse_mass))
     assert target.p_value(exact_step(target, sampler)) < P_LEAST
 
 
@@ -253,7 +147,7 @@ def test_mirroring_position_and_momentum_is_right_for_a_diagonal_mass_only(monke
     target, plain, mixed = Orthant(), HMC(0.6, 4), HMC(0.6, 4, fixed(MIXED))
     start = target.start(generator(0), (1000,))
     # Signs do not matter with a diagonal mass; with a dense one they must be random.
-    monkeypatch.setattr(Extended, "unfold", lambda self, rng, theta: theta)
+    plain, mixed = Drawing(plain, OneSign), Drawing(mixed, OneSign)
     extended = step_many(target, plain, start)
     assert target.p_value(exact_step(target, plain)) > P_LEAST
     assert target.p_value(exact_step(target, mixed)) < P_LEAST
@@ -383,12 +277,15 @@ def test_force_is_the_gradient_of_the_energy(target):
 
 
 @pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
-def test_rhmc_leaves_its_law(target, monkeypatch):
-    sampler, n = RHMC(0.4, 2, 5), 50_000
+def test_rhmc_leaves_its_law(target):
+    sampler, n = RHMC(0.4, 2, 5), 20_000
     assert target.p_value(exact_step(target, sampler, n=n)) > P_LEAST
-    for kind in (Dense, Diagonal):
-        monkeypatch.setattr(kind, "log_det", lambda self: 0.0)
-    assert target.p_value(exact_step(target, sampler, n=n)) < P_LEAST
+
+    def undetermined(potential, theta):
+        return wrong_metric(potential.metric(theta), log_det=lambda right: 0.0)
+
+    wrong = Wrong(target, metric=undetermined)
+    assert target.p_value(exact_step(wrong, sampler, n=n)) < P_LEAST
 
 
 def test_rhmc_leaves_its_law_in_float32():
@@ -398,6 +295,7 @@ def test_rhmc_leaves_its_law_in_float32():
     assert target.p_value(theta) > P_LEAST
 
 
+@pytest.mark.slow
 def test_rhmc_needs_enough_fixed_points():
     # Six do at a step so large that a third of the proposals is rejected, one does not at half of
     # it. Over a run, E|theta|^2 is 2 to 11 % off at these steps with one, and below .3 % with two
@@ -446,20 +344,24 @@ def test_generalised_leapfrog_reverses_preserves_volume_and_conserves_energy(tar
 
 
 @pytest.mark.parametrize("weights", [(0.5, 2.0, 1.0), None])
-def test_rhmc_with_a_constant_metric_is_hmc_with_that_mass(weights, monkeypatch):
+def test_rhmc_with_a_constant_metric_is_hmc_with_that_mass(weights):
     target = space()
-    inverse = np.linalg.inv(target.precision)
+    precision = Dense(target.precision)
+
+    class Rooted(Fixed):
+        """The same root of the mass, since there are many."""
+
+        def inverse(self, state):
+            return wrong_metric(super().inverse(state), inverse_root=lambda _, z: precision.root(z))
+
     if weights is not None:
-        monkeypatch.setattr(
-            type(target.draw(None, None)), "metric", lambda self, theta: Diagonal(np.array(weights))
-        )
-        inverse = 1 / np.array(weights)
+        target = Wrong(target, metric=lambda right, theta: Diagonal(np.array(weights)))
+        mass = fixed(1 / np.array(weights))
     else:
-        # The same root of the mass, since there are many.
-        monkeypatch.setattr(Dense, "inverse_root", lambda self, z: Dense(target.precision).root(z))
+        mass = Rooted(fixed(np.linalg.inv(target.precision)).inverse_mass)
     start = target.start(generator(0), (50,))
     riemannian = step_many(target, RHMC(0.3, 3, 1), start, steps=4)
-    plain = step_many(target, HMC(0.3, 3, fixed(inverse)), start, steps=4)
+    plain = step_many(target, HMC(0.3, 3, mass), start, steps=4)
     np.testing.assert_allclose(riemannian, plain, rtol=1e-9, atol=1e-12)
 
 
@@ -510,24 +412,14 @@ def test_trajectories_that_diverge_are_rejected_without_a_warning(target, sample
     np.testing.assert_array_equal(state.theta[state.accepted == 0], start[state.accepted == 0])
 
 
-def test_a_start_without_a_finite_energy_is_left(monkeypatch):
-    monkeypatch.setattr(Box, "grad", lambda self, theta: 0 * theta)
+def test_a_start_without_a_finite_energy_is_left():
+    class FlatBox(Box):
+        def grad(self, theta):
+            return 0 * theta
+
     for outside in (np.inf, np.nan):
-        theta = step_many(Box(outside), HMC(0.7, 1), np.full((10, 2), 1.5), steps=50)
+        theta = step_many(FlatBox(outside), HMC(0.7, 1), np.full((10, 2), 1.5), steps=50)
         assert (np.abs(theta) < 1).all()
-
-
-class Row:
-    """A generator that draws for many chains, and hands out the share of one."""
-
-    def __init__(self, rng, chain, chains):
-        self.rng, self.chain, self.chains = rng, chain, chains
-
-    def __getattr__(self, name):
-        def draw(shape, dtype):
-            return getattr(self.rng, name)((self.chains, *shape), dtype=dtype)[self.chain]
-
-        return draw
 
 
 EVERY = [
@@ -543,60 +435,15 @@ def test_many_chains_are_each_alone(target, sampler):
     check_alone(target, sampler)
 
 
-def check_alone(target, sampler, steps=4):
-    start = target.start(generator(0), (5,))
-    together = sampler.init(generator(1), start)
-    rng = generator(1)
-    for _ in range(steps):
-        together = sampler.step(rng, together, target)
-    assert 0 < together.accepted.sum()
-    for k in range(5):
-        rng = Row(generator(1), k, 5)
-        alone = sampler.init(rng, start[k])
-        for _ in range(steps):
-            alone = sampler.step(rng, alone, target)
-        np.testing.assert_allclose(alone.theta, together.theta[k], rtol=1e-9)
-        assert alone.accepted.shape == ()
-        assert alone.accepted == together.accepted[k]
-
-
 @pytest.mark.parametrize(("target", "sampler"), EVERY)
 @pytest.mark.parametrize("chains", [(), (2, 3)])
 def test_resumes_bit_for_bit(target, sampler, chains, tmp_path):
     check_resume(target, sampler, chains, tmp_path / "run.npz")
 
 
-def check_resume(target, sampler, chains, path):
-    whole = list(chain.run(target, sampler, steps=25, seed=3, chains=chains, segment=10))
-    settings = {"seed": 3, "chains": chains, "segment": 10, "checkpoint": path}
-    list(chain.run(target, sampler, steps=20, **settings))
-    resumed = list(chain.run(target, sampler, steps=25, **settings))
-    assert len(resumed) == 5
-    for one, two in zip(whole[20:], resumed, strict=True):
-        equal_states(one, two)
-
-
-def equal_states(one, two):
-    for field, other in zip(one, two, strict=True):
-        if hasattr(field, "_fields"):
-            equal_states(field, other)
-        else:
-            np.testing.assert_array_equal(field, other)
-
-
 @pytest.mark.parametrize(("target", "sampler"), EVERY)
 def test_step_is_pure(target, sampler):
     check_pure(target, sampler)
-
-
-def check_pure(target, sampler):
-    state = sampler.init(generator(0), target.start(generator(0), (3,)))
-    state = sampler.step(generator(1), state, target)
-    before = copy.deepcopy(state)
-    once = sampler.step(generator(2), state, target)
-    twice = sampler.step(generator(2), state, target)
-    equal_states(state, before)
-    equal_states(once, twice)
 
 
 @pytest.mark.parametrize("kind", [HMC, RHMC])

@@ -11,10 +11,9 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.samplers import langevin
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 from tests.support.laws import (
     CHAINS,
     P_LEAST,
@@ -25,42 +24,8 @@ from tests.support.laws import (
     gaussian_z,
     step_many,
 )
-
-
-def plane(batch=None, dtype=np.float64):
-    """Return a correlated posterior in two dimensions."""
-    rng = np.random.default_rng(0)
-    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
-    x = a @ np.ones(2) + rng.standard_normal(30)
-    return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.0, batch=batch)
-
-
-class OneGamma:
-    """Gamma(shape, rate) in each coordinate: a positive posterior with known law."""
-
-    positive = True
-    size = 1
-
-    def __init__(self, shape: float, rate: float) -> None:
-        self.shape, self.rate = shape, rate
-        self.latents: dict = {}
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return (1 - self.shape) / theta + self.rate
-
-
-class HalfNormal(OneGamma):
-    """exp(-precision x^2 / 2) on x > 0."""
-
-    def __init__(self, precision: float) -> None:
-        self.precision = precision
-        self.latents = {}
-
-    def grad(self, theta):
-        return self.precision * theta
+from tests.support.posteriors import HalfNormal, OneGamma, plane
+from tests.support.twins import Drawing, HalfNoise
 
 
 def sgld_law(target, h):
@@ -83,13 +48,13 @@ def test_sgld_leaves_its_discretised_law(dtype):
     assert gaussian_z(theta, target.mean, target.covariance) > 10 * Z_MOST
 
 
-def test_sgld_test_rejects_a_missing_factor_two(monkeypatch):
+def test_sgld_test_rejects_a_missing_factor_two():
     target = plane()
     h = 0.1 / np.linalg.eigvalsh(target.precision).max()
     law = sgld_law(target, h)
     assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) < Z_MOST
-    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
-    assert gaussian_z(step_many(target, SGLD(h), gaussian_draws(*law)), *law) > Z_MOST
+    halved = Drawing(SGLD(h), HalfNoise)
+    assert gaussian_z(step_many(target, halved, gaussian_draws(*law)), *law) > Z_MOST
 
 
 def test_sgld_with_minibatches_has_the_variance_that_their_noise_gives():
@@ -136,30 +101,28 @@ def exponential_step_p(theta, h):
     return stats.kstest(theta[:, 0], lambda t: np.interp(t, y, cdf)).pvalue
 
 
-def test_mirrored_sgld_moves_an_exponential_law_as_the_integral_says(monkeypatch):
+def test_mirrored_sgld_moves_an_exponential_law_as_the_integral_says():
     h = 0.2
     start = generator(4).standard_exponential((CHAINS, 1))
     target = OneGamma(1.0, 1.0)
     assert exponential_step_p(step_many(target, SGLD(h), start), h) > P_LEAST
-    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
-    assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
-    monkeypatch.undo()
-    monkeypatch.setattr(langevin, "reflect", lambda theta, target: theta)
+    halved = Drawing(SGLD(h), HalfNoise)
+    assert exponential_step_p(step_many(target, halved, start), h) < P_LEAST
+    target.positive = False
     assert exponential_step_p(step_many(target, SGLD(h), start), h) < P_LEAST
 
 
-def test_sgld_keeps_a_gamma_posterior_at_a_small_step(monkeypatch):
+def test_sgld_keeps_a_gamma_posterior_at_a_small_step():
     law, n = stats.gamma(4.0, scale=0.5), 20_000
     start = generator(5).standard_gamma(4.0, (n, 1)) * 0.5
     target, h, steps = OneGamma(4.0, 2.0), 2e-3, 300
 
-    def p_value():
-        theta = step_many(target, SGLD(h), start, steps=steps)
+    def p_value(sampler):
+        theta = step_many(target, sampler, start, steps=steps)
         return stats.kstest(theta[:, 0], law.cdf).pvalue
 
-    assert p_value() > P_LEAST
-    monkeypatch.setattr(langevin, "sqrt", lambda x: math.sqrt(x / 2))
-    assert p_value() < P_LEAST
+    assert p_value(SGLD(h)) > P_LEAST
+    assert p_value(Drawing(SGLD(h), HalfNoise)) < P_LEAST
 
 
 @pytest.mark.parametrize("correction", [False, True])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, BPMFPotential
-from alphamf.tools.arrays import generator
 from tests.support.laws import Z_MOST
 
 SHAPE = (5, 4)
@@ -195,6 +195,7 @@ def movielens(shared, batch=None):
     return target, (users[probe], item[probe]), ratings[probe]
 
 
+@pytest.mark.slow
 def test_minibatch_descent_on_movielens_predicts_held_out_ratings(shared):
     target, pairs, ratings = movielens(shared, batch=90_000)
     rng = generator(9)

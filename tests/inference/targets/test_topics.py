@@ -15,11 +15,11 @@ from scipy.sparse import csr_array
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel, TopicPotential, assign, tokens
-from alphamf.tools.arrays import generator
 from tests.support.laws import P_LEAST, Z_MOST
 
 COUNTS = np.array([[3, 0, 1, 0, 0], [0, 2, 0, 0, 4], [0, 0, 0, 0, 0], [1, 1, 1, 5, 0]])
@@ -260,7 +260,7 @@ def full_potential(target):
     return TopicPotential(target, topics._tails(x).astype(float), target.lengths, target.repeats)
 
 
-def joint_scores(batch, n=1000):
+def joint_scores(batch, n=400):
     """Return the least p-value of theta's prior law after moves, and the largest |z| of changes."""
     draws = [replicate(seed, batch) for seed in range(n)]
     _, theta, before, after = (np.array(x) for x in zip(*draws, strict=True))
@@ -302,6 +302,7 @@ TWINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TWINS))
 def test_wrong_moves_are_rejected(name, monkeypatch):
     monkeypatch.setattr(*TWINS[name](topics.assign))
@@ -309,6 +310,7 @@ def test_wrong_moves_are_rejected(name, monkeypatch):
     assert p < P_LEAST or z > Z_MOST
 
 
+@pytest.mark.slow
 def test_a_potential_that_forgets_the_lengths_is_rejected(monkeypatch):
     right = TopicPotential.value
 
@@ -462,6 +464,7 @@ def test_perplexity_falls_with_the_number_of_steps():
     assert last < 0.85 * first
 
 
+@pytest.mark.slow
 def test_perplexity_of_newsgroups_falls(shared):
     path = shared / "datasets" / "newsgroups20" / "bow5000.npz"
     if not path.exists():

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from alphamf.inference.metric import Dense
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
 from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
-from alphamf.tools.arrays import generator
 
 NORMAL, LOGISTIC, TOPICS = MASS_EM
 
@@ -46,6 +46,7 @@ def normal():
     return done(NORMAL, jobs)
 
 
+@pytest.mark.slow
 def test_all_rows_of_table_1(normal):
     rows = NORMAL.table(normal)
     names = [row["method"] for row in rows]
@@ -102,6 +103,7 @@ def test_jobs_hold_the_paper_s_sizes():
         assert not set(keys) & {json.dumps(j, sort_keys=True) for j in experiment.jobs(False, 9)}
 
 
+@pytest.mark.slow
 def test_positions_teach_the_posterior_s_shape_and_momenta_do_not():
     """From where the posterior is, in a problem whose widths differ by a factor ten."""
     rng = generator(1)
@@ -152,6 +154,7 @@ def test_grid_moments_of_a_logistic_posterior():
     assert shape == pytest.approx(np.linalg.cond(covariance), rel=0.05)
 
 
+@pytest.mark.slow
 def test_tables_2_and_3(data):
     wanted = ("HMC", "HMC-EM", "RHMC", "SGHMC")
     jobs = [job for job in LOGISTIC.jobs(False, 0) if job["method"] in wanted]
@@ -192,6 +195,7 @@ def topic_records(data):
     return done(TOPICS, jobs)
 
 
+@pytest.mark.slow
 def test_all_rows_of_table_4(topic_records):
     rows = TOPICS.table(topic_records)
     assert set(topics_report.PAPER) <= {row["method"] for row in rows}

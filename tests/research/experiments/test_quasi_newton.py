@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import Ratings
-from alphamf.tools.arrays import generator
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def test_gaussian_is_the_papers():
     np.testing.assert_allclose(across, (theta[:, 0] - theta[:, 1]) / math.sqrt(2))
 
 
+@pytest.mark.slow
 def test_qnhmc_turns_the_long_axis_faster_than_hmc():
     records = []
     for job in gaussian.jobs(True, 0):
@@ -71,6 +72,7 @@ def test_gaussian_jobs_start_alike():
         np.testing.assert_array_equal(start, starts[0])
 
 
+@pytest.mark.slow
 def test_digits_are_told_apart(data):
     x, y, x_test, y_test = mnist.data()
     assert x.shape == (12214, 784) and x_test.shape == (2037, 784)
@@ -104,6 +106,7 @@ def test_c_rests_before_samples_count(experiment, share, full):
     assert experiment.sampler_of(job).freeze == share * job["samples"]
 
 
+@pytest.mark.slow
 def test_averaged_samples_predict_ratings_better_than_one(data):
     records = []
     for job in bpmf.jobs(False, 0):

@@ -75,6 +75,7 @@ def test_slopes_by_the_exact_laws():
     assert of("SGRRHMC", leaps) == pytest.approx(2, abs=0.4)
 
 
+@pytest.mark.slow
 def test_chains_have_the_bias_of_the_law_and_extrapolation_takes_most_of_it():
     records = []
     for method in ("SGLD", "SGRRLD"):

@@ -10,8 +10,8 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stable import symmetric_stable
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
-from alphamf.inference.samplers import EM
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.positive import EM
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.online import StreamEM
 
@@ -158,6 +158,7 @@ class Batches:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [1, 4])
 def test_batches_lead_where_all_speech_leads(batches):
     """At alpha = 2, where U is known in full, both find a W of nearly the same U."""

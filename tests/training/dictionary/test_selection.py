@@ -20,7 +20,7 @@ from alphamf.training.dictionary.selection import select
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.unfinished import clear
 from alphamf.training.dictionary.voices import group
-from tests.training.dictionary.test_stream import PLANTED, RATE, Stopped, syllables
+from tests.support.planted import PLANTED, RATE, Stopped, syllables
 
 SETTINGS = TrainingSettings(rate=RATE, context=1, seconds=1.0, steps=40)
 GRID = {"ranks": [1, 3], "alphas": [1.0, 2.0]}
@@ -113,6 +113,7 @@ def test_without_a_choice_nothing_is_held_out(files):
     assert len(chosen.candidates) == 1 and chosen.model.about["files"] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_stopped_choice_goes_on(files, tmp_path, monkeypatch, stream):
     """What is done is not done again, what was begun goes on, and the bits are the same."""

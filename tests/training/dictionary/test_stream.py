@@ -12,7 +12,7 @@ import soundfile
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 from alphamf.training.dictionary import runs, stream
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.api import train
@@ -21,24 +21,9 @@ from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.speech import Excerpts
 from alphamf.training.dictionary.stream import Stream
 from alphamf.training.dictionary.voices import group
-from tests.support.planted import coloured, cosines
-
-RATE = 4000
-BINS = np.arange(129)
-PLANTED = np.exp(-0.5 * ((BINS[:, None] - np.array([20, 45, 90])) / 12) ** 2) + 1e-3
-"""Power spectra, one in a column, which overlap."""
+from tests.support.planted import PLANTED, RATE, Stopped, cosines, syllables
 
 QUICK = {"rate": RATE, "rank": 3, "context": 1, "seconds": 1.0, "stream": True}
-
-
-def syllables(path, seconds=2.0, seed=0):
-    """Write a file in which the planted sounds follow each other."""
-    rng = np.random.default_rng(seed)
-    parts = [
-        coloured(PLANTED[:, rng.integers(3)], 0.25, rng, RATE) for _ in range(round(4 * seconds))
-    ]
-    soundfile.write(path, np.concatenate(parts), RATE, subtype="FLOAT")
-    return str(path)
 
 
 @pytest.fixture(scope="module")
@@ -226,10 +211,6 @@ def test_a_file_that_goes_away(files, tmp_path):
     path.unlink()
     with pytest.raises(AlphaMFError, match=r"a\.wav can no longer be read"):
         reader.read(str(path), 0.0)
-
-
-class Stopped(Exception):
-    """What a test throws in."""
 
 
 def stop_at(last):

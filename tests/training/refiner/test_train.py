@@ -12,8 +12,10 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import stoi
-from alphamf.learnt import network, refiner, second_stage
+from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary, load
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import clips, events, fit, mixtures, noises, shaping, shards, train
 
 RATE = 8000
@@ -81,7 +83,7 @@ def optimise(monkeypatch):
     pytest.importorskip("optax", reason="training needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
     monkeypatch.setattr(network, "NARROW_SIZES", SMALL)
-    monkeypatch.setattr(network, "FINE_SIZES", SMALL)
+    monkeypatch.setattr(network, "SECOND_STAGE_SIZES", SMALL)
     from alphamf.training.refiner import optimise as module
 
     return module
@@ -194,7 +196,7 @@ def second_stage_shards(recipe, tmp_path_factory):
     folder = tmp_path_factory.mktemp("second-stage")
     start = network.start(np.random.default_rng(0), FRAME.bins, SMALL)
     zeros = {name: 0 * value for name, value in start.items()}
-    refiner.Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
+    Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
     again = recipe._replace(first=str(folder / "first.npz"))
     return fit.make_clips(again, folder / "mixtures", CLIPS, jobs=1)
 
@@ -233,6 +235,7 @@ def test_a_stopped_run_resumes(made, recipe, monkeypatch):
         fit.make_clips(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_losses_and_writes_a_refiner(
     made, recipe, optimise, tmp_path, capsys, monkeypatch
 ):
@@ -250,7 +253,7 @@ def test_training_lowers_the_losses_and_writes_a_refiner(
     assert compression[-1] < 0.8 * compression[0]
     assert intelligibility[-1] > intelligibility[0]
     assert likelihood[-1] < likelihood[0] - 1
-    learnt = refiner.load(tmp_path / "refiner.npz")
+    learnt = Refiner.load(tmp_path / "refiner.npz")
     assert (learnt.rate, learnt.frame) == (RATE, FRAME)
     assert learnt.about["clips"] == CLIPS and learnt.about["step"] == 60
     bins = FRAME.n_fft // 2 + 1
@@ -259,6 +262,7 @@ def test_training_lowers_the_losses_and_writes_a_refiner(
     )
 
 
+@pytest.mark.slow
 def test_a_second_stage_is_trained_in_short_windows(
     second_stage_shards, recipe, optimise, tmp_path, capsys
 ):
@@ -267,11 +271,12 @@ def test_a_second_stage_is_trained_in_short_windows(
     found = [re.search(r": (-?[\d.]+) dB, ([\d.]+), ([\d.]+), 0.000", x).groups() for x in lines]
     distortion, _, intelligibility = np.array([found[0], found[-1]], float).T
     assert distortion[1] > distortion[0] + 0.3 and intelligibility[1] > intelligibility[0]
-    learnt = refiner.load(tmp_path / "fine.npz")
+    learnt = SecondStage.load(tmp_path / "fine.npz")
     assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE)) == (RATE, Frame(128, 64))
     assert learnt.about["first"] == second_stage_shards[0].recipe.first
 
 
+@pytest.mark.slow
 def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_shards, optimise):
     """The losses, in JAX, against the output in denoising, in NumPy."""
     from alphamf.training.refiner import losses
@@ -287,7 +292,7 @@ def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_sha
         parameters, clips.SecondStageClip(*(x[None] for x in each)), frame=short, rate=RATE
     )
     noisy, first, clean = (stft.forward(x.astype(np.float32), short) for x in each)
-    sound, speech = second_stage.shares(refiner.Refiner(parameters, RATE, short), noisy, first)
+    sound, speech = SecondStage(parameters, RATE, short).coefficients(noisy, first)
     error = np.abs(sound * noisy + speech * first - clean) ** 2
     expected = np.log(error.sum() / (np.abs(clean) ** 2).sum() + 1e-3)
     np.testing.assert_allclose(found.distortion, expected, atol=2e-3)
@@ -298,6 +303,7 @@ def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_sha
     )
 
 
+@pytest.mark.slow
 def test_the_trained_network_is_the_one_that_denoises(optimise):
     """The convolutions are other code in training; their output is the same."""
     import jax.numpy as jnp
@@ -313,6 +319,7 @@ def test_the_trained_network_is_the_one_that_denoises(optimise):
         np.testing.assert_allclose(one, other, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_the_intelligibility_loss_is_estoi(optimise, rate):
     """Speech with pauses in ever more noise, against pystoi, in windows longer than ESTOI's."""
@@ -334,6 +341,7 @@ def test_the_intelligibility_loss_is_estoi(optimise, rate):
     assert bands.sum(1).max() == 1 and (bands.sum(0) > 0).all()
 
 
+@pytest.mark.slow
 def test_the_gradient_at_silence_is_finite(optimise):
     """Silent speech or a silent estimate: neither makes training diverge."""
     import jax
@@ -350,6 +358,7 @@ def test_the_gradient_at_silence_is_finite(optimise):
         assert np.isfinite(slope(gain, spoken))
 
 
+@pytest.mark.slow
 def test_too_few_clips_are_refused(made, optimise):
     few = shards.Clips(made)[:5]
     with pytest.raises(AlphaMFError, match="too few clips to train on: 5, of which"):

@@ -18,10 +18,10 @@ import time
 import numpy as np
 
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
 from alphamf.research.experiments.richardson.moments import Moments
-from alphamf.tools.arrays import generator
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3

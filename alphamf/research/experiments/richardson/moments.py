@@ -62,4 +62,5 @@ class Moments:
         """Return theta's covariance about each chain's own mean, shape (*chains, D, D)."""
         mean = self.first / self.count
         own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
-        return PRIOR_VARIANCE * own
+        covariance: Array = PRIOR_VARIANCE * own
+        return covariance

@@ -1,0 +1,149 @@
+"""Posteriors with known laws, on which samplers are tested."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.tools.arrays import dot
+
+
+def plane(batch=None, dtype=np.float64):
+    """Return a correlated posterior in two dimensions."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((30, 2)) @ np.array([[1.0, 0.8], [0.0, 0.4]])
+    x = a @ np.ones(2) + rng.standard_normal(30)
+    return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.0, batch=batch)
+
+
+class OneGamma:
+    """Gamma(shape, rate) in each coordinate: a positive posterior with known law."""
+
+    positive = True
+    size = 1
+
+    def __init__(self, shape: float, rate: float) -> None:
+        self.shape, self.rate = shape, rate
+        self.latents: dict = {}
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return (1 - self.shape) / theta + self.rate
+
+
+class HalfNormal(OneGamma):
+    """exp(-precision x^2 / 2) on x > 0."""
+
+    def __init__(self, precision: float) -> None:
+        self.precision = precision
+        self.latents = {}
+
+    def grad(self, theta):
+        return self.precision * theta
+
+
+MIXED = np.array([[1.0, 0.9], [0.9, 2.0]])
+"""An inverse mass with which mirroring is not symmetric."""
+
+
+def space(batch=None, dtype=np.float64):
+    """Return a correlated posterior in three dimensions, of condition 16."""
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((60, 3)) @ np.array([[1.0, 0.7, 0.2], [0.0, 0.5, 0.3], [0.0, 0.0, 0.4]])
+    x = a @ np.ones(3) + rng.standard_normal(60)
+    return LinearGaussian(a.astype(dtype), x.astype(dtype), 1.0, batch=batch)
+
+
+class Quartic:
+    """U = |theta|^4 / 4 in the plane."""
+
+    positive = False
+    size = 2
+
+    def __init__(self) -> None:
+        self.latents: dict = {}
+
+    def start(self, rng, chains=(), dtype=np.float64):
+        # |theta|^4 / 2 is chi-square with one degree of freedom.
+        radius = (2 * rng.standard_normal(chains) ** 2) ** 0.25
+        angle = 2 * math.pi * rng.random(chains)
+        return np.stack([radius * np.cos(angle), radius * np.sin(angle)], -1).astype(dtype)
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta * dot(theta, theta)
+
+    def value(self, theta):
+        return 0.25 * dot(theta, theta)[..., 0] ** 2
+
+    def p_value(self, theta):
+        theta = np.clip(theta.astype(np.float64), -1e6, 1e6)  # a twin accepts what diverges
+        fourth = (theta**2).sum(-1) ** 2 / 2
+        angle = np.arctan2(theta[:, 1], theta[:, 0]) / (2 * math.pi) + 0.5
+        return min(
+            stats.kstest(fourth, stats.chi2(1).cdf).pvalue, stats.kstest(angle, "uniform").pvalue
+        )
+
+
+class Curved(Quartic):
+    """The same law with a dense metric I + theta theta', which has nothing to do with it."""
+
+    def metric(self, theta):
+        eye = np.eye(2, dtype=theta.dtype)
+        slope = eye[:, :, None] * theta[..., None, None, :]  # delta_ki theta_j
+        return Dense(
+            eye + theta[..., :, None] * theta[..., None, :], slope + np.swapaxes(slope, -1, -2)
+        )
+
+
+class Crossed(Quartic):
+    """The same law with a diagonal metric, each entry a function of the other coordinate."""
+
+    def metric(self, theta):
+        other = theta[..., ::-1]
+        slope = np.zeros((*theta.shape, 2), theta.dtype)
+        slope[..., 0, 1], slope[..., 1, 0] = theta[..., 0], theta[..., 1]
+        return Diagonal(1 + 0.5 * other * other, slope)
+
+
+class Orthant:
+    """Exp(1) times Gamma(3, 1): a positive posterior whose density does not vanish at the wall."""
+
+    positive = True
+    size = 2
+
+    def __init__(self) -> None:
+        self.latents: dict = {}
+
+    def start(self, rng, chains=(), dtype=np.float64):
+        draws = rng.standard_exponential(chains), rng.standard_gamma(3.0, chains)
+        return np.stack(draws, -1).astype(dtype)
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return 1 - np.array([0, 2], theta.dtype) / theta
+
+    def value(self, theta):
+        return theta.sum(-1) - 2 * np.log(theta[..., 1])
+
+    def p_value(self, theta):
+        first = stats.kstest(theta[:, 0], "expon").pvalue
+        second = stats.kstest(theta[:, 1], stats.gamma(3).cdf).pvalue
+        ranks = theta.argsort(0).argsort(0)
+        return min(first, second, stats.pearsonr(ranks[:, 0], ranks[:, 1]).pvalue)
+
+
+class CurvedOrthant(Orthant):
+    """The same with the dense metric above, of which the wall turns every derivative."""
+
+    metric = Curved.metric

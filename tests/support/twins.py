@@ -1,0 +1,126 @@
+"""Wrong twins of samplers, targets and metrics, which a test of a law must reject."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from alphamf.inference.metric import Dense
+from alphamf.inference.samplers import metropolis
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A sampler whose steps draw from a wrong generator.
+
+    Attributes
+    ----------
+    sampler
+        The right sampler.
+    draws
+        Makes the wrong generator of the right one.
+    """
+
+    sampler: Any
+    draws: Any
+
+    def __getattr__(self, name):
+        return getattr(self.sampler, name)
+
+    def init(self, rng, theta):
+        return self.sampler.init(rng, theta)
+
+    def step(self, rng, state, target):
+        return self.sampler.step(self.draws(rng), state, target)
+
+
+class Draws:
+    """The draws of a generator, of which a twin changes some."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def __getattr__(self, name):
+        return getattr(self.rng, name)
+
+
+class HalfNoise(Draws):
+    """Normal draws of half the variance, as where N(0, 2 h G) lacks its factor 2."""
+
+    def standard_normal(self, *shape, **options):
+        return self.rng.standard_normal(*shape, **options) / math.sqrt(2)
+
+
+class AcceptsAll(Draws):
+    """Exponential draws beyond any energy difference: no Metropolis test."""
+
+    def standard_exponential(self, shape, dtype):
+        return np.full(shape, np.inf, dtype)
+
+
+class OneSign(Draws):
+    """Uniform draws that leave every sign as it is."""
+
+    def random(self, shape, dtype):
+        return np.ones(shape, dtype)
+
+
+class Wrong:
+    """A target whose potentials have some methods replaced.
+
+    Parameters
+    ----------
+    target
+        The right target.
+    methods
+        By name, functions of the right potential and the method's arguments.
+    """
+
+    def __init__(self, target, **methods):
+        self.target, self.methods = target, methods
+
+    def __getattr__(self, name):
+        return getattr(self.target, name)
+
+    def draw(self, rng, theta):
+        return WrongPotential(self.target.draw(rng, theta), self.methods)
+
+
+class WrongPotential:
+    """A potential of `Wrong`."""
+
+    def __init__(self, right, methods):
+        self.right, self.methods = right, methods
+
+    def __getattr__(self, name):
+        if name in self.methods:
+            return partial(self.methods[name], self.right)
+        return getattr(self.right, name)
+
+
+def wrong_metric(metric, **methods):
+    """Return a metric with methods replaced by functions of the right one and their arguments.
+
+    The diagonal part of a dense metric has them replaced as well.
+    """
+    kind = type(metric)
+
+    def method(function):
+        return lambda self, *arguments: function(kind(*self), *arguments)
+
+    made = {name: method(function) for name, function in methods.items()}
+    if kind is Dense:
+        made["diagonal"] = method(lambda right: wrong_metric(right.diagonal(), **methods))
+    return type(f"Wrong{kind.__name__}", (kind,), made)(*metric)
+
+
+def wrong_way(rng, before, after):
+    """Accept with exp(H_1 - H_0), as the QNHMC paper prints."""
+    return right_way(rng, after, before)
+
+
+right_way = metropolis.metropolis
