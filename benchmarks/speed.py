@@ -19,7 +19,7 @@ import numpy as np
 import soundfile
 
 from alphamf.cli.benchmark import core_rows, denoiser_rows, step_rows
-from alphamf.research import speed
+from alphamf.research.speed import measure as speed
 from alphamf.tools import tables
 from benchmarks.report import caption, write_section
 

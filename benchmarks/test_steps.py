@@ -16,5 +16,5 @@ from alphamf.research.speed.measure import stepper
 @pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
 def test_step(benchmark, name, blocks):
     """Time ten steps."""
-    step = stepper(paper.target(*paper.made_up(), blocks), kernel(name))
+    step = stepper(paper.target(*paper.synthetic(), blocks), kernel(name))
     benchmark.pedantic(step, args=(10,), rounds=50)

@@ -19,7 +19,7 @@ from alphamf.tools import pool
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from alphamf.research.speed import Denoiser, Step
+    from alphamf.research.speed.measure import Denoiser, Step
 
 
 def benchmark(
@@ -44,7 +44,7 @@ def benchmark(
                 "alphamf benchmark is about the compiled loops, which could not be built when "
                 "alphamf was installed: install it again where there is a C compiler"
             )
-        from alphamf.research import speed
+        from alphamf.research.speed import measure as speed
 
         parts = [
             ("steps", step_rows(speed.steps(rounds, device.value))),
@@ -90,13 +90,13 @@ def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
     from alphamf.denoising.file import Request, process
     from alphamf.denoising.settings import PRESETS
     from alphamf.evaluation.observers import Observers
-    from alphamf.research.speed import made_up_sound
+    from alphamf.research.speed.measure import synthetic_sound
 
     cores = pool.cores()
     for name, lengths in (("a folder of clips", range(10, 26)), ("one recording", [280])):
         with TemporaryDirectory() as folder:
             for k, seconds in enumerate(lengths):
-                soundfile.write(Path(folder, f"{k}.wav"), made_up_sound(seconds, 16000), 16000)
+                soundfile.write(Path(folder, f"{k}.wav"), synthetic_sound(seconds, 16000), 16000)
             output = str(Path(folder, "out"))
             jobs = plan([folder], output=None, output_dir=output, overwrite=True).jobs
             times = []

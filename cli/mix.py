@@ -19,7 +19,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.mixing.corpus import Noise, Speech
+    from alphamf.evaluation.mixing.recipes import Noise, Speech
     from alphamf.evaluation.mixing.table import Mixture
 
 RATES = (4000, 192000)
@@ -105,15 +105,15 @@ def mix(
             typer.echo(f"Note: {sentence}", err=True)
 
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf.evaluation.mixing import corpus, table
+        from alphamf.evaluation.mixing import corpus, recipes, table
 
-        snrs = _ratios(snr, corpus.SNR_LIMIT)
+        snrs = _ratios(snr, recipes.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
         speech = list(_speech(clean, output_dir, problems))
         noises: list[Noise] = []
         for item in corpus.usable(_noises(noise, output_dir, problems)):
             _sort(item, noises, problems)
-        todo = corpus.recipes(speech, noises, snrs, count=count, seed=seed)
+        todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
         if todo:
             inputs = [*(item.path for item in speech), *(item.path for item in noises)]
             table.claim(output_dir, inputs, overwrite=overwrite)
@@ -157,7 +157,7 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
 
 def _speech(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Speech]:
     """Yield the clean recordings, under different names."""
-    from alphamf.evaluation.mixing.corpus import Speech
+    from alphamf.evaluation.mixing.recipes import Speech
 
     taken: dict[str, str] = {}
     for path, relative in _found(names, folder, problems):
@@ -171,7 +171,7 @@ def _speech(names: list[str], folder: Path, problems: list[Problem]) -> Iterator
 
 
 def _noises(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Noise]:
-    from alphamf.evaluation.mixing.corpus import Noise
+    from alphamf.evaluation.mixing.recipes import Noise
 
     for path, relative in _found(names, folder, problems):
         yield Noise(path, relative.parent.name or relative.stem)

@@ -11,7 +11,8 @@ from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization import cells
 from alphamf.inference.random import generator
-from alphamf.research.speed import paper, steps
+from alphamf.research.speed import paper
+from alphamf.research.speed.measure import steps
 from alphamf.tools.arrays import module, to_host
 from tests.support.places import DATA
 
@@ -45,7 +46,7 @@ def test_steps_that_draw_nothing(cupy, alpha):
 def test_moves_accept_as_often(cupy):
     shares = []
     for xp in (np, cupy):
-        power, basis = (xp.asarray(array) for array in paper.made_up())
+        power, basis = (xp.asarray(array) for array in paper.synthetic())
         target = paper.target(power, basis, 1)
         rng = generator(0, 0, xp=xp)
         theta = target.start(rng)
@@ -61,7 +62,7 @@ def test_moves_accept_as_often(cupy):
 def test_every_sampler_runs(cupy, name, blocks):
     from alphamf.inference.chain import run
 
-    power, basis = (cupy.asarray(array) for array in paper.made_up())
+    power, basis = (cupy.asarray(array) for array in paper.synthetic())
     target = paper.target(power, basis, blocks)
     start = target.start(generator(0, 0, xp=cupy))
     *_, state = run(target, kernel(name), steps=60, seed=0, start=start)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
-import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +14,7 @@ from alphamf.audio.reader import read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.methods import method
+from alphamf.evaluation.cost import timed
 from alphamf.evaluation.runner import Job, Result, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
@@ -25,24 +22,6 @@ from alphamf.tools.files import reason, shown
 
 MOST_DB = 100.0
 """Ratios above this are infinite up to rounding."""
-
-_warm: set[str] = set()
-
-
-class Cost(NamedTuple):
-    """What a method cost.
-
-    Attributes
-    ----------
-    cpu, wall
-        Seconds of processor time, and elapsed seconds.
-    memory
-        Largest resident memory in bytes; None if unknown.
-    """
-
-    cpu: float
-    wall: float
-    memory: float | None
 
 
 def measure(
@@ -118,15 +97,6 @@ def scores(
     return found, reasons
 
 
-def memory_source() -> str:
-    """Return how `Cost.memory` is measured on this machine."""
-    if _reset_peak():
-        return "VmHWM: largest resident memory of the process while the method ran"
-    if _peak() is not None:
-        return "ru_maxrss: largest resident memory of the process since it began"
-    return "not known on this system"
-
-
 def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) -> Result:
     noisy, clean, rate = _load(job)
     output = Path(job.output)
@@ -135,7 +105,7 @@ def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) ->
         _write(output, audio_name("clean", job.result.clean), clean, rate)
     clip = Clip(noisy, rate, clean, job.result.seed, job.model)
     with stoppable():
-        estimate, cost = _timed(job.result.method, clip)
+        estimate, cost = timed(job.result.method, clip)
         found, reasons = scores(clean, noisy, estimate, rate)
     audio = audio_name(job.result.method, job.result.noisy)
     _write(output, audio, estimate, rate)
@@ -169,29 +139,6 @@ def _load(job: Job) -> tuple[Floats, Floats, int]:
     return *sounds, rate
 
 
-def _timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
-    """Run a method, and check its output."""
-    run = method(spec).run
-    if spec not in _warm:
-        # Imports and preparations are no cost of a clip; a method that fails does so again below.
-        with suppress(Exception):
-            run(clip._replace(noisy=clip.noisy[: clip.rate], clean=clip.clean[: clip.rate]))
-        _warm.add(spec)
-    exact = _reset_peak()
-    before, wall = os.times(), time.perf_counter()
-    cpu = time.process_time()
-    estimate = run(clip)
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    after = os.times()
-    children = sum(after[2:4]) - sum(before[2:4])
-    if estimate.shape != clip.noisy.shape:
-        shapes = f"{estimate.shape} for {clip.noisy.shape}"
-        raise AlphaMFError(f"{spec} gave a sound of the shape {shapes}")
-    if not np.isfinite(estimate).all():
-        raise AlphaMFError(f"{spec} gave values that are not finite")
-    return estimate, Cost(cpu + children, wall, None if children else _peak(exact))
-
-
 def _write(output: Path, name: str, audio: Floats, rate: int) -> None:
     path = output / name
     try:
@@ -200,26 +147,3 @@ def _write(output: Path, name: str, audio: Floats, rate: int) -> None:
         raise AlphaMFError(f"{shown(path.parent)} cannot be made: {reason(error)}") from error
     with open_writer(path, rate, 1, format="FLAC", subtype="PCM_16") as writer:
         writer.write(audio[:, None].astype(np.float32))
-
-
-def _reset_peak() -> bool:
-    """Reset the system's record of the largest resident memory."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    return True
-
-
-def _peak(exact: bool = False) -> float | None:
-    """Return the largest resident memory in bytes; since the last reset if `exact`."""
-    if exact:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
-        return None
-    unit: Any = 1 if os.uname().sysname == "Darwin" else 1024
-    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

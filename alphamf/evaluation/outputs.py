@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from alphamf.evaluation.measure import memory_source
+from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, markdown

@@ -1,1 +1,1 @@
-"""The papers' experiments and their data, and what the inner loops are measured against."""
+"""Experiments of the papers, their data, and measurements of speed."""

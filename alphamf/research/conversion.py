@@ -1,4 +1,4 @@
-"""Data sets in the form that their makers give them, turned into the arrays of experiments."""
+"""Converts published data sets to the arrays of the experiments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ PROBE = 100_209 / 1_000_209
 
 VOCABULARY = 2000
 COMMON = 0.1
-"""How many words of the newsgroups count, and the share of posts above which a word does not."""
+"""Size of the vocabulary of the newsgroups, and the share of posts above which a word
+is left out."""
 
 HEART = (
     "age",
@@ -45,7 +46,7 @@ def movielens(archive: Path) -> Arrays:
     """Read the ratings of MovieLens 1M, in the file's order.
 
     `probe` is true for 100 209 of them, drawn at random: as many as in the split that came with
-    the code of Salakhutdinov and Mnih's papers, which the ratings do not tell.
+    the code of Salakhutdinov and Mnih's papers, which is not published with the ratings.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def sevens_and_nines(*files: Path) -> Arrays:
 
 
 def newsgroups(archive: Path) -> Arrays:
-    """Count the words of 20 Newsgroups, posts parted by date; those without a word are left out.
+    """Count the words of 20 Newsgroups, split by date; posts without any word are left out.
 
     Words are of three or more letters, without the posts' headers: the 2000 most frequent ones of
     the training posts that are in no more than a tenth of them.
@@ -104,24 +105,8 @@ def newsgroups(archive: Path) -> Arrays:
     archive
         ``20news-bydate.tar.gz``.
     """
-    found: dict[str, Counter[str]] = {}
-    with tarfile.open(archive, "r:gz") as files:
-        # In the archive's order, since going back means to decompress it from the start.
-        for member in files:
-            file = files.extractfile(member)
-            if file is not None:
-                body = file.read().decode("latin-1").partition("\n\n")[2].lower()
-                found[member.name] = Counter(re.findall("[a-z]{3,}", body))
-    posts: dict[str, list[Counter[str]]] = {"train": [], "test": []}
-    for name in sorted(found):
-        posts[name.partition("/")[0].rpartition("-")[2]].append(found[name])
-    spread = Counter(word for post in posts["train"] for word in post)
-    total: Counter[str] = Counter()
-    for post in posts["train"]:
-        total.update(post)
-    most = COMMON * len(posts["train"])
-    fit = [word for word in total if spread[word] <= most]
-    vocabulary = sorted(fit, key=lambda word: (-total[word], word))[:VOCABULARY]
+    posts = _posts(archive)
+    vocabulary = _vocabulary(posts["train"])
     place = {word: k for k, word in enumerate(vocabulary)}
     rows = {
         part: [
@@ -138,6 +123,33 @@ def newsgroups(archive: Path) -> Arrays:
         "n_train": np.array(len(rows["train"])),
         "vocab": np.array(vocabulary),
     }
+
+
+def _posts(archive: Path) -> dict[str, list[Counter[str]]]:
+    """Return the words of each post, sorted by name, of ``train`` and ``test``."""
+    found: dict[str, Counter[str]] = {}
+    with tarfile.open(archive, "r:gz") as files:
+        # In the archive's order: seeking back means to decompress it from the start.
+        for member in files:
+            file = files.extractfile(member)
+            if file is not None:
+                body = file.read().decode("latin-1").partition("\n\n")[2].lower()
+                found[member.name] = Counter(re.findall("[a-z]{3,}", body))
+    posts: dict[str, list[Counter[str]]] = {"train": [], "test": []}
+    for name in sorted(found):
+        posts[name.partition("/")[0].rpartition("-")[2]].append(found[name])
+    return posts
+
+
+def _vocabulary(posts: list[Counter[str]]) -> list[str]:
+    """Return the most frequent words of those that are not too common."""
+    spread = Counter(word for post in posts for word in post)
+    total: Counter[str] = Counter()
+    for post in posts:
+        total.update(post)
+    most = COMMON * len(posts)
+    fit = [word for word in total if spread[word] <= most]
+    return sorted(fit, key=lambda word: (-total[word], word))[:VOCABULARY]
 
 
 def australian_credit(table: Path) -> Arrays:

@@ -1,4 +1,4 @@
-"""Files from the network, checked, in the user's cache."""
+"""Downloads of published files, with checksums, into the user's cache."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, shown
 
 SECONDS = 30
-"""How long a server may say nothing."""
+"""Timeout of a server in seconds."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """A file as those who made it give it.
+    """A published file.
 
     Attributes
     ----------
     name
         Of the file in the cache.
     sha256
-        What it is told by.
+        Checksum.
     addresses
-        Where it can be had, tried in order: its own home, and then mirrors.
+        URLs, tried in order: its home, then mirrors.
     """
 
     name: str
@@ -33,19 +33,19 @@ class Original:
 
 
 def cache() -> Path:
-    """Return the user's folder for downloads, which need not exist."""
+    """Return the user's folder for downloads, which may not exist yet."""
     import pooch
 
     return Path(pooch.os_cache("alphamf"))
 
 
 def download(original: Original, folder: Path) -> Path:
-    """Return a file in `folder`, downloaded unless it is there.
+    """Return the path of a file in `folder`, after a download if it is absent.
 
     Raises
     ------
     AlphaMFError
-        No address gives it, for reasons named, or the folder cannot be written.
+        All addresses fail, or the folder cannot be written.
     """
     import pooch
     from requests import HTTPError, RequestException, Timeout

@@ -11,10 +11,11 @@ import pytest
 import soundfile
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation import measure as module
+from alphamf.evaluation import cost as module
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.measure import measure, memory_source, scores
+from alphamf.evaluation.cost import memory_source
+from alphamf.evaluation.measure import measure, scores
 from alphamf.evaluation.methods import DEFAULTS, describe, known, resolve
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.runner import Job, Result

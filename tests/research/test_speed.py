@@ -1,4 +1,4 @@
-"""``alphamf benchmark``: that what it compares is the same thing, and that it is told."""
+"""``alphamf benchmark``: it compares equal computations, and reports them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.factorization.alpha_mf import AlphaMFPotential
 from alphamf.inference.random import generator
-from alphamf.research import speed
+from alphamf.research.speed import measure as speed
 from alphamf.research.speed import paper
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
@@ -20,7 +20,7 @@ from alphamf.tools import pool
 
 
 def test_plain_numpy_is_the_same_model():
-    power, basis = paper.made_up()
+    power, basis = paper.synthetic()
     plain = Naive(power, basis, 1.0)
     target = paper.target(power.astype(float), basis.astype(float), 1)
     theta = target.start(generator(0, 0))
@@ -34,7 +34,7 @@ def test_plain_numpy_is_the_same_model():
 
 
 def test_plain_numpy_accepts_as_many_moves_and_a_tenth_of_them():
-    power, basis = paper.made_up()
+    power, basis = paper.synthetic()
     shares = []
     for target in (
         Naive(power, basis, 1.0),
@@ -74,7 +74,7 @@ def test_command(as_json, monkeypatch):
     steps, denoisers = speed.steps, speed.denoisers
     monkeypatch.setattr(speed, "steps", lambda *given: islice(steps(*given), 1))
     monkeypatch.setattr(speed, "denoisers", lambda *given: islice(denoisers(*given), 1))
-    monkeypatch.setattr(speed, "made_up_sound", lambda *given: np.ones(100, np.float32))
+    monkeypatch.setattr(speed, "synthetic_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(pool, "cores", lambda: 1)
     result = CliRunner().invoke(
         app, ["benchmark", "--rounds", "1", *["--json"] * as_json], catch_exceptions=False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from alphamf.research.experiments.base import Experiment
 from alphamf.research.experiments.hamcmc import distributed_mf, linear, linear_report, speech
-from alphamf.research.experiments.mass_em import synthetic, tables, topics
+from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
 from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_gaussian
-from alphamf.research.experiments.richardson import factors
+from alphamf.research.experiments.richardson import factors, gaussian_report
 from alphamf.research.experiments.richardson import gaussian as richardson_gaussian
 
 HAMCMC = (
@@ -30,7 +30,17 @@ HAMCMC = (
         speech.figure,
         data=("noizeus",),
     ),
-    *distributed_mf.EXPERIMENTS,
+    Experiment(
+        "distributed-mf",
+        "Simsekli et al., ICML 2016, fig. 5",
+        (0.2, 7),
+        distributed_mf.jobs,
+        distributed_mf.work,
+        distributed_mf.table,
+        distributed_mf.figure,
+        data=("ml-1m",),
+        over_ranks=distributed_mf.over_ranks,
+    ),
 )
 """Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo", ICML 2016."""
 
@@ -60,23 +70,72 @@ MASS_EM = (
         (0.3, 9),
         topics.jobs,
         topics.work,
-        topics.table,
-        topics.figure,
+        topics_report.table,
+        topics_report.figure,
         data=("newsgroups",),
     ),
 )
 """Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017.
 
-Beside the paper's rows stand those of a mass learnt from positions. In equilibrium the momenta have
-the covariance M whatever M is, and so teach nothing of the posterior: what the -EM rows learn is
-chance, how far from equilibrium the burn-in was, and how much gradient noise heats each direction.
-See `alphamf.inference.samplers.masses.MassEM`.
+There are additional rows for a mass adapted to positions. In equilibrium the momenta have the
+covariance M whatever M is, and contain no information on the posterior: see
+`alphamf.inference.samplers.masses.MassEM`.
 """
 
-QUASI_NEWTON = (quasi_newton_gaussian.EXPERIMENT, mnist.EXPERIMENT, bpmf.EXPERIMENT)
+QUASI_NEWTON = (
+    Experiment(
+        "gaussian-qn",
+        "Fu et al., QNHMC (UAI 2016), table 1 and figure 1",
+        (0.1, 2.5),
+        quasi_newton_gaussian.jobs,
+        quasi_newton_gaussian.work,
+        quasi_newton_gaussian.table,
+        quasi_newton_gaussian.figure,
+    ),
+    Experiment(
+        "mnist-7v9",
+        "Fu et al., QNHMC (UAI 2016), table 2",
+        (0.1, 3),
+        mnist.jobs,
+        mnist.work,
+        mnist.table,
+        mnist.figure,
+        data=("mnist-7v9",),
+    ),
+    Experiment(
+        "bpmf",
+        "Fu et al., QNHMC (UAI 2016), table 3",
+        (0.1, 4),
+        bpmf.jobs,
+        bpmf.work,
+        bpmf.table,
+        bpmf.figure,
+        data=("ml-1m",),
+    ),
+)
 """Fu, Luo & Zhang, "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016."""
 
-RICHARDSON = (richardson_gaussian.EXPERIMENT, factors.EXPERIMENT)
+RICHARDSON = (
+    Experiment(
+        "richardson",
+        "Durmus et al., Richardson-Romberg (NIPS 2016), figures 1-4",
+        (0.1, 2.5),
+        richardson_gaussian.jobs,
+        richardson_gaussian.work,
+        gaussian_report.table,
+        gaussian_report.figure,
+    ),
+    Experiment(
+        "richardson-mf",
+        "Durmus et al., Richardson-Romberg (NIPS 2016), figure 5",
+        (0.1, 4),
+        factors.jobs,
+        factors.work,
+        factors.table,
+        factors.figure,
+        data=("ml-1m",),
+    ),
+)
 """Durmus et al., "Stochastic Gradient Richardson-Romberg MCMC", NIPS 2016."""
 
 EXPERIMENTS: dict[str, Experiment] = {

@@ -1,7 +1,7 @@
-"""The least time that a step could take: its draws, logarithms and products, and nothing else.
+"""Lower bound of the time of a step: its random numbers, logarithms and matrix products alone.
 
-Each is timed by itself under the best of conditions, on arrays that the first cache holds. Left out
-are divisions, additions, copies, memory that is not in a cache, and the interpreter.
+Each is timed separately on arrays that fit into the first cache. Divisions, additions, copies,
+memory accesses and the interpreter are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from alphamf.research.speed.paper import ALPHAS, COLUMNS, RANKS, ROWS
 
 
 def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
-    """Return what measures the floor of a step in seconds, when it is called.
+    """Return a function that measures the lower bound of a step in seconds.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
         Gradients that the sampler takes: each has a product W H, a power v^(2/alpha), and the
         products W' dV and dV H'.
     pairs
-        Pairs in the memory of HAMCMC, 0 for other samplers: a step needs nine products of the
-        matrix of the pairs' one half and a vector.
+        Pairs in the memory of HAMCMC, 0 for other samplers: a step needs nine products of a
+        vector with the matrix of one half of the pairs.
     """
     rows = ceil(ROWS / blocks)
     cells = rows * COLUMNS * len(ALPHAS)
@@ -40,19 +40,7 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     x, out = (rng.random(_loops.CHUNK, dtype=np.float32) for _ in range(2))
     words, state = np.empty(_loops.CHUNK, np.uint32), word_state(rng, _random.LANES)
     whole, memory = np.ones(size, np.float32), np.ones((max(pairs, 1), size), np.float32)
-    products = [
-        tuple(np.ones(shape, np.float32) for shape in ((a, b), (b, c), (a, c)))
-        for rank, free in zip(RANKS, (False, True), strict=True)
-        for a, b, c in [
-            (rows, rank, COLUMNS),
-            (rank, rows, COLUMNS),
-            *([(rows, COLUMNS, rank)] if free else []),
-        ]
-    ]
-
-    def multiply() -> None:
-        for a, b, product in products:
-            np.matmul(a, b, out=product)
+    multiply = _products(rows)
 
     # Per cell: three random numbers and three sines for a proposal and its acceptance, with the
     # logarithms of the exponential variable, of Kanter's ratio and of the acceptance, and one exp;
@@ -73,8 +61,27 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     return measure
 
 
+def _products(rows: int) -> Callable[[], None]:
+    """Return the matrix products of a gradient over some rows of cells."""
+    products = [
+        tuple(np.ones(shape, np.float32) for shape in ((a, b), (b, c), (a, c)))
+        for rank, free in zip(RANKS, (False, True), strict=True)
+        for a, b, c in [
+            (rows, rank, COLUMNS),
+            (rank, rows, COLUMNS),
+            *([(rows, COLUMNS, rank)] if free else []),
+        ]
+    ]
+
+    def multiply() -> None:
+        for a, b, product in products:
+            np.matmul(a, b, out=product)
+
+    return multiply
+
+
 def _least(function: Callable[[], Any], repeats: int = 20) -> float:
-    """Return the least time of some calls, in seconds: a floor is not raised by interruptions."""
+    """Return the least time of some calls in seconds, which interruptions do not affect."""
     least = np.inf
     for _ in range(repeats):
         start = time.perf_counter()

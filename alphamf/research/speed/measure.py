@@ -1,4 +1,8 @@
-"""What is measured: steps of the samplers, and whole denoisers."""
+"""Times of the samplers' steps and of whole denoisers.
+
+Everything that is compared is measured in turn, in one process and on one core: on a machine with
+other load, ratios are reliable where times are not.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +36,11 @@ class Step(NamedTuple):
     Attributes
     ----------
     sampler, cells
-        Name, and what a step reads: ``all`` or ``1/10``.
+        Name, and cells of a minibatch: ``all`` or ``1/10``.
     alphamf, naive, floor
-        This library, plain NumPy in float64, and the least that the machine could take.
+        This library, plain NumPy in float64, and the lower bound of the machine.
     faster, above
-        Medians of naive / alphamf and alphamf / floor, each of which was taken in one round.
+        Medians over the rounds of naive / alphamf and alphamf / floor.
     """
 
     sampler: str
@@ -49,7 +53,17 @@ class Step(NamedTuple):
 
 
 class Denoiser(NamedTuple):
-    """Time of a denoiser on a clip, as a share of the clip's length; the median of the rounds."""
+    """Time of a denoiser on a clip.
+
+    Attributes
+    ----------
+    name
+        Of the preset or the settings.
+    rate, seconds
+        Sampling rate in Hz, and length of the clip.
+    real_time
+        Median time over the rounds, relative to the clip's length.
+    """
 
     name: str
     rate: int
@@ -59,7 +73,7 @@ class Denoiser(NamedTuple):
 
 def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
     """Yield the times of every sampler, on all cells and on the paper's tenth of them."""
-    power, basis = paper.made_up()
+    power, basis = paper.synthetic()
     xp = module(device)
     for blocks in (1, paper.BLOCKS):
         for name in HYPERPARAMETERS:
@@ -69,7 +83,7 @@ def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
             naive = stepper(Naive(power, basis, 1 / blocks), sampler)
             pairs = sampler.memory - 1 if isinstance(sampler, HAMCMC) else 0
             least = floor(blocks, 2 if pairs else 1, pairs)
-            # In turn, so that what else the machine does falls on all of them alike.
+            # In turn, so that other load affects all of them alike.
             times = np.array([(ours(40), naive(2), least()) for _ in range(rounds)]) * 1e3
             mine, plain, lowest = np.median(times, axis=0)
             yield Step(
@@ -84,7 +98,15 @@ def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
 
 
 def stepper(target: Any, sampler: Any, device: str = "cpu") -> Callable[[int], float]:
-    """Return what makes so many more steps of a chain, and returns the seconds of each."""
+    """Return a function that makes a number of steps of a chain and returns the seconds of each.
+
+    Parameters
+    ----------
+    target, sampler
+        Of the chain.
+    device
+        Where the target's arrays are.
+    """
     xp = module(device)
     theta = target.start(generator(0, 0, xp=xp))
 
@@ -94,7 +116,7 @@ def stepper(target: Any, sampler: Any, device: str = "cpu") -> Callable[[int], f
             start = time.perf_counter()
             for state in run(target, sampler, steps=count, seed=0, start=theta):
                 theta = state.theta
-            to_host(theta)  # where a device is done
+            to_host(theta)  # waits for the device
             return (time.perf_counter() - start) / count
 
     make(_WARM)
@@ -105,15 +127,17 @@ def denoisers(rounds: int, device: str = "cpu") -> Iterator[Denoiser]:
     """Yield the times of the presets, and of the paper's settings on a model of its size."""
     for rate in (8000, 16000):
         for name in ("fast", "balanced", "best"):
-            yield _timed(name, made_up_sound(8, rate), rate, PRESETS[name], "auto", rounds, device)
-    clip = made_up_sound(SECONDS, 8000)
+            yield _timed(
+                name, synthetic_sound(8, rate), rate, PRESETS[name], "auto", rounds, device
+            )
+    clip = synthetic_sound(SECONDS, 8000)
     for name in ("sgld", "psgld", "hamcmc"):
         settings = replace(PRESETS["paper"], sampler=name, alpha_speech=None)
         yield _timed(f"paper, {name}", clip, 8000, settings, paper.dictionary(), rounds, device)
 
 
-def made_up_sound(seconds: float, rate: int) -> Floats:
-    """Return noise whose level rises and falls like that of speech, shape (samples,)."""
+def synthetic_sound(seconds: float, rate: int) -> Floats:
+    """Return noise with a level that varies like that of speech, shape (samples,)."""
     count = round(seconds * rate)
     envelope = np.sin(2 * np.pi * 2.0 * np.arange(count) / rate) ** 2 + 0.05
     noise = np.random.default_rng(0).standard_normal(count)
@@ -132,9 +156,9 @@ def _timed(
     seconds = len(sound) / rate
     brief = replace(settings, steps=2, keep=1, warm_up=1)
     denoise(sound, rate, brief, model=model, device=device)
-    shares = []
+    times = []
     for _ in range(rounds):
         start = time.perf_counter()
         denoise(sound, rate, settings, model=model, device=device)
-        shares.append((time.perf_counter() - start) / seconds)
-    return Denoiser(name, rate, seconds, float(np.median(shares)))
+        times.append((time.perf_counter() - start) / seconds)
+    return Denoiser(name, rate, seconds, float(np.median(times)))

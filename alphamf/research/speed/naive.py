@@ -1,7 +1,7 @@
-"""Alpha-MF written as the formulas read: float64, a new array for every expression.
+"""Alpha-MF as the formulas are written, in float64, with a new array for every expression.
 
-It is what `alphamf.inference.targets.AlphaMF` is measured against, and does the same thing: its
-minibatch is a tenth of the cells, drawn one by one, as the papers draw it.
+The reference for the speed of `alphamf.factorization.alpha_mf.AlphaMF`. Its minibatch is a tenth of
+the cells, drawn one by one, as in the papers.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class NaivePotential:
         parts: list[list[Floats]] = [[], []]
         for s, (alpha, (w, h)) in enumerate(zip(ALPHAS, target.dispersions(theta), strict=True)):
             phi = target.latents[f"phi{s}"]
-            slope = 2 / alpha * phi * (w @ h) ** (2 / alpha - 1) * self.cells / target.share
+            weight = 2 / alpha * phi * (w @ h) ** (2 / alpha - 1) * self.cells / target.share
             for part, dv in zip(
-                parts, (slope / sigma2, slope * target.power / sigma2**2), strict=True
+                parts, (weight / sigma2, weight * target.power / sigma2**2), strict=True
             ):
                 if s > 0:
                     part.append((dv @ h.T).ravel())
@@ -111,7 +111,17 @@ class NaivePotential:
 
 
 def stable(rng: Any, alpha: float, shape: tuple[int, ...]) -> Floats:
-    """Draw positive stable variables by Kanter's formula (`factorization.stable`)."""
+    """Draw positive stable variables by Kanter's formula (`alphamf.factorization.stable`).
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    alpha
+        Index of the source; the variables have alpha / 2.
+    shape
+        Of the result.
+    """
     h = alpha / 2
     u, e = np.pi * rng.random(shape), rng.exponential(size=shape)
     power = (np.sin((1 - h) * u) / e) ** ((1 - h) / h)

@@ -1,4 +1,4 @@
-"""The model at the size of the HAMCMC paper's denoising experiment, on made-up power."""
+"""The model at the size of the HAMCMC paper's denoising experiment, on synthetic power."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PRIORS: tuple[Prior, ...] = (Gamma(1.0, 20.0), Flat(), Gamma(30.0, 30.0))
 """Of H of the speech, and of W and H of the noise."""
 
 
-def made_up() -> tuple[Floats, Floats]:
-    """Return a power spectrogram and a basis."""
+def synthetic() -> tuple[Floats, Floats]:
+    """Return a power spectrogram, shape (ROWS, COLUMNS), and a basis, shape (ROWS, RANKS[0])."""
     rng = np.random.default_rng(0)
     basis = rng.gamma(0.5, 1.0, (ROWS, RANKS[0])).astype(np.float32) + np.float32(1e-3)
     basis /= basis.mean(axis=0)
@@ -31,7 +31,17 @@ def made_up() -> tuple[Floats, Floats]:
 
 
 def target(power: Floats, basis: Floats, blocks: int) -> AlphaMF:
-    """Return the posterior of H of the speech, and of W and H of the noise."""
+    """Return the posterior of H of the speech, and of W and H of the noise.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (I, J).
+    basis
+        W of the speech, shape (I, K).
+    blocks
+        Row blocks, of which a minibatch is one.
+    """
     speech, noise_basis, noise = PRIORS
     return AlphaMF(
         power,
@@ -44,6 +54,6 @@ def target(power: Floats, basis: Floats, blocks: int) -> AlphaMF:
 
 
 def dictionary() -> Dictionary:
-    """Return a dictionary of the paper's size; what is in it makes no difference to the time."""
-    _, basis = made_up()
+    """Return a dictionary of the paper's size, with a synthetic basis."""
+    _, basis = synthetic()
     return Dictionary(basis / basis.sum(axis=0), ALPHAS[0], 8000, Frame(512, 128))

@@ -81,10 +81,8 @@ def crackle(rng: Rng, samples: int, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
+    rng, samples, rate
+        As in `events`.
 
     Returns
     -------

@@ -111,10 +111,8 @@ def rumble(rng: Rng, samples: int, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
+    rng, samples, rate
+        As in `noise`.
     """
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     top = log_uniform(rng, 12, 80)
@@ -128,10 +126,8 @@ def coloured(rng: Rng, samples: int, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
+    rng, samples, rate
+        As in `noise`.
     """
     white = rng.standard_normal(samples)
     return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
@@ -142,10 +138,8 @@ def hum(rng: Rng, samples: int, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of all random numbers.
-    samples, rate
-        Length, and sampling rate in Hz.
+    rng, samples, rate
+        As in `noise`.
     """
     from scipy.signal import lfilter
 

@@ -94,12 +94,8 @@ def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of random numbers.
-    sound
-        Shape (n,).
-    samples
-        Length of the piece.
+    rng, sound, samples
+        As in `cut`.
     fraction
         Least root mean square of the piece, in that of the whole sound.
     """
@@ -144,10 +140,8 @@ def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+    rng, sound, rate
+        As in `shape_spectrum`.
     deepest
         Largest standard deviation of the level in dB.
     """
@@ -177,10 +171,8 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+    rng, sound, rate
+        As in `shape_spectrum`.
     """
     from scipy.signal import fftconvolve
 
@@ -197,10 +189,8 @@ def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
 
     Parameters
     ----------
-    rng
-        Source of random numbers.
-    sound, rate
-        Shape (samples,), and its sampling rate in Hz.
+    rng, sound, rate
+        As in `shape_spectrum`.
     """
     frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)

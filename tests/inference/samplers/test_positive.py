@@ -205,7 +205,7 @@ def test_hyperparameters_out_of_range_are_refused():
 @pytest.mark.parametrize("blocks", [10, 257])
 def test_rows_keep_their_scale_while_minibatches_pass_them_by(blocks):
     """A scale that decays between two readings would send the row to infinity at the second."""
-    target = paper.target(*paper.made_up(), blocks)
+    target = paper.target(*paper.synthetic(), blocks)
     sampler = SGRLD(0.5, decay=0.5, freeze=150)
     *_, state = run(target, sampler, steps=600, seed=0)
     assert 0 < state.theta.max() < 100

@@ -14,7 +14,7 @@ from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
-from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics
+from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
 
 NORMAL, LOGISTIC, TOPICS = MASS_EM
 
@@ -53,7 +53,7 @@ def test_all_rows_of_table_1(normal):
     assert names[0] == "posterior"
     assert set(tables.PAPER["normal-1d"]) <= set(names)
     assert [n for n in names if n.endswith("(positions)")] == [
-        f"{n} (positions)" for n in methods.LEARNING
+        f"{n} (positions)" for n in methods.ADAPTIVE
     ]
     assert len({tuple(row) for row in rows}) == 1
     for row in rows[1:]:
@@ -198,7 +198,7 @@ def topic_records(data):
 @pytest.mark.slow
 def test_all_rows_of_table_4(topic_records):
     rows = TOPICS.table(topic_records)
-    assert set(topics.PAPER) <= {row["method"] for row in rows}
+    assert set(topics_report.PAPER) <= {row["method"] for row in rows}
     assert {row["method"]: row["paper"] for row in rows}["SGNHT-EM"] == "719"
     assert len({tuple(row) for row in rows}) == 1
 

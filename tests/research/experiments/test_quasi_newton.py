@@ -10,6 +10,7 @@ import pytest
 from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
+from alphamf.research.experiments.ratings import Ratings
 
 
 @pytest.fixture
@@ -19,12 +20,12 @@ def data(shared, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
 
 
-def draw(experiment, records):
+def draw(module, records):
     """Return the table by method; the figure must be drawn as well."""
-    rows = experiment.table(records)
+    rows = module.table(records)
     assert len({tuple(row) for row in rows}) == 1 and "paper" in rows[0]
     assert markdown(rows).count("\n") == len(rows) + 1
-    assert experiment.figure(records).axes
+    assert module.figure(records).axes
     return {row["method"]: row for row in rows}
 
 
@@ -56,7 +57,7 @@ def test_qnhmc_turns_the_long_axis_faster_than_hmc():
     assert max(of["HMC"]["variance"]) < 0.3 < min(of["QNHMC"]["variance"])
     assert min(of["HMC, step 1"]["ess_long"]) > 2 * max(of["HMC"]["ess_long"])
     assert max(of["HMC, step 1"]["burn_in"]) < 100
-    rows = draw(gaussian.EXPERIMENT, records)
+    rows = draw(gaussian, records)
     kept = 400 / (1 + 2 * np.array(of["QNHMC"]["sums"]))
     assert float(rows["QNHMC"]["ESS"].split()[0]) == pytest.approx(kept.mean(), rel=1e-3)
     assert rows["HMC"]["paper"].endswith("7.22")
@@ -92,7 +93,7 @@ def test_digits_are_told_apart(data):
         assert of[method]["acceptance"] > 0.3
         # A posterior's typical set lies above its mode.
         assert min(of[method]["energy"]) > of["GD"]["energy"][0]
-    rows = draw(mnist.EXPERIMENT, records)
+    rows = draw(mnist, records)
     assert rows["GD"]["ESS per second"] is None
     assert rows["HMC"]["error"].startswith(f"{np.mean(of['HMC']['errors']):.4g}")
 
@@ -117,19 +118,19 @@ def test_averaged_samples_predict_ratings_better_than_one(data):
         # An average of samples predicts better than one of them.
         assert of[method]["rmse"] < of[method]["rmse_of_last"]
     assert 0.9 < of["MAP"]["rmse"] < 1.1
-    rows = draw(bpmf.EXPERIMENT, records)
+    rows = draw(bpmf, records)
     assert rows["MAP"]["acceptance"] is None
     assert set(rows) == set(bpmf.METHODS)
 
 
 def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(data):
-    ratings = bpmf.Ratings()
+    ratings = Ratings()
     assert (len(ratings.train[0]), len(ratings.test[0])) == (900_000, 100_209)
     assert ratings.shape == (6040, 3706)
-    held = bpmf.Ratings(hold_out=0.1)
+    held = Ratings(hold_out=0.1)
     assert len(held.train[0]) + len(held.test[0]) == 900_000
     assert len(held.test[0]) == pytest.approx(90_000, rel=0.02)
-    few = bpmf.Ratings(100)
+    few = Ratings(100)
     assert few.shape[0] == 100 and max(few.test[0]) < 100
     assert few.rmse(few.test[2] + 0.0) == 0
     assert few.rmse(np.full(len(few.test[0]), 9.0)) < few.rmse(np.full(len(few.test[0]), 9), False)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from alphamf.research.experiments.base import Record, markdown
-from alphamf.research.experiments.richardson import factors
+from alphamf.research.experiments.richardson import factors, gaussian_report
 from alphamf.research.experiments.richardson import gaussian as linear
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
+from alphamf.research.experiments.richardson.moments import Moments
 from tests.support.laws import Z_MOST, gaussian_draws, step_many
 
 SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
@@ -61,7 +62,9 @@ def test_slopes_by_the_exact_laws():
 
     def of(method, steps):
         laws = [law(target, sampler_of(method, gamma)) for gamma in steps]
-        return linear.slope([(g, v - exact(target)) for g, v in zip(steps, laws, strict=True)])
+        return gaussian_report.slope(
+            [(g, v - exact(target)) for g, v in zip(steps, laws, strict=True)]
+        )
 
     assert of("SGLD", SLOPES) == pytest.approx(1, abs=0.2)
     assert of("SGRRLD", SLOPES) == pytest.approx(2, abs=0.3)
@@ -97,7 +100,7 @@ def test_moments_are_those_of_each_chain():
     target = model(2)
     rng = np.random.default_rng(0)
     places = target.mean + 0.1 * rng.standard_normal((9, 3, 4, 2))
-    record = linear.Moments(target, 1, 9)
+    record = Moments(target, 1, 9)
     assert record.steps == [1, 2, 4, 8]
     for step, place in enumerate(places, 1):
         record.add(State(step, *place), target)
@@ -118,17 +121,17 @@ def test_table_and_figure_of_all_points():
     for job in linear.jobs(False, 0):
         job |= {"steps": 24, "burn_in": 4, "chains": 3}
         records.append(Record(job, linear.work(job)))
-    rows = linear.table(records)
+    rows = gaussian_report.table(records)
     assert len(rows) == len(records) + 4 and len({tuple(row) for row in rows}) == 1
     assert [row["law"] for row in rows[-4:-2]] == pytest.approx([1, 2], abs=0.3)
     printed = {row["figure"]: row["paper"] for row in rows if row["paper"]}
     assert printed["step, SGRRLD"] == "bias 1e-4"
     assert markdown(rows).count("\n") == len(rows) + 1
-    assert len(linear.figure(records).axes) == 6
+    assert len(gaussian_report.figure(records).axes) == 6
 
 
 def test_slope_of_a_power():
-    assert linear.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
+    assert gaussian_report.slope([(x, -3 * x**1.7) for x in (1.0, 2.0, 5.0)]) == pytest.approx(1.7)
 
 
 def test_stopwatch_has_the_chains_side_by_side():

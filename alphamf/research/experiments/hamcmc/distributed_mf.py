@@ -4,19 +4,16 @@ Simsekli et al. (ICML 2016), section 4.3 and figure 5: MovieLens-1M on a grid of
 three variances one, a constant step size, 100 samples of burn-in. Rank 50 in the paper's first
 version and 10 in the printed one; both are run. Where they differ from the paper:
 
-- The ratings are taken about their mean, which its model leaves to the factors. With it left
-  to them the chains find it in some hundred steps, and then hardly move for hundreds.
+- The ratings are taken about their mean, which the paper's model leaves to the factors: then the
+  chains find it in about a hundred steps, and hardly move for hundreds.
 - Users are the rows, and the films travel, which are fewer. The test ratings are the published
   probe split, a tenth as well.
-- W and H start as normal noise of width 0.1; the paper does not say where its chains start.
+- W and H start as normal noise of width 0.1; the paper's start is not printed.
 - Predictions are not clipped. A test rating is predicted when its part of the data is drawn.
 
 *printed* are the step sizes of the paper's table 3. There PSGLD divides by the mean gradient's
 root mean square, plus 5: that is 5 to four digits, so it is DSGLD at 2e-4. *searched* are step
-sizes chosen with a tenth of the training ratings held out (``work(job, hold_out=0.1)``), by the
-RMSE after 600 steps of rank 10 and 300 of rank 50: the best of 1e-4 to 2.4e-3 for DSGLD (which
-diverges there), of 3e-4 to 4.8e-3 for HAMCMC (from 2.4e-3 on), and of 1e-2 to .3 for PSGLD on the
-sum of the gradients (docs/experiments/distributed.md).
+sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/log/research.md.
 """
 
 from __future__ import annotations
@@ -31,8 +28,8 @@ from alphamf.inference.blocks import Alone, Listed, Model, Ranks, Walk
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
-from alphamf.research.experiments.quasi_newton.bpmf import Ratings
+from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.ratings import Ratings
 
 BLOCKS = 4
 BURN_IN = 100
@@ -93,7 +90,17 @@ def sampler_of(job: Job, count: int) -> Any:
 
 @lru_cache(maxsize=1)
 def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed, int, float]:
-    """Return the ratings in blocks, and the number and mean of those of training."""
+    """Return the ratings in blocks, and the number and mean of the training ratings.
+
+    Parameters
+    ----------
+    users
+        How many are read; None: all.
+    blocks
+        Of rows and of columns.
+    hold_out
+        As in `Ratings`.
+    """
     ratings = Ratings(users, hold_out)
     values = ratings.train[2]
     listed = Listed(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
@@ -101,7 +108,17 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed,
 
 
 def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None) -> Walk:
-    """Return the walk of a job at its start."""
+    """Return the walk of a job at its start.
+
+    Parameters
+    ----------
+    job
+        One of `jobs`.
+    hold_out
+        As in `Ratings`.
+    ranks
+        MPI ranks; None: this process alone.
+    """
     listed, count, mean = ratings_of(job["users"], job["blocks"], hold_out)
     return Walk(
         listed,
@@ -120,7 +137,22 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
 
 
 def over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
-    """Run a job together with the other ranks."""
+    """Run a job together with the other ranks.
+
+    Parameters
+    ----------
+    job
+        One of `jobs`.
+    ranks
+        MPI ranks.
+    checkpoint
+        Folder from which the job resumes.
+
+    Returns
+    -------
+    Numbers
+        Of the job, on rank 0.
+    """
     return _run(job, walk_of(job, ranks=ranks), checkpoint)
 
 
@@ -191,18 +223,3 @@ def figure(records: list[Record]) -> Any:
         if panel.lines:
             panel.legend(fontsize="small")
     return drawing
-
-
-EXPERIMENTS: tuple[Experiment, ...] = (
-    Experiment(
-        name="distributed-mf",
-        paper="Simsekli et al., ICML 2016, fig. 5",
-        minutes=(0.2, 7),
-        jobs=jobs,
-        work=work,
-        table=table,
-        figure=figure,
-        data=("ml-1m",),
-        over_ranks=over_ranks,
-    ),
-)

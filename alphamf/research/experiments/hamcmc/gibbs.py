@@ -24,7 +24,7 @@ of matrices.
 References
 ----------
 Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015), by whose law the
-augmentation goes; their sampler is collapsed in part, and its code is not public any more.
+augmentation goes; their sampler is partly collapsed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Gibbs:
     Parameters
     ----------
     target
-        The posterior; its minibatch and its Phi are not used.
+        The posterior; its minibatches and its Phi are not used.
     rng
         Draws the first Phi from its prior.
     theta
@@ -86,7 +86,7 @@ class Gibbs:
         return [(np.maximum(w, TINY), np.maximum(h, TINY)) for w, h in factors]
 
     def gain(self, source: int = 0) -> Array:
-        """Share of a source in the variance of each cell, given all but s: shape (I, J)."""
+        """Return a source's fraction of the variance of each cell given all but s, shape (I, J)."""
         parts = [
             np.einsum("kij,kij->ij", phi, c)
             for phi, c in zip(self.phi, self._variances(), strict=True)
@@ -95,11 +95,11 @@ class Gibbs:
         return gain
 
     def sweep(self, rng: Any) -> None:
-        """Move everything once."""
+        """Make one sweep."""
         bare = self._variances()
         powers = self._draw_sources(rng, bare)
         for s, source in enumerate(self.target.sources):
-            # |s|^2 / (W H)^(2/alpha), then also without Phi: exponential where all fits.
+            # |s|^2 / (W H)^(2/alpha), then also without Phi: exponential at stationarity.
             scaled = powers[s]
             scaled /= bare[s]
             if source.alpha < 2:
@@ -113,7 +113,7 @@ class Gibbs:
         shape = self.amplitude.shape
         like = np.empty(shape, self.theta.dtype)
         sigma2 = np.full(shape, FLOOR, self.theta.dtype)
-        # Turning all phases of a cell together changes nothing: X may be taken to be its modulus.
+        # The law does not depend on the phase of X, so that its modulus can be used.
         rest = [self.amplitude - np.sqrt(FLOOR / 2) * noise(rng, like)]
         rest.append(-np.sqrt(FLOOR / 2) * noise(rng, like))
         free: list[list[Array]] = []

@@ -2,14 +2,13 @@ r"""``linear-gaussian``: the samplers on a Gaussian posterior that is known exac
 
 Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N_Omega = N / 100,
 T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. Its step is ours,
-without a factor of two. N and the law of the regressors are not printed. With N = 1000 the printed
-step sizes of all methods but PSGLD work, with N = 10 000 HAMCMC's explode; regressors are Gaussian
-with correlation r^|i - j|, which is 0.9 at D = 2, for the slim ellipse of fig. 1, and 0.5 above.
-There r = 0.9 makes the printed SGLD and HAMCMC explode at D = 100.
+without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
+are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
+above (docs/log/research.md).
 
-What the paper does not show and is added: the error of the covariance; step sizes found by a search
-for the methods that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, since
-a constant curvature hides what that chain does wrong, E |theta|^2 under exp(-|theta|^4 / 4).
+Added to the paper's results: the error of the covariance; step sizes from a search for the methods
+that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, since the error of
+that chain vanishes at constant curvature, E |theta|^2 under exp(-|theta|^4 / 4).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ POINTS = 1000
 """N."""
 
 CHAINS = 4
-"""Chains on each data set, from starting values of their own, the same for every method."""
+"""Chains on each data set, from different starts, the same for every method."""
 
 CORRELATION = {2: 0.9, 10: 0.5, 100: 0.5}
 
@@ -50,12 +49,7 @@ PRINTED = {
 
 SEARCHED: dict[int, tuple[Any, ...]] = {
     # SGLD, PSGLD, HAMCMC with M = 2 and 3: the least error of the running mean at T = 20 000 on a
-    # data set of its own (seed 100, not among those of the tables). Tried: SGLD 1, 4, 16, 64 times
-    # the printed a; PSGLD a = 1e-6 to 1e-3 with damping 1e-3 and 0.1; HAMCMC 1/16 to 16 times the
-    # printed a with lambda = 1, 100 and 1000. Error found there at D = 2, 10, 100 (in brackets, at
-    # the printed settings): SGLD .0033, .0045, .12 (.017, not run, .19);
-    # PSGLD .0012, .0019, .055 (.0075, 1.5, 563);
-    # M = 2 .0050, .0045, .12 (.59, .0125, .12); M = 3 .012, .0014, .16 (.065, .0025, .16).
+    # separate data set (docs/log/research.md).
     2: (
         SGLD(Polynomial(6.4e-4)),
         PSGLD(Polynomial(1e-3), damping=0.1, scale=POINTS),
@@ -88,7 +82,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
     "HAMCMC, M = 2, searched": lambda size: SEARCHED[size][2],
     "HAMCMC, M = 3, searched": lambda size: SEARCHED[size][3],
 }
-"""Samplers by D, at the printed settings where nothing is said."""
+"""Samplers by D, at the printed settings unless searched."""
 
 
 def target_of(size: int, seed: int) -> LinearGaussian:
@@ -123,7 +117,7 @@ def work(job: Job) -> Numbers:
     sampler = METHODS[job["method"]](job["size"])
     numbers = _follow(target, sampler, job["steps"], job["seed"])
     numbers["microseconds"] = _microseconds(target, sampler, job["steps"])
-    # With ten data points a step, what Python does around the arithmetic is most of the time.
+    # With ten data points a step, the interpreter takes most of the time.
     target.batch = POINTS
     numbers["microseconds_large"] = _microseconds(target, sampler, job["steps"])
     if job["size"] == 2:
@@ -139,7 +133,7 @@ def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numb
     total: Array = np.zeros((CHAINS, target.size))
     window: list[Array] = []
     numbers: Numbers = {"marks": marks, "running": [], "windows": windows, "covariance": []}
-    # A chain that explodes is told of in its errors.
+    # A chain that explodes is reported in its numbers.
     with np.errstate(all="ignore"):
         states = run(target, sampler, steps=steps, seed=seed, chains=(CHAINS,))
         try:
@@ -173,12 +167,12 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
 
 
 def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
-    """Return the time of a step of a single chain: the least of five stretches."""
-    stretch = min(500, steps // 10)
+    """Return the time of a step of a single chain: the least of five runs."""
+    length = min(500, steps // 10)
     begun, times = 0.0, []
-    for state in run(target, sampler, steps=6 * stretch, seed=0):
-        if state.step % stretch == 0:
+    for state in run(target, sampler, steps=6 * length, seed=0):
+        if state.step % length == 0:
             now = time.process_time()
-            times.append((now - begun) / stretch)
+            times.append((now - begun) / length)
             begun = now
     return 1e6 * min(times[1:])

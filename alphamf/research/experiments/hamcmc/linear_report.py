@@ -18,7 +18,7 @@ CLAIMS = {
     "HAMCMC, M = 2": "below SGLD, PSGLD",
     "HAMCMC, M = 3": "near SGRLD",
 }
-"""What fig. 2 and its text say of the error; the paper prints no figures."""
+"""Order of the errors in fig. 2 and its text, which have no numbers."""
 
 DRAWN = tuple(name for name in METHODS if "M = 2, s" not in name)
 BIAS = f"bias in % at h = {', '.join(map(str, quartic.STEP_SIZES))}"
@@ -74,7 +74,7 @@ def _of(found: list[Record], name: str) -> str:
 
 
 def _time(found: list[Record], name: str = "microseconds") -> float:
-    # What else the machine does only ever adds to a time.
+    # Other load only increases a time.
     return float(min(r.numbers[name] for r in found))
 
 

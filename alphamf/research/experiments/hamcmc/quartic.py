@@ -1,4 +1,4 @@
-r"""What the naive quasi-Newton chain does wrong, where the curvature is not constant.
+r"""Bias of the naive quasi-Newton chain where the curvature is not constant.
 
 E |theta|^2 under exp(-|theta|^4 / 4) in the plane, from exact starts: a part of
 ``linear-gaussian`` that the paper does not have.

@@ -1,18 +1,17 @@
-r"""``alpha-mf-speech``: five ways to sample alpha-MF, by the SDR of the speech that they restore.
+r"""``alpha-mf-speech``: five samplers of alpha-MF, compared by the SDR of the denoised speech.
 
 Simsekli et al. (ICML 2016), section 4.2: the 80 NOIZEUS signals of 10 test sentences in 8 noises at
-5 dB; W of 100 single frames at alpha 1.2, learnt from the clean speech of the other 20 sentences,
+5 dB; W of 100 single frames at alpha 1.2, trained on the clean speech of the other 20 sentences,
 and 5 free noise spectra at alpha 1.89; a tenth of the rows a step, 2500 steps, the last 200
 averaged. The printed steps :math:`(a / t)^{0.51}`, with the a of the paper's table 2, are ours
 without a factor of two; PSGLD's damping goes with the mean gradient over the I J cells.
 
-Not printed, and chosen here: the window (512 samples, 128 apart, which makes I = 257); the units
-(a power of mean one in each bin); a random start near zero, the same for every method; and priors,
-the same for every method. The scales of the GG priors are not printed, and all that were tried on
-train sentences did worse than Gamma priors of shape one, whose gradients are bounded.
+Not printed, and chosen here: the window (512 samples, hop 128, which makes I = 257); the units (a
+power of mean one in each bin); a random start near zero, the same for every method; and Gamma
+priors of shape one, the same for every method, whose gradients are bounded.
 
-EM reads all rows, and makes a tenth of the steps. A Gibbs sweep costs as much as some hundred steps
-of the others, so there are few of them: `SWEEPS`.
+EM reads all rows, and makes a tenth of the steps. A Gibbs sweep costs about a hundred steps of the
+others, so there are few of them: `SWEEPS`.
 """
 
 from __future__ import annotations
@@ -46,14 +45,11 @@ from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.api import train
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))
-"""The rate is from a search on three train signals (babble sp02, car sp05, street sp08), over 20,
-100 and 300: SGLD 5.6, 5.9, 6.6 dB, PSGLD 7.2, 7.7, 8.5, HAMCMC 5.0, 5.1, 5.3, EM 8.4, 9.3, 9.8."""
+"""The rate is from a search on three train signals: docs/log/research.md."""
+
 SNR = "5"
 
 SAMPLERS: dict[str, Any] = {
-    # Tuned on the same train signals: SGLD at 1e-6, 5e-6 and 2e-5 6.6, 6.0, 5.3 dB; PSGLD at 1e-4,
-    # 3e-4, 1e-3, 3e-3 7.3, 8.5, 7.9, 7.1; HAMCMC at 5e-6 with trust 1e4 6.0, with 1e6 5.8, at 2e-5
-    # 5.5, at 1e-6 with 1e6 5.3.
     "SGLD, printed": SGLD(Polynomial(1e-6)),
     "SGLD, tuned": SGLD(1e-6),
     "PSGLD, printed": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=256 * 140),
@@ -62,6 +58,8 @@ SAMPLERS: dict[str, Any] = {
     "HAMCMC, tuned": HAMCMC(5e-6, memory=5, gamma=1.0, trust=1e4),
     "EM": kernel("em"),
 }
+"""Tuned settings are from a search on the same train signals."""
+
 METHODS = ("noisy", "start", *SAMPLERS, "Gibbs")
 
 ORDER = {
@@ -70,10 +68,10 @@ ORDER = {
     "HAMCMC": "highest",
     "Gibbs": "below HAMCMC",
 }
-"""What fig. 3 shows, which prints no figures."""
+"""Order of the methods in fig. 3, which has no numbers."""
 
 SWEEPS = 40
-"""Sweeps of the Gibbs sampler, of which the last third counts: .2 s each."""
+"""Sweeps of the Gibbs sampler, of which the last third is averaged."""
 
 
 def clips(full: bool) -> list[tuple[str, str]]:
@@ -85,7 +83,7 @@ def clips(full: bool) -> list[tuple[str, str]]:
         for row in rows
         if row["split"] == "test" and row["snr_db"] == SNR
     )
-    # Every stretch of the list is a mixture of sentences and noises.
+    # Shuffled, so that any part of the list has different sentences and noises.
     order = np.random.default_rng(0).permutation(len(chosen))
     return [chosen[k] for k in order][: None if full else 3]
 
@@ -97,7 +95,7 @@ def _manifest() -> list[dict[str, str]]:
 
 @cache
 def dictionary() -> Dictionary:
-    """Learn the speech spectra from the train sentences, once a process."""
+    """Train the speech spectra on the train sentences, once per process."""
     paths = sorted(
         find("noizeus") / row["path"]
         for row in _manifest()
@@ -123,16 +121,16 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Restore one signal, and score it; time is that of the sampling alone, on one core."""
+    """Denoise and score one signal; the time is that of the sampling alone, on one core."""
     folder = find("noizeus")
     (noisy, _), (clean, _) = read(folder / job["noisy"]), read(folder / job["clean"])
-    heard, reference = noisy[:, 0], clean[:, 0]
+    mixture, reference = noisy[:, 0], clean[:, 0]
     if job["method"] == "noisy":
-        return {"sdr": sdr(reference, heard), "seconds": 0.0}
+        return {"sdr": sdr(reference, mixture), "seconds": 0.0}
     model = dictionary()
-    spectrum = stft.forward(heard, model.frame)
+    spectrum = stft.forward(mixture, model.frame)
     gain, seconds = _gain(np.abs(spectrum) ** 2, model, job)
-    restored = stft.inverse(spectrum * gain, model.frame, len(heard))
+    restored = stft.inverse(spectrum * gain, model.frame, len(mixture))
     return {"sdr": sdr(reference, restored), "seconds": seconds}
 
 

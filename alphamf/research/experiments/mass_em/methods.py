@@ -1,4 +1,4 @@
-"""The samplers of the Monte Carlo EM paper by name: each plain, and with a mass that learns."""
+"""The samplers of the Monte Carlo EM paper by name: each plain, and with an adaptive mass."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ KINDS: dict[str, Callable[..., Any]] = {
     "SGNHT": SGNHT,
 }
 
-LEARNING = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
-"""Those that the paper gives a mass that learns; the others have a metric."""
+ADAPTIVE = ("HMC", "SGHMC", "SG-NPHMC", "SGNHT")
+"""Samplers with an adaptive mass in the paper; the others have a metric."""
 
 EM, POSITIONS = "-EM", " (positions)"
-"""Endings of a method's name: a mass learnt from momenta, as in the paper, or from positions."""
+"""Endings of a method's name: a mass adapted to momenta, as in the paper, or to positions."""
 
 METHODS = tuple(
     name + ending
     for name in KINDS
-    for ending in (("", EM, POSITIONS) if name in LEARNING else ("",))
+    for ending in (("", EM, POSITIONS) if name in ADAPTIVE else ("",))
 )
-"""The rows of the paper's tables 1 to 3 in their order, and a third row for each learning one."""
+"""The rows of the paper's tables 1 to 3 in order, with a third row for each adaptive sampler."""
 
 
 @dataclass(frozen=True)
 class OfPositions:
-    r"""A mass learnt from positions, in units in which :math:`\det M = 1`.
+    r"""A mass adapted to positions, scaled to :math:`\det M = 1`.
 
     The covariance of the positions has their units, and would change the meaning of the step size
-    while it is learnt: of it only the shape is taken, so that the step size of M = I serves.
+    during adaptation. The scaling keeps only its shape, so that the step size of M = I applies.
 
     Attributes
     ----------
     learner
         A ``MassEM`` with the source "positions".
     variance
-        About how large the variances of the positions are. The learner adds samples that agree
-        with the present mass, of which the first is this one times I: with 1, they would swamp
-        those of a posterior of width 0.01.
+        Approximate variance of the positions. The learner adds samples that agree with the
+        present mass, which begins as this times I: with 1 they would outweigh those of a posterior
+        of width 0.01.
     """
 
     learner: MassEM
@@ -77,7 +77,17 @@ class OfPositions:
         )
 
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Take in the end of a step."""
+        """Adapt the mass to the end of a step.
+
+        Parameters
+        ----------
+        rng
+            Source of random numbers.
+        state
+            Of the mass.
+        theta, momentum
+            At the end of the step, shape (*chains, D).
+        """
         return self.learner.update(rng, state, theta, momentum)
 
 
@@ -107,7 +117,7 @@ def sampler(
     samples
         S_count at the start.
     freeze
-        The burn-in, after which the mass rests: no law is invariant while it learns.
+        The burn-in, after which the mass is frozen: during adaptation no law is invariant.
     dense, growth
         Of ``MassEM``.
     variance
@@ -127,8 +137,23 @@ def milliseconds(
 ) -> list[list[float]]:
     """Return the time of an iteration of each sampler, with one chain, in five parts of its run.
 
-    The samplers take turns, so that what else a machine does weighs on all of them alike. It is
-    processor time, which other programs disturb least.
+    The parts alternate between the samplers, so that other load affects all of them alike.
+
+    Parameters
+    ----------
+    target
+        Of all chains.
+    samplers
+        To be compared.
+    start
+        Shape (D,).
+    iterations
+        Of each sampler.
+
+    Returns
+    -------
+    list of list of float
+        Milliseconds of processor time, five for each sampler.
     """
     part = max(1, iterations // 5)
     runs = [run(target, each, steps=5 * part + 5, seed=0, start=start) for each in samplers]
@@ -145,7 +170,7 @@ def milliseconds(
 
 
 def condition(sampler: Any, state: Any) -> float | None:
-    """Return the condition number of the mass that was learnt: the geometric mean over chains."""
+    """Return the condition number of the adapted mass: the geometric mean over chains."""
     if not isinstance(getattr(state, "mass", None), MassEMState):
         return None
     inverse = sampler.mass.inverse(state.mass)
@@ -154,7 +179,7 @@ def condition(sampler: Any, state: Any) -> float | None:
 
 
 def ratio(numbers: Mapping[str, Any] | None) -> str | None:
-    """Return the time of a learning method over that of its plain form; None for the others."""
+    """Return the time of an adaptive method over that of its plain form; None for the others."""
     if not numbers or "plain" not in numbers:
         return None
     return f"{np.mean(numbers['milliseconds']) / np.mean(numbers['plain']):.2f}"

@@ -1,16 +1,12 @@
 r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal law, and logistic regressions.
 
-*RMSE of what.* The paper does not say. Here it is the root mean square of (draw - true value) over
-all kept draws: SGHMC at the printed A = 10 with the step 1e-2 that is printed for HMC has gradient
-noise of variance N^2 / 100 = 2.5e5 in mu, so a temperature of 1 + h V / (2 A) = 126, and an RMSE of
-11.2 times the posterior's width 0.0141, which is 0.159: the table prints 0.1590. In the logistic
-regression, whose data are not the paper's, the step 1e-2 gives 0.36 with the noise term 1 and 0.12
-with 10, where 0.28 is printed. Draws that have the posterior's law have an RMSE of at least its
-width, so the printed RMSE of HMC-EM and RHMC cannot be that of such draws; the first row gives the
-RMSE of exact ones.
+*RMSE.* It is not defined in the paper. Here it is the root mean square of (draw - true value) over
+all kept draws, which reproduces the printed value of SGHMC (docs/log/research.md). Exact draws have
+an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is another
+quantity; the first row is the RMSE of exact draws.
 
 *Steps.* Theta is (mu, log tau) in the normal law. A leap of the paper's HMC moves theta by
-eps / 2, a misprint (see ``HMC``): steps are taken as those of the usual leapfrog.
+eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
 """
 
 from __future__ import annotations
@@ -40,11 +36,9 @@ NORMAL: dict[str, dict[str, Any]] = {
 }
 """Printed: HMC's step, SGHMC's and SGNHT's A, SGR-NPHMC's A, one fixed-point iteration.
 
-The other steps are not. SGNHT's friction must become A + h V / 2, and h times that stay below 2,
-which the step 1e-2 cannot do. RMSE of mu and tau at 3e-3: .0247, .0246; 1e-3: .0254, .0254; 3e-4:
-.0234, .0230; 1e-4: .0211, .0221, against .0169 and .0219 of exact draws. SG-NPHMC: .0263, .0257 at
-3e-3; .0259, .0254 at 1e-3; .0242, .0252 at 3e-4; .0218, .0220 at 1e-4. Of the grid of table 2,
-then, 1e-4. In RHMC and SGR-NPHMC a step of 0.1 is a tenth of the posterior's width.
+The other steps are not: docs/log/research.md. SGNHT's friction must become A + h V / 2, and h times
+that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a tenth of the
+posterior's width.
 """
 
 LOGISTIC: dict[str, dict[str, Any]] = {
@@ -55,10 +49,10 @@ LOGISTIC: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 2, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-2, "diffusion": 1.0},
 }
-"""The paper's grids hold the steps 1e-2, 1e-4, 1e-6 and the noise terms 0.001 to 10."""
+"""From the paper's grids: steps 1e-2, 1e-4, 1e-6 and noise terms 0.001 to 10."""
 
 SAMPLES = {"SG-NPHMC": 200}
-"""S_count at the start where it is not 300; printed for table 2, and taken for table 1."""
+"""S_count at the start where it differs from 300; printed for table 2, and used for table 1."""
 
 LEAPS, BATCH = 10, 100
 
@@ -75,8 +69,8 @@ def normal_jobs(full: bool, seed: int) -> list[Job]:
 def logistic_jobs(full: bool, seed: int) -> list[Job]:
     """List a job per method and data set.
 
-    The real data only give times, as in the paper. An iteration of the Riemannian samplers costs
-    some 20 ms, so they make a tenth of the iterations of the others.
+    The real data only give times, as in the paper. The Riemannian samplers, whose iterations cost
+    about 20 ms, make a tenth of the iterations of the others.
     """
     jobs = []
     for method in methods.METHODS:
@@ -142,7 +136,17 @@ def work(job: Job) -> Numbers:
 
 
 def times(job: Job, target: Any, start: Array) -> Numbers:
-    """Return the times of an iteration, and of one of the plain form beside it."""
+    """Return the times of an iteration of a method and of its plain form.
+
+    Parameters
+    ----------
+    job
+        Of the method.
+    target
+        The posterior.
+    start
+        Shape (chains, D).
+    """
     names = list(dict.fromkeys((job["method"], methods.base(job["method"]))))
     samplers = [_sampler(job, name) for name in names]
     found = methods.milliseconds(target, samplers, start[0], job["timed"])
@@ -179,8 +183,8 @@ def _problem(job: Job) -> tuple[Any, Array]:
 def synthetic(rng: Any, points: int) -> tuple[Array, Array]:
     """Return features from two normal laws about (1, -1) and (-1, 1), and labels.
 
-    Labels are drawn with the probabilities of the model: those of a classifier without noise would
-    be separable, and the weights' law no longer lie about (1, -1).
+    Labels are drawn with the probabilities of the model: labels without noise would be separable,
+    and the posterior of the weights would not lie near (1, -1).
     """
     side = np.where(rng.random(points) < 0.5, 1.0, -1.0)
     features = rng.standard_normal((points, 2)) + side[:, None] * np.array([1.0, -1.0])
@@ -196,8 +200,8 @@ def _parameters(theta: Array, target: Any) -> Array:
 def exact(target: Any) -> tuple[Array, Array, float]:
     """Return mean, variance and condition number of the covariance of a posterior.
 
-    In closed form, or by a grid about its highest point. The condition number is that of theta's
-    covariance, which the normal law has as log tau.
+    In closed form, or on a grid about the mode. The condition number is that of theta's covariance,
+    with log tau in the normal law.
     """
     if isinstance(target, NormalWishart):
         of_theta = target.variance / [1.0, target.mean[1] ** 2]

@@ -4,11 +4,11 @@ Fu, Luo & Zhang (UAI 2016), section 5.3: MovieLens-1M, rank 10, step 0.01, 10 le
 that it leaves out "follow from the demo code" of Salakhutdinov and Mnih, which starts its sampler
 at the MAP estimate, averages predictions, and clips them to [1, 5]; so do we. Its training and
 probe ratings are the split used here. Priors are N(0, v I) with v fixed, where the demo's have
-hyperpriors. One gradient reads all 900 000 ratings.
+hyperpriors. A gradient reads all 900 000 ratings.
 
-From the very mode every sampler stands still: there leapfrog's energy rises by the sum over 97 000
-coordinates of (step x frequency)^2 / 8 or so, and no proposal is accepted. So all samplers start a
-little outside of the typical set: at the mode, plus noise by the second derivatives there.
+No proposal is accepted at the mode itself, where leapfrog's energy rises by the sum over 97 000
+coordinates of about (step x frequency)^2 / 8. So all samplers start slightly outside of the typical
+set: at the mode, plus noise scaled by the second derivatives there.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.inference.targets.bpmf import BPMF
-from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
+from alphamf.research.experiments.ratings import Ratings
 from alphamf.tools.arrays import Array
 
 RANK = 10
@@ -40,63 +40,14 @@ METHODS = {
 }
 
 WIDER = 1.1
-"""Width of the noise at the start, in deviations."""
+"""Width of the noise at the start, in standard deviations."""
 
-# With a tenth of the training ratings held out, 25 samples of HMC give an RMSE of .8599 with
-# v = 0.1 and .8636 with 0.2; MAP estimates of both give .854 to .855.
 VARIANCE_X = 0.7
 VARIANCE = 0.1
+"""Of the ratings, and of the prior of W and H."""
 
-
-# With a tenth of the training ratings held out, 120 samples of HMC give an RMSE of .8527, and its U
-# is 4.61e5 at the end, give or take 220. QNHMC:
-# - gamma = 1, C never at rest: .8626. A C that learns has another law, and U stays at 4.67e5: the
-#   gradient along the newest displacement is 1500, where 10 is typical. In 10 leaps such a mode
-#   turns once, and all trajectories come back with the same error of energy, 10 or more: after 76
-#   samples all proposals are refused. C is no larger then (10 gamma), and leapfrog is stable.
-#   At rest after burn-in: .8548, accepts 0.87, U falls to 4.64e5.
-# - gamma = 0.5: .8597 never at rest, and U stays at 4.54e5, too low; .8579 at rest, U 4.60e5.
-# HMC-BFGS, 45 samples: with gamma = 1 and 0.7 most members never leave the start that they share,
-# where the gradient along the one displacement is as large (accepts 0.2; with 0.7 from one start of
-# four 0.9). From a state of HMC the same. 0.3: accepts 0.9, .8637.
 GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
-
-
-class Ratings:
-    """Ratings of training and test: users and films from zero, and values.
-
-    Parameters
-    ----------
-    most_users
-        Number of users whose ratings count, the first ones; None for all.
-    hold_out
-        Share of the training ratings that stands for the test ones, drawn at random: for settings,
-        which are not to be chosen on the probe set.
-    """
-
-    def __init__(self, most_users: int | None = None, hold_out: float = 0.0) -> None:
-        with np.load(find("ml-1m")) as file:
-            users, ratings = file["user"].astype(np.int32) - 1, file["rating"].astype(np.float32)
-            films, items = np.unique(file["item"], return_inverse=True)
-            probe = file["probe"].copy()
-        read = users < (most_users or len(users))
-        test = read & probe
-        if hold_out:
-            test = read & ~probe & (generator(0).random(len(probe)) < hold_out)
-        train = read & ~probe & ~test
-        self.shape = (int(users[read].max()) + 1, len(films))
-        self.train = users[train], items[train], ratings[train]
-        self.test = users[test], items[test], ratings[test]
-
-    def target(self, **settings: Any) -> BPMF:
-        """Return the posterior given the training ratings, about their mean by default."""
-        mean = float(self.train[2].mean(dtype=np.float64))
-        return BPMF(*self.train, shape=self.shape, **{"offset": mean, **settings})
-
-    def rmse(self, predicted: Array, clip: bool = True) -> float:
-        """Root mean square error of predictions of the test ratings, clipped to [1, 5] or not."""
-        predicted = predicted.clip(1, 5) if clip else predicted
-        return float(np.sqrt(np.mean((predicted - self.test[2]) ** 2)))
+"""Scale of the initial inverse Hessian, chosen on training ratings: docs/log/research.md."""
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
@@ -117,7 +68,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def burn_in(job: Job) -> int:
-    """Return the number of samples that do not count, and from which QNHMC's C learns."""
+    """Return the number of discarded samples, with which QNHMC adapts C."""
     return int(job["samples"]) // 5
 
 
@@ -132,7 +83,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, and go on from there with a sampler."""
+    """Find the MAP estimate, and start the sampler from there."""
     ratings = Ratings(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,
@@ -148,8 +99,8 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
         rmse = ratings.rmse(target.predict(theta, *pairs))
         return {"rmse": rmse, "seconds": map_seconds, "curve": [[map_seconds, rmse]]}
     deviation = target.draw(None, theta).hessian_diagonal(theta) ** -0.5
-    kick = noise(generator(job["seed"], 1), theta)
-    theta = theta + WIDER * deviation * kick
+    deviate = noise(generator(job["seed"], 1), theta)
+    theta = theta + WIDER * deviation * deviate
     dropped = burn_in(job)
     total, seconds, curve = np.zeros(len(pairs[0])), 0.0, []
     begin = time.process_time()
@@ -171,7 +122,17 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
 
 
 def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
-    """Return a mode near theta, by at most `steps` of L-BFGS."""
+    """Return a mode near theta, by L-BFGS.
+
+    Parameters
+    ----------
+    target
+        The posterior.
+    theta
+        Start, shape (D,).
+    steps
+        Most iterations.
+    """
     from scipy.optimize import minimize
 
     potential = target.draw(None, theta)
@@ -228,15 +189,3 @@ def figure(records: list[Record]) -> Any:
     axes.set(xlabel="CPU seconds, from the MAP estimate on", ylabel="test RMSE")
     axes.legend()
     return drawing
-
-
-EXPERIMENT = Experiment(
-    name="bpmf",
-    paper="Fu et al., QNHMC (UAI 2016), table 3",
-    minutes=(0.1, 4),
-    jobs=jobs,
-    work=work,
-    table=table,
-    figure=figure,
-    data=("ml-1m",),
-)

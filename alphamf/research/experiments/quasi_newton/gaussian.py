@@ -3,7 +3,7 @@ r"""``gaussian-qn``: HMC, HMC-BFGS and QNHMC on a Gaussian that is long in one d
 Fu, Luo & Zhang (UAI 2016), section 5.1: :math:`\mathcal{N}(0, 1 1^\top + 4 I)` in 100 dimensions,
 step 0.01, 10 leaps, 100 000 samples of which the last half counts. The paper's leapfrog is the
 usual one, as ours is, so its step needs no conversion. A fourth method is ours: HMC with a hundred
-times the step, since 0.01 is far below what HMC can bear here.
+times the step, since 0.01 is far below HMC's limit of stability here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.tools.arrays import Array
 
 LAGS = 500
@@ -138,7 +138,17 @@ def work(job: Job) -> Numbers:
 
 
 def seconds_a_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
-    """Return the CPU time of one step of a single chain."""
+    """Return the CPU time of one step of a single chain.
+
+    Parameters
+    ----------
+    target, sampler
+        Of the chain.
+    steps
+        That are timed.
+    warm
+        Steps before these.
+    """
     states = run(target, sampler, steps=warm + steps, seed=0)
     for _ in range(warm):
         next(states)
@@ -152,7 +162,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     """Return table 1, a row a method, with its checks beside it."""
     rows = []
     for job, numbers in records:
-        # As the paper has it: ESS from the sum of table 1, with its absolute values.
+        # As in the paper: ESS from the sum of table 1, with its absolute values.
         ess = [numbers["kept"] / (1 + 2 * value) for value in numbers["sums"]]
         ended = [steps * numbers["seconds"] for steps in numbers["burn_in"] if steps]
         rows.append(
@@ -189,14 +199,3 @@ def figure(records: list[Record]) -> Any:
     axes.set(xlabel="iteration", ylabel=r"$x^\top \Sigma^{-1} x$")
     axes.legend()
     return drawing
-
-
-EXPERIMENT = Experiment(
-    name="gaussian-qn",
-    paper="Fu et al., QNHMC (UAI 2016), table 1 and figure 1",
-    minutes=(0.1, 2.5),
-    jobs=jobs,
-    work=work,
-    table=table,
-    figure=figure,
-)

@@ -2,12 +2,12 @@
 
 Fu, Luo & Zhang (UAI 2016), section 5.2: 784 pixels, no intercept, 5 leaps, step 0.1, L-BFGS with 7
 pairs, and a "weakly informative" prior after Girolami & Calderhead, who take a variance of 100, and
-whose code standardises features. Ours are centred, and the variance is 1; the reasons are below.
+whose code standardises features. Ours are centred, and the variance is 1: docs/log/research.md.
 
 The printed step has no scale: the largest curvature of U is 1e4. So all three samplers take it with
 an inverse mass, or an initial inverse Hessian, of gamma I; for HMC that is a step of
-0.1 gamma^(1/2). QNHMC's C rests from the middle on, where samples begin to count: a C that learns
-has another law.
+0.1 gamma^(1/2). QNHMC's C is frozen for the second half, whose samples are kept: while it adapts,
+the chain has another law.
 """
 
 from __future__ import annotations
@@ -23,30 +23,18 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
 from alphamf.tools.arrays import Array
 
 MEMORY = 7
 STEP = 0.1
 
-# Chosen on training digits alone: 10 000 of them, errors on the other 2214, 1024 samples of QNHMC.
-# Along a displacement s its L-BFGS matrix is gamma / cos^2, cos being that of s and y. Pairs come
-# from accepted trajectories only: a matrix too large for the step refuses all that follow.
-# - Pixels from 0 to 1, variance 100: about the mean image U has a curvature of 2.5e4, and 3e3 at
-#   most elsewhere, so cos is 0.06. With gamma = 0.01 C grows to 300 gamma within four samples; step
-#   x frequency is then 2.55, and leapfrog is stable below 2. 0.003 and 0.002 move, but are far from
-#   equilibrium at the end: errors .116 and .127; steps of 0.03, 0.3 and 1 with gammas that move:
-#   .101, .122 and worse.
-# - Pixels from 0 to 1, variance 1, gamma 0.003 and 0.005: .047 to .070, with long pauses.
-# - Pixels less their means, cos about 0.16. Variance 100, gamma 0.02: stands still after some 270
-#   samples (step x frequency 2.05), .066. Variance 10: accepts 0.8 before C rests and 0.02 after,
-#   .050. Variance 1: accepts 0.96 to 0.99, .043; with gamma = 0.03 .040, and less to spare.
 GAMMA = 0.02
+"""Scale of the initial inverse Hessian, chosen on training digits: docs/log/research.md."""
 
 VARIANCE = 1.0
-"""Of the prior: the best l2 term of gradient descent of 0.1, 1, 10 and 100 on 2443 training digits
-held out (errors .0413, .0413, .0422, .0458), and one at which QNHMC moves."""
+"""Of the prior, chosen on training digits as well."""
 
 METHODS = {
     # Error, seconds of burn-in and ESS per second of table 2.
@@ -194,15 +182,3 @@ def figure(records: list[Record]) -> Any:
     axes.set(xscale="log", yscale="log", xlabel="CPU seconds", ylabel="test error")
     axes.legend()
     return drawing
-
-
-EXPERIMENT = Experiment(
-    name="mnist-7v9",
-    paper="Fu et al., QNHMC (UAI 2016), table 2",
-    minutes=(0.1, 3),
-    jobs=jobs,
-    work=work,
-    table=table,
-    figure=figure,
-    data=("mnist-7v9",),
-)

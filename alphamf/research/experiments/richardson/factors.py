@@ -6,9 +6,9 @@ burn-in, and half as many of SGRRLD, whose two chains run in parallel there. The
 :math:`-\gamma \nabla U + \sqrt{2 \gamma} Z`, as ours does. The test ratings are the published probe
 split, a tenth as well; theirs were drawn at random. Predictions are not clipped.
 
-The paper does not say where its chains start. From small factors the first thousands of steps would
-go on finding the mean rating; so here all entries of W and H start about one value, whose product
-is the mean rating of the training data, with noise of a tenth of the prior's width.
+The paper's start is not printed. From small factors the first thousands of steps only reach the
+mean rating; so all entries of W and H start near one value, whose product is the mean rating of the
+training data, with noise of a tenth of the prior's width.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
-from alphamf.research.experiments.quasi_newton.bpmf import RANK, Ratings
+from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.quasi_newton.bpmf import RANK
+from alphamf.research.experiments.ratings import Ratings
 from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
@@ -37,7 +38,7 @@ METHODS = ("SGLD", "SGRRLD")
 
 
 class Stopwatch:
-    """A target that notes when it is asked for a minibatch."""
+    """A target that records when minibatches are drawn."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -55,10 +56,10 @@ class Stopwatch:
         return self.target.draw(rng, theta)
 
     def parallel(self, begin: float, end: float) -> float:
-        """Return how long a step takes whose fine and coarse chain run side by side.
+        """Return the time of a step if its fine and coarse chain ran in parallel.
 
-        A step of SGRRLD draws its noise, which both chains need; then come the two moves of the
-        fine chain, and that of the coarse one.
+        A step of SGRRLD draws the noise of both chains; then it makes the two moves of the fine
+        chain, and that of the coarse one.
         """
         first, third = self.times[0], self.times[-1]
         if len(self.times) < 3:
@@ -85,7 +86,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method, and note the RMSE of its averaged predictions with the time it took."""
+    """Run one method, and record the RMSE of its averaged predictions against time."""
     ratings = Ratings(job["users"])
     target = Stopwatch(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
     pairs, pair = ratings.test[:2], job["method"] == "SGRRLD"
@@ -156,15 +157,3 @@ def figure(records: list[Record]) -> Any:
         panel.set(xlabel=f"seconds, {title}", ylabel="test RMSE")
         panel.legend()
     return drawing
-
-
-EXPERIMENT = Experiment(
-    name="richardson-mf",
-    paper="Durmus et al., Richardson-Romberg (NIPS 2016), figure 5",
-    minutes=(0.1, 4),
-    jobs=jobs,
-    work=work,
-    table=table,
-    figure=figure,
-    data=("ml-1m",),
-)

@@ -26,12 +26,22 @@ SCALE = float(np.sqrt(PRIOR_VARIANCE))
 DATA = 1000
 
 FRICTION = 20.0
-"""A of SGHMC, which the paper's main text leaves out: about the posterior's frequency, 500^(1/2),
-at which momenta are forgotten as fast as positions turn."""
+"""A of SGHMC, not printed in the main text: about the posterior's frequency, 500^(1/2), at which
+momenta decay as fast as positions oscillate."""
 
 
 def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGaussian:
-    """Return the posterior of phi, with data drawn from the model."""
+    """Return the posterior of phi, with data drawn from the model.
+
+    Parameters
+    ----------
+    size
+        Dimension D.
+    seed
+        Of the data.
+    batch
+        Size of a minibatch; None: all data.
+    """
     rng = generator(seed, 100 + size)
     a = np.sqrt(0.5) * rng.standard_normal((DATA, size))
     theta = SCALE * rng.standard_normal(size)

@@ -1,0 +1,95 @@
+"""Time and memory of a method."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.methods import method
+from alphamf.tools.arrays import Floats
+
+_warm: set[str] = set()
+
+
+class Cost(NamedTuple):
+    """What a method cost.
+
+    Attributes
+    ----------
+    cpu, wall
+        Seconds of processor time, and elapsed seconds.
+    memory
+        Largest resident memory in bytes; None if unknown.
+    """
+
+    cpu: float
+    wall: float
+    memory: float | None
+
+
+def timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
+    """Run a method on a clip, and return its output and cost.
+
+    Raises
+    ------
+    AlphaMFError
+        The method fails, or its output has another shape or values that are not finite.
+    """
+    run = method(spec).run
+    if spec not in _warm:
+        # Imports and preparations are no cost of a clip; a method that fails does so again below.
+        with suppress(Exception):
+            run(clip._replace(noisy=clip.noisy[: clip.rate], clean=clip.clean[: clip.rate]))
+        _warm.add(spec)
+    exact = _reset_peak()
+    before, wall = os.times(), time.perf_counter()
+    cpu = time.process_time()
+    estimate = run(clip)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    after = os.times()
+    children = sum(after[2:4]) - sum(before[2:4])
+    if estimate.shape != clip.noisy.shape:
+        shapes = f"{estimate.shape} for {clip.noisy.shape}"
+        raise AlphaMFError(f"{spec} gave a sound of the shape {shapes}")
+    if not np.isfinite(estimate).all():
+        raise AlphaMFError(f"{spec} gave values that are not finite")
+    return estimate, Cost(cpu + children, wall, None if children else _peak(exact))
+
+
+def memory_source() -> str:
+    """Return how `Cost.memory` is measured on this machine."""
+    if _reset_peak():
+        return "VmHWM: largest resident memory of the process while the method ran"
+    if _peak() is not None:
+        return "ru_maxrss: largest resident memory of the process since it began"
+    return "not known on this system"
+
+
+def _reset_peak() -> bool:
+    """Reset the system's record of the largest resident memory."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
+
+
+def _peak(exact: bool = False) -> float | None:
+    """Return the largest resident memory in bytes; since the last reset if `exact`."""
+    if exact:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit: Any = 1 if os.uname().sysname == "Darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

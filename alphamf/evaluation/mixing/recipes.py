@@ -1,0 +1,106 @@
+"""Which mixtures a corpus consists of, and which noise file each is made with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SNR_LIMIT = 100.0
+"""Highest and, with a minus, lowest signal-to-noise ratio, in dB."""
+
+
+class Speech(NamedTuple):
+    """A clean recording, and its name in the corpus: a path without ending."""
+
+    path: str
+    name: str
+
+
+class Noise(NamedTuple):
+    """A file of noise, and its kind; files of a kind are interchangeable."""
+
+    path: str
+    kind: str
+
+
+class Recipe(NamedTuple):
+    """A mixture to be made.
+
+    Attributes
+    ----------
+    speech, noise
+        Its files.
+    snr
+        In dB.
+    key
+        Seed of its random numbers.
+    """
+
+    speech: Speech
+    noise: Noise
+    snr: float
+    key: int
+
+    @property
+    def name(self) -> str:
+        """Name in the corpus, a path without ending."""
+        return f"{self.noise.kind}_{self.snr:g}dB/{self.speech.name}"
+
+
+def recipes(
+    speech: Iterable[Speech],
+    noises: Iterable[Noise],
+    snrs: Sequence[float],
+    *,
+    count: int | None = None,
+    seed: int = 0,
+) -> list[Recipe]:
+    """List the mixtures: each speech with each kind of noise at each SNR, or `count` of them.
+
+    Random choices for a mixture depend on the names of its speech and condition alone, not on
+    other files.
+
+    Parameters
+    ----------
+    speech, noises
+        Files.
+    snrs
+        In dB.
+    count
+        How many mixtures are drawn; None: all.
+    seed
+        Of all random choices.
+
+    Returns
+    -------
+    list of Recipe
+    """
+    kinds: dict[str, list[Noise]] = {}
+    for noise in noises:
+        kinds.setdefault(noise.kind, []).append(noise)
+    found = []
+    for one in speech:
+        for kind, several in kinds.items():
+            for snr in snrs:
+                words = (one.name, kind, f"{snr:g}")
+                # The file with the smallest hash is taken.
+                noise = min((_key(seed, *words, *_last(each.path)), each) for each in several)[1]
+                found.append(Recipe(one, noise, snr, _key(seed, *words)))
+    if count is not None:
+        drawn = set(sorted(recipe.key for recipe in found)[:count])
+        found = [recipe for recipe in found if recipe.key in drawn]
+    return found
+
+
+def _last(path: str) -> tuple[str, ...]:
+    """Return the names of a file and its folder, which stay when the collection moves."""
+    return Path(os.path.abspath(path)).parts[-2:]
+
+
+def _key(seed: int, *words: str) -> int:
+    text = "\0".join([str(seed), *words])
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8])

@@ -1,0 +1,114 @@
+"""Table and figure of ``richardson``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.research.experiments.base import Record
+from alphamf.research.experiments.richardson.gaussian import GAMMA
+
+PAPER = {
+    ("step", "SGLD", GAMMA): "bias 1e-2",
+    ("step", "SGRRLD", GAMMA): "bias 1e-4",
+    ("slope", "SGLD"): "1",
+    ("slope", "SGRRLD"): "2",
+    ("rate", "SGLD"): "-2/3",
+    ("rate", "SGRRLD"): "-4/5",
+}
+
+
+def slope(points: list[tuple[float, float]]) -> float:
+    """Return the slope of log |y| against log x, by least squares."""
+    x, y = np.log(np.abs(np.array(points))).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def table(records: list[Record]) -> list[dict[str, Any]]:
+    """Return biases, mean square errors, slopes and rates."""
+    rows = []
+    for job, numbers in records:
+        key = (job["figure"], job["method"], job["gamma"])
+        rows.append(
+            _row(
+                f"{job['figure']}, {job['method']}",
+                d=job["size"],
+                gamma=job["gamma"],
+                bias=f"{numbers['bias'][-1]:.3g} ± {numbers['error'][-1]:.1g}",
+                law=numbers["law"],
+                mse=numbers["mse"][-1],
+                paper=PAPER.get(key),
+            )
+        )
+    for method in ("SGLD", "SGRRLD"):
+        own = [r for r in records if (r.job["figure"], r.job["method"]) == ("slope", method)]
+        rows.append(
+            _row(
+                f"slope of log |bias| against log gamma, {method}",
+                d=1,
+                bias=f"{slope([(job['gamma'], n['bias'][-1]) for job, n in own]):.3f}",
+                law=slope([(job["gamma"], n["law"]) for job, n in own]),
+                paper=PAPER["slope", method],
+            )
+        )
+    for method in ("SGLD", "SGRRLD"):
+        rows.append(
+            _row(
+                f"slope of log least MSE against log K, {method}",
+                d=1,
+                mse=slope(least(records, method)),
+                paper=PAPER["rate", method],
+            )
+        )
+    return rows
+
+
+def _row(what: str, **values: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("d", "gamma", "bias", "law", "mse", "paper"))
+    return {"figure": what, **empty, **values}
+
+
+def least(records: list[Record], method: str) -> list[tuple[float, float]]:
+    """Return, for each number of kept steps, the least MSE over the step sizes."""
+    own = [n for job, n in records if (job["figure"], job["method"]) == ("step", method)]
+    return [(float(k), min(n["mse"][i] for n in own)) for i, k in enumerate(own[0]["kept"])]
+
+
+def figure(records: list[Record]) -> Any:
+    """Draw figures 1 (b), 2 and 4, and the least MSE against the length of the run."""
+    from matplotlib.figure import Figure
+
+    drawing = Figure(figsize=(11, 6.5), layout="constrained")
+    panels = drawing.subplots(2, 3).ravel()
+    lines: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        lines.setdefault((record.job["figure"], record.job["method"]), []).append(record)
+    for (name, method), own in lines.items():
+        gammas = [job["gamma"] for job, _ in own]
+        bias = [abs(n["bias"][-1]) for _, n in own]
+        error = [n["error"][-1] for _, n in own]
+        mse = [n["mse"][-1] for _, n in own]
+        if name == "dimension":
+            panels[2].semilogy([job["size"] for job, _ in own], mse, marker=".", label=method)
+        elif name == "slope":
+            (line,) = panels[5].loglog(gammas, [abs(n["law"]) for _, n in own], label=method)
+            panels[5].errorbar(gammas, bias, error, color=line.get_color(), fmt=".")
+        else:
+            first = 0 if name == "step" else 3
+            panels[first].errorbar(gammas, bias, error, marker=".", label=method)
+            panels[first + 1].loglog(gammas, mse, marker=".", label=method)
+            panels[first].set(xscale="log", yscale="log")
+    titles = (
+        ("step size", "|bias| of the variance"),
+        ("step size", "MSE of the variance"),
+        ("dimension", "MSE of the covariance"),
+        ("step size", "|bias|, with momenta"),
+        ("step size", "MSE, with momenta"),
+        ("step size", "|bias| at stationarity; lines: exact"),
+    )
+    for panel, (x, y) in zip(panels, titles, strict=True):
+        panel.set(xlabel=x, ylabel=y)
+        if panel.has_data():
+            panel.legend()
+    return drawing
