@@ -192,7 +192,7 @@ sys.modules["alphamf.factorization._loops"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
 from alphamf.factorization import compiled
-from alphamf.targets import cells
+from alphamf.factorization import cells
 assert not compiled.AVAILABLE
 assert compiled.loops(np.ones((2, 2), np.float32)) is cells
 rng = np.random.default_rng(0)
