@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
+    from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
-    from alphamf.inference.samplers import SAMPLERS
+    from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
 
@@ -26,6 +27,7 @@ __all__ = [
     "Segment",
     "Settings",
     "Stream",
+    "Weights",
     "denoise",
     "denoise_stream",
     "load",
@@ -34,13 +36,14 @@ __all__ = [
 
 _HOME = {
     "PRESETS": "denoising.settings",
-    "SAMPLERS": "inference.samplers",
+    "SAMPLERS": "inference.samplers.registry",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",
     "Segment": "denoising.stream",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
+    "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",

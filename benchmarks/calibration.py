@@ -1,21 +1,19 @@
-r"""Ask whether the uncertainty of the gain is honest: the true error beside what was said of it.
+r"""Check the calibration of the gain's standard deviation: predicted against true errors.
 
 For example, on the test sentences of NOIZEUS at 5 dB::
 
     python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,best,plain --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that could be
-laid over the noisy sound. Cells of all clips are sorted by the variance that the denoiser said, cut
+laid over the noisy sound. Cells of all clips are sorted by predicted variance, cut
 into ten bins of as many cells, and each bin's mean squared error is set beside its mean variance.
-With ``--write``, table and plot go to docs/quality.md and docs/figures/calibration.png.
+With ``--write``, table and plot go to docs/log/quality.md and docs/figures/calibration.png.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -25,12 +23,12 @@ from scipy.stats import spearmanr
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import PRESETS, denoise
-from alphamf.denoising.estimate import native_frame
+from alphamf.denoising.grids import native_grid
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
-from alphamf.tools import tables
+from alphamf.tools import pool, tables
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
@@ -41,7 +39,7 @@ HEADINGS = ("preset", "clips", "rank correlation", *(f"{k + 1}" for k in range(B
 
 
 class Cells(NamedTuple):
-    """Said variance and true squared error of the cells of a clip, shape (cells,) each."""
+    """Predicted variance and true squared error of the cells of a clip, shape (cells,) each."""
 
     variance: Floats
     error: Floats
@@ -65,16 +63,16 @@ def cells(pair: tuple[Path, Path], preset: str) -> Cells:
     """
     (clean, _), (noisy, rate) = (read(str(path)) for path in pair)
     found = denoise(noisy[:, 0], rate, PRESETS[preset])
-    frame = native_frame(choose("auto", rate), rate)
-    heard, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
-    power = np.abs(heard) ** 2
+    frame = native_grid(choose("auto", rate), rate).frame
+    mixture, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
+    power = np.abs(mixture) ** 2
     some = power > 0
-    true = np.clip((speech * heard.conj()).real[some] / power[some], 0, 1)
+    true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
     return Cells(found.gain_std[0][some] ** 2, (true - found.gain[0][some]) ** 2)
 
 
 def curve(clips: list[Cells]) -> Curve:
-    """Sort the cells of all clips into bins by what was said of them."""
+    """Sort the cells of all clips into bins by predicted variance."""
     variance, error = (np.concatenate(each) for each in zip(*clips, strict=True))
     groups = np.array_split(np.argsort(variance, kind="stable"), BINS)
     return Curve(
@@ -85,18 +83,18 @@ def curve(clips: list[Cells]) -> Curve:
 
 
 def table(curves: dict[str, Curve]) -> str:
-    """Return a line of said and of true standard deviations for each preset."""
+    """Return a line of predicted and of true standard deviations for each preset."""
     lines = []
     for name, found in curves.items():
         mean, spread = tables.mean_and_error(found.correlations)
         both = zip(np.sqrt(found.variance), np.sqrt(found.error), strict=True)
-        bins = [f"{said:.3f} / {true:.3f}" for said, true in both]
+        bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]
         lines.append([name, str(len(found.correlations)), f"{mean:.3f} ± {spread:.3f}", *bins])
     return tables.markdown(HEADINGS, lines)
 
 
 def draw(curves: dict[str, Curve], path: Path) -> None:
-    """Draw said against true standard deviations."""
+    """Draw true against predicted standard deviations."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -104,10 +102,10 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     most = max(float(np.sqrt(max(c.variance.max(), c.error.max()))) for c in curves.values())
-    axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="honest")
+    axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
     for name, found in curves.items():
         axes.plot(np.sqrt(found.variance), np.sqrt(found.error), marker="o", label=name)
-    axes.set(xlabel="standard deviation of the gain, as said", ylabel="root mean square error")
+    axes.set(xlabel="predicted standard deviation of the gain", ylabel="root mean square error")
     axes.legend()
     with atomic(path) as part:
         figure.savefig(part, format="png")
@@ -124,7 +122,9 @@ def main() -> None:
     parser.add_argument("--split", default="train", metavar="NAME", help="(default train)")
     parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="(default 5)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/log/quality.md"
+    )
     asked = parser.parse_args()
     names = asked.presets.split(",")
     try:
@@ -133,16 +133,17 @@ def main() -> None:
             raise AlphaMFError(f"there is no preset {unknown[0]!r}")
     except AlphaMFError as error:
         parser.error(str(error))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
-        curves = {name: curve(list(pool.map(partial(cells, preset=name), clips))) for name in names}
+    curves = {
+        name: curve(list(pool.results(partial(cells, preset=name), clips, workers=asked.jobs)))
+        for name in names
+    }
     legend = (
-        "1 to 10: tenths of the cells, by the standard deviation that was said of them; its root "
+        "1 to 10: tenths of the cells, by predicted standard deviation; its root "
         "mean square, and that of the true error."
     )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
     publish(
-        DOCS / "quality.md",
+        DOCS / "log" / "quality.md",
         "calibration",
         f"{table(curves)}\n\n{legend}\n\n{note}",
         write=asked.write,

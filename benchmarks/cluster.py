@@ -23,15 +23,17 @@ import psutil
 import soundfile
 
 from alphamf.audio.inputs import plan
-from alphamf.cli.report import Update
 from alphamf.denoising.file import Request, process
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.measure import measure
 from alphamf.evaluation.methods import resolve
+from alphamf.evaluation.observers import Observers
 from alphamf.evaluation.pairs import find_pairs
 from alphamf.evaluation.runner import plan as plan_evaluation
-from alphamf.tools import cluster, pool
+from alphamf.tools import cluster
+from alphamf.tools.stopping import stoppable
 from alphamf.tools.tables import markdown
+from alphamf.tools.work import Update, attempt
 
 RATE = 8000
 
@@ -57,10 +59,10 @@ def sizes(folder: Path) -> list[list[str]]:
     jobs = plan_evaluation(pairs, resolve(["fast"]), str(folder / "results"), seed=0)
     rows = []
     for command, work, job in (
-        ("denoise", partial(process, request=Request(PRESETS["fast"])), files.jobs[0]),
-        ("evaluate", partial(measure, stoppable=pool.stoppable), jobs[0]),
+        ("denoise", partial(process, request=Request(PRESETS["fast"], Observers)), files.jobs[0]),
+        ("evaluate", partial(measure, stoppable=stoppable), jobs[0]),
     ):
-        outcome = pool.attempt(work, job, None)
+        outcome = attempt(work, job, None)
         assert outcome.error is None, outcome.error
         task = cluster.Task(work, os.getcwd(), "0.1.0", None)
         sent = len(pickle.dumps((task, pickle.dumps(job))))
@@ -74,8 +76,7 @@ def cost(tasks: int, workers: int, seconds: float) -> list[str]:
     began = time.perf_counter()
     ends, sent = [], []
     items = [os.urandom(PAYLOAD) for _ in range(tasks)]
-    each = pool.chosen("local", quiet=True)
-    for _ in each(work, items, workers=workers, update=None, in_order=False):
+    for _ in cluster.each(work, items, workers=workers, in_order=False, address="local"):
         ends.append(time.perf_counter())
         if len(ends) in (1, tasks):
             sent.append(psutil.net_io_counters(pernic=True)["lo"].bytes_sent)

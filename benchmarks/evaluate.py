@@ -4,9 +4,11 @@ For example::
 
     python -m benchmarks.pairs noizeus --split test --snr 5 -o pairs.csv
     alphamf evaluate --pairs pairs.csv --clean noizeus --noisy noizeus --output evaluation
-    python -m benchmarks.evaluate evaluation --table noizeus-5dB
+    python -m benchmarks.evaluate evaluation --table noizeus-5dB --groups 'PESQ by noise'
 
-The folder's summary.md becomes the section evaluate:NAME, above the command that made it.
+The folder's summary.md becomes the section evaluate:NAME, above the command that made it. Its
+tables go to docs/benchmarks/*.csv as they are. On the page stay ``--columns`` of the first one, and
+`METHODS` of those that ``--groups`` names.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ from typing import Any
 from benchmarks.report import write_section
 
 REPOSITORY = Path(__file__).parents[1]
+COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s,MB"
+METHODS = ("noisy", "logmmse", "rnnoise", "balanced", "plain")
+"""Columns of the tables by noise and by SNR that stay on the page."""
 
 
 def caption(settings: dict[str, Any]) -> str:
@@ -40,6 +45,8 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="what --output was")
     parser.add_argument("--table", required=True, metavar="NAME", help="name of the section")
+    parser.add_argument("--columns", default=COLUMNS, metavar="A,B,...", help=f"({COLUMNS})")
+    parser.add_argument("--groups", default="", metavar="A,B,...", help="(default: none)")
     asked = parser.parse_args()
     try:
         summary = (asked.folder / "summary.md").read_text(encoding="utf-8").strip()
@@ -47,7 +54,9 @@ def main() -> None:
     except OSError as error:
         parser.error(f"{asked.folder} does not hold an evaluation that has ended: {error}")
     text = f"{summary}\n\n{caption(settings)}"
-    write_section(REPOSITORY / "BENCHMARKS.md", f"evaluate:{asked.table}", text)
+    page = REPOSITORY / "BENCHMARKS.md"
+    columns = [*asked.columns.split(","), *asked.groups.split(","), *METHODS]
+    write_section(page, f"evaluate:{asked.table}", text, columns=columns)
     print(text)
 
 

@@ -108,6 +108,7 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
     from alphamf.denoising.api import denoise
     from alphamf.denoising.file import Request, process
     from alphamf.errors import AlphaMFError
+    from alphamf.evaluation.observers import Observers
     from alphamf.learnt.dictionary import load
 
     try:
@@ -117,7 +118,7 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
             if not (np.isfinite(found.audio).all() and np.isfinite(found.gain_std).all()):
                 return "finding", "the result is not finite"
             return "result", ""
-        request = Request(settings, model=str(folder / "tiny.npz"), overwrite=True)
+        request = Request(settings, Observers, model=str(folder / "tiny.npz"), overwrite=True)
         output = process(Job(str(path), str(folder / f"out{path.suffix}"), True), None, request)
     except AlphaMFError as error:
         sentence = str(error)

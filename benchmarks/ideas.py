@@ -9,16 +9,14 @@ Clips are 40 of NOIZEUS's train sentences at 5 dB, five in each noise. An idea i
 clip and of what ``plain`` made of it, which is ``balanced`` without a network; ``settings``,
 ``windows``, ``again`` and ``network`` run other chains, and only ``network`` has them refined. The
 table has the mean differences from ``plain`` on the same clips, with standard errors over the
-clips; in bold, those beyond three of them. With ``--write`` it goes to docs/quality.md.
+clips; in bold, those beyond three of them. With ``--write`` it goes to docs/log/quality.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -29,23 +27,22 @@ from rich.progress import track
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
-from alphamf.denoising.estimate import sample
+from alphamf.denoising.posterior import sample
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines import METHODS, Clip
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
-from alphamf.inference.chain import Mean
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary, choose, load
-from alphamf.tools import tables
-from alphamf.tools.arrays import Array
+from alphamf.tools import pool, tables
+from alphamf.tools.arrays import Array, Floats
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 
-PAGE = Path(__file__).parents[1] / "docs" / "quality.md"
+PAGE = Path(__file__).parents[1] / "docs" / "log" / "quality.md"
 BASE = PRESETS["plain"]
 CLIPS = 40
 RATE = 8000
@@ -77,7 +74,7 @@ def posterior(power: Floats, dictionary: Dictionary) -> Mean:
         burn_in=BASE.steps - BASE.keep,
         thin=BASE.thin,
     )
-    sample(power, dictionary, BASE, (SEED, 0), [record], lambda step: None)
+    sample(power, dictionary, BASE, (SEED, 0), [record])
     return record
 
 
@@ -139,8 +136,8 @@ def logmmse(case: Case) -> Sounds:
     Its gain is read from its output, as its windows are others.
     """
     other = METHODS["logmmse"].run(Clip(case.noisy, RATE, case.clean))
-    heard = np.maximum(np.abs(case.spectrum), np.finfo(np.float32).tiny)
-    gain = np.minimum(np.abs(stft.forward(other, case.frame)) / heard, 1)
+    noisy = np.maximum(np.abs(case.spectrum), np.finfo(np.float32).tiny)
+    gain = np.minimum(np.abs(stft.forward(other, case.frame)) / noisy, 1)
     return {
         "logmmse alone": other,
         "mean of the signals": (case.base + other) / 2,
@@ -252,7 +249,9 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all)")
     parser.add_argument("--models", metavar="FILE,FILE", help="dictionaries of other windows")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/log/quality.md"
+    )
     asked = parser.parse_args()
     models = [Path(name).resolve() for name in asked.models.split(",")] if asked.models else []
     names = asked.names or [name for name in IDEAS if models or name != "windows"]
@@ -264,9 +263,8 @@ def main() -> None:
         chosen = clips()
     except AlphaMFError as error:
         parser.error(str(error))
-    with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
-        found = pool.map(partial(measure, names, models), chosen)
-        done = list(track(found, "Clips", len(chosen), console=Console(stderr=True)))
+    found = pool.results(partial(measure, names, models), chosen, workers=asked.jobs)
+    done = list(track(found, "Clips", len(chosen), console=Console(stderr=True)))
     made = caption("benchmarks.ideas", sys.argv[1:], ("alphamf", "numpy", "pesq", "pystoi"))
     text = f"{table(done)}\n\n{CLIPS} clips, seed {SEED}. {made}"
     publish(PAGE, "ideas", text, write=asked.write)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio import stamps
+from alphamf.audio import ogg
 
 SECONDS = 0.2
 """Length of the sounds, so that thousands can be denoised."""
@@ -92,7 +92,7 @@ def _mend(data: bytearray) -> None:
     for start, end in pairwise([*starts, len(data)]):
         if end - start >= 27:
             data[start + 22 : start + 26] = bytes(4)
-            check = stamps.checksum(bytes(data[start:end]))
+            check = ogg.checksum(bytes(data[start:end]))
             data[start + 22 : start + 26] = check.to_bytes(4, "little")
 
 

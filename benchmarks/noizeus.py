@@ -1,7 +1,7 @@
 r"""What the samplers and the paper's settings make of NOIZEUS: telephone speech in eight noises.
 
-Two tables of BENCHMARKS.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises; those
-that set the presets beside other denoisers are made by ``alphamf evaluate``::
+Two tables of docs/samplers.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises;
+those that compare the presets with other denoisers are made by ``alphamf evaluate``::
 
     python -m benchmarks.noizeus --configs noisy 'sampler-*' --table samplers
     python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
@@ -23,8 +23,8 @@ sampler-NAME
     dictionary; SGLD, PSGLD and HAMCMC under a Gamma prior of shape 1 (`Settings.speech_prior`).
 printed-NAME, tuned-NAME
     The preset ``paper`` with a dictionary of 100 single frames at alpha = 1.2, and the paper's
-    printed step sizes or those of `alphamf.denoising.settings.KERNELS`, which are tuned on train
-    sentences.
+    printed step sizes or those of `alphamf.denoising.settings.HYPERPARAMETERS`, which are tuned on
+    train sentences.
 
 The corpus is in ``$ALPHAMF_DATA/corpora/noizeus`` (by default ``../shared`` is ALPHAMF_DATA), with
 a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.
@@ -34,11 +34,9 @@ from __future__ import annotations
 
 import argparse
 import csv
-import multiprocessing
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -50,30 +48,39 @@ from rich.progress import track
 
 from alphamf.audio.reader import read
 from alphamf.denoising.api import PRESETS, Settings, denoise
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
-from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools import pool
 from alphamf.training.dictionary.api import train
 from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 FOLDS = 4
 PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
+COLUMNS = ("configuration", "SI-SDR dB", "SDR dB", "PESQ", "ESTOI", "CPU s per s")
+"""Headings that stay on the page."""
 
-TUNED = tuple(KERNELS)
+TUNED = tuple(HYPERPARAMETERS)
 
 # The paper's step sizes. Its PSGLD takes the mean gradient over 256 x 140 cells, which `scale`
 # turns the sum into.
-PRINTED: dict[str, Sampler[Any]] = {
-    "sgld": SGLD(Polynomial(1e-6)),
-    "psgld": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=256 * 140),
-    "hamcmc": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+PRINTED: dict[str, dict[str, Any]] = {
+    "sgld": {"step_size": Polynomial(1e-6)},
+    "psgld": {
+        "step_size": Polynomial(2e-5),
+        "decay": 0.9,
+        "damping": 1e-3,
+        "scale": 256 * 140,
+    },
+    "hamcmc": {"step_size": Polynomial(1e-8), "memory": 5, "gamma": 0.01, "trust": 1000.0},
 }
-KERNELS.update({f"printed-{name}": kernel for name, kernel in PRINTED.items()})
+for name, hyperparameters in PRINTED.items():
+    SAMPLERS[f"printed-{name}"] = SAMPLERS[name]
+    HYPERPARAMETERS[f"printed-{name}"] = hyperparameters
 
 
 class Own(NamedTuple):
@@ -204,25 +211,24 @@ def run(
 ) -> list[Row]:
     """Learn the dictionaries, then score every clip under every configuration, in order."""
     console = Console(stderr=True)
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
-        courses = {
-            (model, fold): (model, paths, seed)
-            for model in wanted
-            if isinstance(model, Own)
-            for fold, paths in enumerate(lessons)
-        }
-        learnt = pool.map(_learn, courses.values())
-        bar = track(learnt, "Learn", len(courses), console=console)
-        models = dict(zip(courses, bar, strict=True))
-        tasks = []
-        for name in names:
-            model = CONFIGS[name].model
-            for clip in clips:
-                use = models.get((model, clip.fold)) if isinstance(model, Own) else model
-                tasks.append(Task(name, clip, use, seed))
-        rows = pool.map(_score, tasks)
-        return list(track(rows, "Denoise", len(tasks), console=console))
+    wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
+    courses = {
+        (model, fold): (model, paths, seed)
+        for model in wanted
+        if isinstance(model, Own)
+        for fold, paths in enumerate(lessons)
+    }
+    learnt = pool.results(_learn, list(courses.values()), workers=jobs)
+    bar = track(learnt, "Learn", len(courses), console=console)
+    models = dict(zip(courses, bar, strict=True))
+    tasks = []
+    for name in names:
+        model = CONFIGS[name].model
+        for clip in clips:
+            use = models.get((model, clip.fold)) if isinstance(model, Own) else model
+            tasks.append(Task(name, clip, use, seed))
+    rows = pool.results(_score, tasks, workers=jobs)
+    return list(track(rows, "Denoise", len(tasks), console=console))
 
 
 def _arguments() -> argparse.Namespace:
@@ -243,7 +249,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seed", type=int, default=0, help="of dictionaries and chains (default 0)"
     )
-    parser.add_argument("--table", metavar="NAME", help="section of BENCHMARKS.md to replace")
+    parser.add_argument("--table", metavar="NAME", help="section of docs/samplers.md to replace")
     parser.add_argument("--output", metavar="FILE.csv", help="a row per clip")
     arguments = parser.parse_args()
     arguments.names = [
@@ -267,7 +273,8 @@ def main() -> None:
     if asked.output:
         write_csv(Path(asked.output), rows)
     if asked.table:
-        write_section(REPOSITORY / "BENCHMARKS.md", f"noizeus:{asked.table}", text)
+        name, docs = f"noizeus:{asked.table}", REPOSITORY / "docs"
+        write_section(docs / "samplers.md", name, text, columns=COLUMNS, folder=docs / "benchmarks")
     print(text)
 
 

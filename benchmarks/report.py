@@ -1,4 +1,4 @@
-"""Rows of scores as a Markdown table, a section of a file, and CSV."""
+"""Rows of scores as a Markdown table, sections of a page, and wide tables as CSV."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import shlex
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -24,6 +25,12 @@ SCORES = {
     "estoi": ("ESTOI", 3),
 }
 """Field, heading and decimals."""
+
+WIDEST = 6
+"""Most columns of a table on a page; the whole of a wider one is a CSV file."""
+
+Lines = list[list[str]]
+"""Cells of a table, headings first."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +94,33 @@ def caption(module: str, arguments: list[str], packages: tuple[str, ...]) -> str
     )
 
 
-def write_section(path: Path, name: str, text: str) -> None:
-    """Replace what stands between the markers of `name` in a file, or add it at the end."""
+def write_section(
+    path: Path,
+    name: str,
+    text: str,
+    *,
+    columns: Collection[str] = (),
+    folder: Path | None = None,
+) -> None:
+    """Replace what stands between the markers of a section, or add the section at the end.
+
+    Parameters
+    ----------
+    path
+        Markdown file.
+    name
+        Name of the section.
+    text
+        Its Markdown.
+    columns
+        Headings that stay on the page of tables wider than `WIDEST`, see `narrowed`.
+    folder
+        Where the whole of such tables goes; by default docs/benchmarks beside `path`.
+    """
+    folder = folder or path.parent / "docs" / "benchmarks"
+    stem = folder / name.replace(":", "-")
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
-    section = f"{opening}\n{text}\n{closing}"
+    section = f"{opening}\n{narrowed(text, columns, stem, path.parent)}\n{closing}"
     before = path.read_text(encoding="utf-8") if path.exists() else "# Benchmarks\n"
     pattern = re.compile(f"{re.escape(opening)}.*?{re.escape(closing)}", re.DOTALL)
     after, count = pattern.subn(lambda _: section, before)
@@ -100,10 +130,97 @@ def write_section(path: Path, name: str, text: str) -> None:
 
 
 def publish(path: Path, name: str, text: str, *, write: bool) -> None:
-    """Print a section, and put it into the page if asked to."""
+    """Print a section, and write it into the page if asked to.
+
+    Parameters
+    ----------
+    path
+        Markdown file.
+    name, text
+        Name of the section, and its Markdown.
+    write
+        Whether to write it.
+    """
     print(text)
     if write:
         write_section(path, name, text)
+
+
+def narrowed(text: str, columns: Collection[str], stem: Path, page: Path) -> str:
+    """Move tables wider than `WIDEST` to CSV files, and keep some of their columns.
+
+    The first such table goes to STEM.csv. Those after it, such as "PESQ by noise", share their
+    columns but the first, and go to STEM-groups.csv together.
+
+    Parameters
+    ----------
+    text
+        Markdown with tables, blocks separated by blank lines.
+    columns
+        Headings to keep. A wide table whose first heading is not among them goes to its file alone.
+    stem
+        Path of the CSV files, without suffix.
+    page
+        Folder of the Markdown file, which the links start from.
+
+    Returns
+    -------
+    str
+        The text with narrow tables, and a line of links below the last table.
+    """
+    blocks: list[str] = []
+    wide: list[Lines] = []
+    end = 0
+    for block in text.split("\n\n"):
+        lines = _parsed(block)
+        if not lines or len(lines[0]) <= WIDEST:
+            blocks.append(block)
+            end = len(blocks) if lines else end
+            continue
+        wide.append(lines)
+        if lines[0][0] in columns:
+            kept = [k for k, heading in enumerate(lines[0]) if heading in columns]
+            chosen = [[line[k] for k in kept] for line in lines]
+            blocks.append(tables.markdown(chosen[0], chosen[1:]))
+        end = len(blocks)
+    if wide:
+        _write_table(whole := Path(f"{stem}.csv"), wide[0])
+        links = f"All columns: [{whole.name}]({os.path.relpath(whole, page)})."
+        if groups := wide[1:]:
+            _write_table(parts := Path(f"{stem}-groups.csv"), _joined(groups))
+            names = ", ".join(lines[0][0] for lines in groups)
+            links += f" {names}: [{parts.name}]({os.path.relpath(parts, page)})."
+        blocks.insert(end, links)
+    return "\n\n".join(blocks)
+
+
+def _parsed(block: str) -> Lines:
+    """Return the lines of a Markdown table without its rule; nothing if it is none."""
+    if not block.startswith("| "):
+        return []
+    lines = [line[2:-2].split(" | ") for line in block.splitlines()]
+    return [[cell.replace(r"\|", "|") for cell in line] for k, line in enumerate(lines) if k != 1]
+
+
+def _joined(tables_: list[Lines]) -> Lines:
+    """Return one table of several, whose first headings become a column."""
+    headings = ["table", "group", *tables_[0][0][1:]]
+    return [headings, *([lines[0][0], *line] for lines in tables_ for line in lines[1:])]
+
+
+def _write_table(path: Path, lines: Lines) -> None:
+    """Write a table as CSV; a column of "mean ± error" becomes two."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    split = [any(" ± " in line[k] for line in lines[1:]) for k in range(len(lines[0]))]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for number, line in enumerate(lines):
+            cells: list[str] = []
+            for cell, both in zip(line, split, strict=True):
+                mean, _, error = cell.partition(" ± ")
+                error = error if number else f"error of {cell}"
+                cells += [mean, error] if both else [cell]
+            writer.writerow(cells)
 
 
 def write_csv(path: Path, rows: list[Row]) -> None:

@@ -1,6 +1,6 @@
 r"""What the samplers cost, and two questions about their laws.
 
-The tables of BENCHMARKS.md, and the figures of docs/samplers.md::
+The tables and figures of docs/samplers.md::
 
     python -m benchmarks.samplers cost
     python -m benchmarks.samplers size
@@ -33,35 +33,29 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
 from alphamf.inference.diagnostics import ess
-from alphamf.inference.samplers import (
-    HAMCMC,
-    HMC,
-    HMCBFGS,
-    PSGLD,
-    QNHMC,
-    RHMC,
-    SGHMC,
-    SGLD,
-    SGNHT,
-    SGNPHMC,
-    SGRLD,
-    SGRNPHMC,
-    SGRRHMC,
-    SGRRLD,
-    MassEM,
-    NaiveQN,
-    UnitMass,
-)
+from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.masses import MassEM, UnitMass
+from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
+from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
+from alphamf.inference.samplers.riemannian import RSGLD
+from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.hamcmc.quartic import bias
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 from alphamf.tools.tables import markdown
 from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 FIGURES = REPOSITORY / "docs" / "figures"
+
+PAGE = REPOSITORY / "docs" / "samplers.md"
 
 PACKAGES = ("alphamf", "numpy", "arviz-stats")
 
@@ -99,7 +93,7 @@ def cost() -> str:
         "SGLD": SGLD(h),
         "PSGLD": PSGLD(h),
         "PSGLD with Gamma": PSGLD(h, correction=True),
-        "SGRLD": SGRLD(0.1),
+        "RSGLD": RSGLD(0.1),
         "HAMCMC, M = 2": HAMCMC(h, memory=2, gamma=1e-4),
         "HAMCMC, M = 3": HAMCMC(h, memory=3, gamma=1e-4),
         "HAMCMC, M = 5": HAMCMC(h, memory=5, gamma=1e-4),
@@ -160,6 +154,7 @@ class Wide:
 def size() -> str:
     """Return the table of times and memory against D, and of many chains."""
     rows = []
+    sizes = (1_000, 10_000, 100_000, 1_000_000)
     for name, sampler in (
         ("SGLD", SGLD(1e-2)),
         ("PSGLD", PSGLD(1e-2)),
@@ -167,13 +162,12 @@ def size() -> str:
         ("SGHMC, a leap", SGHMC(1e-2, leaps=1)),
         ("SGRRLD", SGRRLD(1e-2)),
     ):
-        for d in (1_000, 10_000, 100_000, 1_000_000):
-            target = Wide(d)
-            seconds = step_time(target, sampler)
-            rows.append(
-                [name, f"{d:,}", f"{seconds / d * 1e9:.0f}", f"{_peak(target, sampler):.1f}"]
-            )
-    many = markdown(["sampler", "D", "ns per step and dimension", "peak, vectors of D"], rows)
+        targets = [Wide(d) for d in sizes]
+        times = [step_time(target, sampler) / target.size * 1e9 for target in targets]
+        peaks = [_peak(target, sampler) for target in targets]
+        cells = [f"{ns:.0f} / {peak:.1f}" for ns, peak in zip(times, peaks, strict=True)]
+        rows.append([name, *cells])
+    many = markdown(["ns / peak", *(f"D = {d:,}" for d in sizes)], rows)
     rows = []
     target = regression(10, 1000, None)
     one = step_time(target, SGLD(1e-4))
@@ -343,7 +337,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     for part in parser.parse_args().parts:
         text = f"{PARTS[part]()}\n\n{caption('benchmarks.samplers', [part], PACKAGES)}"
-        write_section(REPOSITORY / "BENCHMARKS.md", f"samplers:{part}", text)
+        write_section(PAGE, f"samplers:{part}", text)
         print(text)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.denoising.file import Request, process
+from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
 from alphamf.tools.files import shown
+
+if TYPE_CHECKING:
+    from alphamf.denoising.file import Request
 
 SEGMENTS = 16
 """Segments that move together on a device: a gigabyte of its memory, for mono."""
@@ -29,7 +32,9 @@ def run(
     quiet: bool,
 ) -> int:
     """Do all jobs, report them and the problems, and return the exit code."""
-    each = pool.chosen(cluster, quiet=quiet)
+    from alphamf.denoising.file import process
+
+    each = each_on(cluster, quiet=quiet)
     codes = {0}
     skipped = 0
     for problem in files.problems:

@@ -89,6 +89,7 @@ def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
     from alphamf.audio.inputs import plan
     from alphamf.denoising.file import Request, process
     from alphamf.denoising.settings import PRESETS
+    from alphamf.evaluation.observers import Observers
     from alphamf.research.speed import made_up_sound
 
     cores = pool.cores()
@@ -101,9 +102,8 @@ def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
             times = []
             for _ in range(rounds):
                 for count in (1, cores):
-                    request = Request(
-                        PRESETS["fast"], overwrite=True, jobs=max(1, count // len(jobs))
-                    )
+                    threads = max(1, count // len(jobs))
+                    request = Request(PRESETS["fast"], Observers, overwrite=True, jobs=threads)
                     start = perf_counter()
                     work = partial(process, request=request)
                     list(pool.each(work, jobs, workers=count, update=None))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.training.dictionary.fit import Progress
+    from alphamf.training.dictionary.progress import Progress
     from alphamf.training.dictionary.selection import Selection
 
 
@@ -37,7 +37,7 @@ def bar(name: str, quiet: bool, *, several: bool) -> Iterator[Callable[[Progress
     Yields
     ------
     callable or None
-        Takes what `alphamf.training.dictionary.fit` tells of; None where nothing is shown.
+        Takes what `alphamf.training.dictionary.fit` reports; None where nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None

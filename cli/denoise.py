@@ -8,18 +8,16 @@ from typing import Annotated
 import typer
 
 from alphamf.audio.inputs import plan
-from alphamf.cli import report
-from alphamf.cli.batch import run
+from alphamf.cli import batch, report
 from alphamf.cli.options import (
     Cluster,
     build_settings,
     check_extra,
     check_least,
-    check_model,
     check_streams,
+    check_weights,
     choose_device,
 )
-from alphamf.denoising.file import Request
 
 
 class Preset(StrEnum):
@@ -94,6 +92,22 @@ def denoise(
         typer.Option(
             metavar="NAME|FILE",
             help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "auto",
+    refiner: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|none",
+            help="Network that reads the posterior; by default the one that fits the model.",
+            rich_help_panel=MODEL,
+        ),
+    ] = "auto",
+    second_stage: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|none",
+            help="Network that corrects the result in short windows.",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
@@ -196,29 +210,43 @@ def denoise(
         "noise_rank": noise_rank,
         "dry": dry,
         "max_attenuation": max_attenuation,
+        # A network that is asked for is used, with the preset `plain`, too.
+        "refine": None if refiner in ("auto", "none") else True,
     }
+    from functools import partial
+
+    from alphamf.denoising.file import Request
+    from alphamf.evaluation.observers import Observers
+
     with report.user_errors(as_json=as_json):
         files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, overrides)
-        check_model(model)
+        networks = {"refiner": refiner, "second_stage": second_stage}
+        check_weights(model, **networks)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
     request = Request(
         settings=settings,
+        observe=partial(
+            Observers,
+            noise_output=noise_output,
+            plot=plot,
+            uncertainty=uncertainty,
+            reference=reference,
+        ),
         preset=preset.value,
         model=model,
+        **networks,
         seed=seed,
         device=place,
         overwrite=overwrite,
-        noise_output=noise_output,
-        plot=plot,
-        uncertainty=uncertainty,
-        reference=reference,
     )
     with report.user_errors(as_json=as_json):
-        code = run(files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet)
+        code = batch.run(
+            files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet
+        )
     raise typer.Exit(code)

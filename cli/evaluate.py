@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,11 @@ import typer
 
 from alphamf.cli import report
 from alphamf.cli.options import Cluster, check_least
+from alphamf.cli.parallel import Each, each_on
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
 from alphamf.tools.files import shown
+from alphamf.tools.stopping import stoppable
 
 if TYPE_CHECKING:
     from alphamf.evaluation.methods import Entry
@@ -131,7 +133,7 @@ def evaluate(
         crashes: list[str] = []
         each = partial(
             _each,
-            side_by_side=pool.chosen(cluster, quiet=quiet),
+            side_by_side=each_on(cluster, quiet=quiet),
             workers=jobs or pool.cores(),
             crashes=crashes,
         )
@@ -179,14 +181,14 @@ def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path)
 def _each(
     jobs: Sequence[Job],
     *,
-    side_by_side: Callable[..., Iterator[pool.Outcome]],
+    side_by_side: Each,
     workers: int,
     crashes: list[str],
 ) -> Iterator[Result]:
     """Do jobs side by side, and note what went wrong that nobody foresaw."""
     from alphamf.evaluation.measure import measure
 
-    work = partial(measure, stoppable=pool.stoppable)
+    work = partial(measure, stoppable=stoppable)
     for outcome in side_by_side(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:

@@ -44,7 +44,8 @@ def experiment(
             raise AlphaMFError(
                 f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
             )
-        from alphamf.research.experiments.base import markdown, run
+        from alphamf.research.experiments.base import markdown
+        from alphamf.research.experiments.run import run
 
         with report.progress(quiet, "jobs") as update:
 
@@ -70,20 +71,12 @@ def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int
 ) -> Iterator[Record]:
     """Do jobs side by side, each in a process with one thread."""
-    from alphamf.research.experiments.base import Record
-
     work = partial(_work, name=experiment.name)
-    for outcome in pool.each(work, jobs, workers=workers, update=None, in_order=False):
-        if outcome.error is not None:
-            if outcome.code == 2:
-                raise AlphaMFError(outcome.error)
-            raise RuntimeError(outcome.details or outcome.error)
-        yield Record(outcome.item, outcome.result)
+    yield from pool.results(work, jobs, workers=workers, in_order=False)
 
 
-def _work(job: dict[str, Any], update: object, name: str) -> dict[str, Any]:
+def _work(job: dict[str, Any], name: str) -> Record:
+    from alphamf.research.experiments.base import Record
     from alphamf.research.experiments.catalogue import EXPERIMENTS
 
-    # A job writes no files, and can be left at any time.
-    with pool.stoppable():
-        return EXPERIMENTS[name].work(job)
+    return Record(job, EXPERIMENTS[name].work(job))

@@ -13,7 +13,7 @@ from alphamf.cli import report
 
 if TYPE_CHECKING:
     from alphamf.learnt.dictionary import Dictionary
-    from alphamf.learnt.refiner import Refiner
+    from alphamf.learnt.network_file import TrainedNetwork
 
 
 def info(
@@ -23,11 +23,11 @@ def info(
     ],
 ) -> None:
     """Show what a recording or a model holds."""
-    from alphamf.learnt import dictionary, refiner
+    from alphamf.learnt import dictionary, network_file
 
     with report.user_errors():
-        if name in refiner.shipped():
-            lines = _model_lines(refiner.load(refiner.shipped()[name]))
+        if name in network_file.shipped():
+            lines = _model_lines(network_file.TrainedNetwork.load(network_file.shipped()[name]))
         elif name in dictionary.shipped() or name.endswith(".npz"):
             lines = _model_lines(dictionary.load(name))
         else:
@@ -67,7 +67,7 @@ def _level(amplitude: float) -> str:
     return f"{20 * math.log10(amplitude):.1f} dB of full scale"
 
 
-def _model_lines(model: Dictionary | Refiner) -> dict[str, str]:
+def _model_lines(model: Dictionary | TrainedNetwork) -> dict[str, str]:
     from alphamf.learnt.dictionary import Dictionary
 
     rate, (n_fft, hop_length) = model.rate, model.frame

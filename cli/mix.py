@@ -110,12 +110,12 @@ def mix(
         snrs = _ratios(snr, corpus.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
         speech = list(_speech(clean, output_dir, problems))
-        noises = []
+        noises: list[Noise] = []
         for item in corpus.usable(_noises(noise, output_dir, problems)):
             _sort(item, noises, problems)
         todo = corpus.recipes(speech, noises, snrs, count=count, seed=seed)
         if todo:
-            inputs = [item.path for item in (*speech, *noises)]
+            inputs = [*(item.path for item in speech), *(item.path for item in noises)]
             table.claim(output_dir, inputs, overwrite=overwrite)
             with table.writing(output_dir, made):
                 for found in corpus.make(todo, output_dir, level=level, rate=rate, note=note):

@@ -109,18 +109,29 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
         raise AlphaMFError(sentence) from error
 
 
-def check_model(model: str) -> None:
-    """Refuse a model once, rather than for every file.
+def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
+    """Refuse weights once, rather than for every file.
+
+    Parameters
+    ----------
+    model, refiner, second_stage
+        As for `alphamf.denoising.weights.find`; where the model is ``auto``, what fits depends on
+        each file's rate, and only that the networks can be read is checked here.
 
     Raises
     ------
     AlphaMFError
-        There is no such model.
+        There is no such file, it holds something else, or the parts do not fit each other.
     """
-    from alphamf.learnt.dictionary import load
+    from alphamf.denoising.weights import find, network
+    from alphamf.learnt.refiner import Refiner
+    from alphamf.learnt.second_stage import SecondStage
 
     if model != "auto":
-        load(model)
+        find(0, model, refiner=refiner, second_stage=second_stage)
+        return
+    network(Refiner, refiner, 0)
+    network(SecondStage, second_stage, 0)
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:

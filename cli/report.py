@@ -14,7 +14,7 @@ import typer
 from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
-from alphamf.tools.pool import Update
+from alphamf.tools.work import Update
 
 
 @contextmanager

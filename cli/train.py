@@ -92,8 +92,9 @@ def train(
 
     Unfinished work lies in MODEL.npz.checkpoint, and the same command goes on with it.
     """
-    from alphamf.training.dictionary.selection import clear, select
-    from alphamf.training.dictionary.settings import Course
+    from alphamf.training.dictionary.selection import select
+    from alphamf.training.dictionary.settings import TrainingSettings
+    from alphamf.training.dictionary.unfinished import clear
 
     started = time.perf_counter()
     problems: list[str] = []
@@ -113,7 +114,7 @@ def train(
         with bar(shown(output), quiet, several=several) as progress:
             selection = select(
                 find(clean),
-                Course(
+                TrainingSettings(
                     rate=rate,
                     sampler=sampler,
                     steps=steps,
@@ -124,7 +125,7 @@ def train(
                 ),
                 ranks=ranks,
                 alphas=alphas,
-                share=held_out,
+                held_out=held_out,
                 folder=folder,
                 progress=progress,
                 skipped=skipped,

@@ -15,7 +15,7 @@ import soxr
 from numpy.typing import NDArray
 
 from alphamf.factorization.stable import symmetric_stable
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 RATE = 16000
 SNR_DB = 5.0

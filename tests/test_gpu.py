@@ -7,11 +7,12 @@ import pytest
 import soundfile
 
 from alphamf import PRESETS, AlphaMFError, denoise
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization import cells
+from alphamf.inference.random import generator
 from alphamf.research.speed import paper, steps
-from alphamf.tools.arrays import generator, module, to_host
+from alphamf.tools.arrays import module, to_host
 from tests.support.places import DATA
 
 pytestmark = pytest.mark.gpu
@@ -55,7 +56,7 @@ def test_moves_accept_as_often(cupy):
     np.testing.assert_allclose(*shares, atol=0.01)
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
 @pytest.mark.parametrize("blocks", [1, 10])
 def test_every_sampler_runs(cupy, name, blocks):
     from alphamf.inference.chain import run
@@ -63,7 +64,7 @@ def test_every_sampler_runs(cupy, name, blocks):
     power, basis = (cupy.asarray(array) for array in paper.made_up())
     target = paper.target(power, basis, blocks)
     start = target.start(generator(0, 0, xp=cupy))
-    *_, state = run(target, KERNELS[name], steps=60, seed=0, start=start)
+    *_, state = run(target, kernel(name), steps=60, seed=0, start=start)
     assert type(state.theta) is cupy.ndarray
     assert bool(cupy.isfinite(state.theta).all())
 

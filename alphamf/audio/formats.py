@@ -1,92 +1,191 @@
-"""What a file's own header promises, and which formats can be written back as they were.
+"""The audio formats that are read and written: a record each. A new format is one more record.
 
-libsndfile reads as much as it finds and says nothing when a file was cut, so the promise is read
-here: the chunk sizes of RIFF and AIFF files and the last page of Ogg files.
+libsndfile reads as much as it finds and does not report a file that was cut, so the length that a
+header promises is checked here where the format has one.
 """
 
 from __future__ import annotations
 
-import os
-import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.errors import AlphaMFError
-
-SUFFIXES = {
-    ".wav": "WAV",
-    ".wave": "WAV",
-    ".flac": "FLAC",
-    ".ogg": "OGG",
-    ".oga": "OGG",
-    ".opus": "OGG",
-    ".mp3": "MP3",
-    ".aif": "AIFF",
-    ".aiff": "AIFF",
-    ".aifc": "AIFF",
-    ".au": "AU",
-    ".snd": "AU",
-    ".caf": "CAF",
-    ".w64": "W64",
-    ".rf64": "RF64",
-    ".sph": "NIST",
-}
-"""File name endings that are searched for in folders, and the format written under each."""
-
-_RIFF = ("PCM_16", "PCM_24", "PCM_U8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
-_PCM = ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
-WRITABLE = {
-    "WAV": _RIFF,
-    "WAVEX": _RIFF,
-    "RF64": _RIFF,
-    "W64": _RIFF,
-    "AU": _PCM,
-    "AIFF": ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"),
-    "CAF": (*_PCM, "ALAC_16"),
-    "NIST": ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "ULAW", "ALAW"),
-    "FLAC": ("PCM_16", "PCM_24", "PCM_S8"),
-    "OGG": ("VORBIS", "OPUS"),
-    "MP3": ("MPEG_LAYER_III",),
-}
-"""Formats and subtypes that libsndfile 1.2.2 gives back with the length they were written with and
-no delay; tests/audio/test_writer.py checks each. Left out: ADPCM, GSM and 8-bit AIFF, whose length
-is rounded up, and ALAC of more than 16 bits, whose noise-like packets come back wrong."""
-
-_FINE = ("PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ALAC_20", "ALAC_24", "ALAC_32")
-_BYTES = {"PCM_16": 2, "PCM_24": 3, "PCM_32": 4, "FLOAT": 4, "DOUBLE": 8}
-_RIFF_LIMIT = 2**32 - 2**16
+from alphamf.audio import chunks, ogg, subtypes
 
 
-class Format(NamedTuple):
-    """A file format and a sample format, as libsndfile names them."""
+class Header(NamedTuple):
+    """The first bytes of a file, and how the length that its header promises is checked.
+
+    Attributes
+    ----------
+    start, kind
+        Bytes 0 to 3, and bytes from 8 on.
+    check
+        Takes the open file after its first 12 bytes, its size, and its name for messages; returns
+        the position of a data size to be corrected, or None.
+    """
+
+    start: bytes
+    kind: bytes
+    check: Callable[[BinaryIO, int, str], int | None]
+
+
+class Encoding(NamedTuple):
+    """Names of a format and a subtype, as libsndfile has them."""
 
     format: str
     subtype: str
 
 
-def writable(wanted: str, subtype: str, *, samples: int = 0) -> Format:
-    """Return what to write so that samples of `subtype` keep in a file of format `wanted`.
+@dataclass(frozen=True)
+class Format:
+    """A file format.
 
-    A subtype that the format lacks becomes 24 bits where it is finer than 16 bits, and 16 bits
-    otherwise. A WAV file whose `samples` (over all channels) need 4 GB or more becomes RF64.
+    Attributes
+    ----------
+    name
+        As libsndfile names it.
+    subtypes
+        Subtypes that libsndfile 1.2.2 gives back with the length they were written with and no
+        delay, the default first; tests/audio/test_writer.py checks each. Left out: ADPCM, GSM and
+        8-bit AIFF, whose length is rounded up, and ALAC of more than 16 bits, whose noise-like
+        packets come back wrong.
+    suffixes
+        File name endings that are searched for in folders, and that choose the format.
+    suffix_subtypes
+        Subtypes that an ending chooses.
+    headers
+        Headers that promise a length.
+    beyond_4_gb
+        Name of the format that takes its place for more than 4 GB of samples.
+    slack
+        Frames that may be fewer than the header promises.
+    encoder_hides_errors
+        Whether an encoder does not report a full disk, so that what was written is read back.
+    make_reproducible
+        Takes time and chance out of a written file, so that equal samples give equal bytes.
     """
-    subtypes = WRITABLE[wanted]
-    if subtype not in subtypes:
-        fine = "PCM_24" if subtype in _FINE else "PCM_16"
-        subtype = fine if fine in subtypes else subtypes[0]
-    if wanted in ("WAV", "WAVEX") and samples * _BYTES.get(subtype, 1) >= _RIFF_LIMIT:
-        wanted = "RF64"
-    return Format(wanted, subtype)
+
+    name: str
+    subtypes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
+    suffix_subtypes: Mapping[str, str] = field(default_factory=dict)
+    headers: tuple[Header, ...] = ()
+    beyond_4_gb: str | None = None
+    slack: int = 0
+    encoder_hides_errors: bool = False
+    make_reproducible: Callable[[Path], None] | None = None
+
+    def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
+        """Return how samples of a subtype are best written in this format.
+
+        Parameters
+        ----------
+        subtype
+            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, and 16
+            bits otherwise.
+        samples
+            How many there are, over all channels.
+        """
+        if subtype not in self.subtypes:
+            fine = "PCM_24" if subtypes.get(subtype).fine else "PCM_16"
+            subtype = fine if fine in self.subtypes else self.subtypes[0]
+        size = samples * subtypes.get(subtype).size
+        return Encoding((size >= _4_GB and self.beyond_4_gb) or self.name, subtype)
+
+
+_4_GB = 2**32 - 2**16
+_RIFF = ("PCM_16", "PCM_24", "PCM_U8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+_PCM = ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+_little = partial(chunks.check, order="<")
+_big = partial(chunks.check, order=">")
+
+FORMATS = {
+    form.name: form
+    for form in (
+        Format(
+            "WAV",
+            _RIFF,
+            (".wav", ".wave"),
+            headers=(Header(b"RIFF", b"WAVE", _little), Header(b"RIFX", b"WAVE", _big)),
+            beyond_4_gb="RF64",
+            make_reproducible=partial(chunks.clear_peak_time, order="<"),
+        ),
+        Format(
+            "WAVEX",
+            _RIFF,
+            (".wav", ".wave"),
+            beyond_4_gb="RF64",
+            make_reproducible=partial(chunks.clear_peak_time, order="<"),
+        ),
+        Format("FLAC", ("PCM_16", "PCM_24", "PCM_S8"), (".flac",)),
+        Format(
+            "OGG",
+            ("VORBIS", "OPUS"),
+            (".ogg", ".oga", ".opus"),
+            suffix_subtypes={".opus": "OPUS"},
+            headers=(Header(b"OggS", b"", ogg.check),),
+            make_reproducible=ogg.clear_serial,
+        ),
+        # The header of an MP3 counts whole frames, with or without the encoder's padding.
+        Format("MP3", ("MPEG_LAYER_III",), (".mp3",), slack=1152, encoder_hides_errors=True),
+        Format(
+            "AIFF",
+            ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"),
+            (".aif", ".aiff", ".aifc"),
+            headers=(Header(b"FORM", b"AIFF", _big), Header(b"FORM", b"AIFC", _big)),
+            make_reproducible=partial(chunks.clear_peak_time, order=">"),
+        ),
+        Format("AU", _PCM, (".au", ".snd")),
+        Format("CAF", (*_PCM, "ALAC_16"), (".caf",)),
+        Format("W64", _RIFF, (".w64",)),
+        Format("RF64", _RIFF, (".rf64",), headers=(Header(b"RF64", b"WAVE", _little),)),
+        Format("NIST", ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "ULAW", "ALAW"), (".sph",)),
+    )
+}
+"""The formats that can be written, by name. Of two with the same ending, the first is the default;
+libsndfile reads more."""
+
+SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
+"""All file name endings."""
+
+
+def get(name: str) -> Format:
+    """Return the record of a format; a bare one for a format that is only read."""
+    return FORMATS.get(name, Format(name))
+
+
+def by_suffix(suffix: str, preferred: str) -> Format | None:
+    """Return the format that a file name ending stands for.
+
+    Parameters
+    ----------
+    suffix
+        In lower case, with its dot.
+    preferred
+        Name of the format to take where it is one of several.
+    """
+    found = {form.name: form for form in FORMATS.values() if suffix in form.suffixes}
+    return found.get(preferred, next(iter(found.values()), None))
 
 
 def check(path: Path, name: str) -> int | None:
-    """Check that the file holds what its header promises.
+    """Check that a file holds what its header promises.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        Its name in error messages.
 
     Returns
     -------
     int or None
-        Position of a data size that a program which wrote to a pipe left at 0, and which
-        libsndfile would take for an empty file; None for all other files.
+        Position of a 32-bit data size of 0 that is to be replaced by its largest value before
+        libsndfile reads the file.
 
     Raises
     ------
@@ -96,57 +195,8 @@ def check(path: Path, name: str) -> int | None:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(12)
-        if head[:4] in (b"RIFF", b"RIFX", b"RF64") and head[8:] == b"WAVE":
-            return _check_chunks(file, size, b"data", ">" if head[:4] == b"RIFX" else "<", name)
-        if head[:4] == b"FORM" and head[8:] in (b"AIFF", b"AIFC"):
-            return _check_chunks(file, size, b"SSND", ">", name)
-        if head[:4] == b"OggS":
-            _check_ogg(file, size, name)
+        for form in FORMATS.values():
+            for header in form.headers:
+                if head.startswith(header.start) and head[8:].startswith(header.kind):
+                    return header.check(file, size, name)
     return None
-
-
-def _check_chunks(file: BinaryIO, size: int, data: bytes, order: str, name: str) -> int | None:
-    long_size = None
-    while len(header := file.read(8)) == 8:
-        kind, promised = struct.unpack(f"{order}4sI", header)
-        start = file.tell()
-        if kind == b"ds64" and len(body := file.read(16)) == 16:
-            long_size = struct.unpack("<8xQ", body)[0]
-        if kind == data:
-            if promised == 0xFFFFFFFF and long_size is not None:
-                promised = long_size
-            if promised == 0:
-                return None if _only_chunks(file, size, order) else start - 4
-            if promised > size - start and not _is_placeholder(promised):
-                raise AlphaMFError(
-                    f"{name} is cut short: its header promises {promised} bytes of samples and "
-                    f"{size - start} are there"
-                )
-            return None
-        file.seek(start + promised + promised % 2)
-    raise AlphaMFError(f"{name} is cut short: its header ends before any samples")
-
-
-def _only_chunks(file: BinaryIO, size: int, order: str) -> bool:
-    """Whether whole chunks fill the rest of the file, so that no samples hide there."""
-    while len(header := file.read(8)) == 8:
-        kind, length = struct.unpack(f"{order}4sI", header)
-        if not all(32 <= byte < 127 for byte in kind):
-            return False
-        file.seek(length + length % 2, os.SEEK_CUR)
-    return not header and file.tell() <= size + 1
-
-
-def _is_placeholder(size: int) -> bool:
-    """Whether a size means "not known yet": 2^32 - 1 from ffmpeg, about 2^31 from SoX, arecord."""
-    return size >= 2**32 - 2**12 or 2**31 - 2**13 <= size <= 2**31
-
-
-def _check_ogg(file: BinaryIO, size: int, name: str) -> None:
-    """Check that the last page, of 65307 bytes at most, is whole."""
-    file.seek(max(0, size - 65307))
-    tail = file.read()
-    page = tail[max(0, tail.rfind(b"OggS")) :]
-    table = page[27 : 27 + page[26]] if len(page) > 26 else b""
-    if not table or len(table) < page[26] or len(page) < 27 + len(table) + sum(table):
-        raise AlphaMFError(f"{name} is cut short: its last Ogg page is not whole")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from alphamf.audio.formats import SUFFIXES
+from alphamf.audio.search import RESULT, Found, expand
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import shown
 
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
 
-_MARK = ".denoised"
+_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
 
 
 class Job(NamedTuple):
@@ -28,8 +26,8 @@ class Job(NamedTuple):
     derived
         Whether the output's name comes from the input's.
     searched
-        Whether the file was found in a folder or by a pattern. Then an output that exists is work
-        that an earlier run has done.
+        Whether the file was found in a folder or by a pattern; an output that exists then means
+        that an earlier run has done the work.
     """
 
     source: str
@@ -39,23 +37,17 @@ class Job(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """An input that cannot be done, and why, in one sentence."""
+    """An input that cannot be used, and the reason in one sentence."""
 
     source: str
     sentence: str
 
 
 class Plan(NamedTuple):
-    """What to do; the jobs stand whatever the problems are."""
+    """The files to denoise, and the inputs that cannot be used."""
 
     jobs: list[Job]
     problems: list[Problem]
-
-
-class _Found(NamedTuple):
-    path: str
-    relative: str
-    searched: bool = True
 
 
 def plan(
@@ -70,10 +62,10 @@ def plan(
     Parameters
     ----------
     inputs
-        Files; folders, searched to the bottom for audio files; patterns, where ``**`` crosses
-        folders; ``-`` for standard input. In folders and patterns, names that start with a dot
-        and results of an earlier run (``*.denoised.*``) are passed over. A file named twice is
-        done once.
+        Files; folders, searched with all folders below for audio files; patterns, where ``**``
+        crosses folders; ``-`` for standard input. In folders and patterns, names that start with a
+        dot and results of an earlier run (``*.denoised.*``) are passed over. A file named twice is
+        one job.
     output
         The output of the only input; ``-`` for standard output.
     output_dir
@@ -114,7 +106,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the audio files that names stand for, as `plan` does, for work without outputs.
+    """Return the audio files that names stand for, as `plan` finds them.
 
     Raises
     ------
@@ -127,17 +119,55 @@ def find(inputs: Iterable[str]) -> list[str]:
     return [item.path for item in found]
 
 
+def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
+    """Refuse further outputs of several files, and outputs that would replace something.
+
+    Parameters
+    ----------
+    outputs
+        Option to file, or to None where it was not given.
+    files
+        The files to denoise.
+    overwrite
+        Whether outputs may be replaced.
+
+    Raises
+    ------
+    AlphaMFError
+        One sentence that names the option.
+    """
+    taken = {os.path.realpath(path) for job in files.jobs for path in (job.source, job.output)}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if len(files.jobs) + len(files.problems) > 1:
+            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
+        if path == STREAM or os.path.isdir(path):
+            raise AlphaMFError(f"{option} {shown(path)} must name a file")
+        if not path.lower().endswith(_ENDINGS.get(option, "")):
+            raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
+        if os.path.realpath(path) in taken:
+            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
+        if exists(path) and not overwrite:
+            raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
+        taken.add(os.path.realpath(path))
+
+
 def exists(output: str) -> bool:
     """Whether writing to `output` would replace a file; a device or a pipe is not replaced."""
     return output != STREAM and os.path.isfile(output)
 
 
-def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[_Found], list[Problem]]:
-    found: list[_Found] = []
+def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[Found], list[Problem]]:
+    """Find the input files, each once, and the inputs that stand for none."""
+    found: list[Found] = []
     problems: list[Problem] = []
     for name in inputs:
         try:
-            found.extend(_expand(name, output_dir))
+            if name == STREAM:
+                found.append(Found(STREAM, STREAM, searched=False))
+            else:
+                found.extend(expand(name, output_dir))
         except AlphaMFError as error:
             problems.append(Problem(name, str(error)))
     return list({_identity(item.path): item for item in reversed(found)}.values())[::-1], problems
@@ -154,73 +184,13 @@ def _check_single(output: str, count: int) -> None:
         raise AlphaMFError(f"-o {shown(output)} is a folder: name a file, or use --output-dir")
 
 
-def _expand(name: str, output_dir: str | None) -> Iterator[_Found]:
-    """Yield the files that one of the user's names stands for."""
-    if name == STREAM:
-        yield _Found(STREAM, STREAM, searched=False)
-    elif os.path.isdir(name):
-        yield from _nonempty(
-            _walk(name, output_dir), f"{shown(name)} is a folder without audio files"
-        )
-    elif not os.path.lexists(name) and glob.has_magic(name):
-        yield from _nonempty(_match(name, output_dir), f"{shown(name)} matches no audio file")
-    else:
-        yield _Found(name, os.path.basename(name), searched=False)
-
-
-def _nonempty(files: Iterable[_Found], sentence: str) -> Iterator[_Found]:
-    empty = True
-    for item in files:
-        empty = False
-        yield item
-    if empty:
-        raise AlphaMFError(sentence)
-
-
-def _walk(folder: str, output_dir: str | None) -> Iterator[_Found]:
-    skip = output_dir and os.path.realpath(output_dir)
-    for parent, folders, names in os.walk(folder, onerror=_refuse):
-        # The folder for the outputs may lie in that of the inputs.
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and os.path.realpath(os.path.join(parent, name)) != skip
-        )
-        for name in sorted(names):
-            if _is_audio(name):
-                path = os.path.join(parent, name)
-                yield _Found(path, os.path.relpath(path, folder))
-
-
-def _refuse(error: OSError) -> None:
-    raise AlphaMFError(f"{shown(error.filename)} cannot be listed: {reason(error)}")
-
-
-def _match(pattern: str, output_dir: str | None) -> Iterator[_Found]:
-    """Yield what a pattern matches, placed relative to the part of it before the first wildcard."""
-    skip = output_dir and os.path.join(os.path.realpath(output_dir), "")
-    parts = Path(pattern).parts
-    fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
-    root = os.path.join(*parts[:fixed]) if fixed else os.curdir
-    for path in sorted(glob.glob(pattern, recursive=True)):
-        if skip and os.path.realpath(path).startswith(skip):
-            continue
-        if _is_audio(os.path.basename(path)) and not os.path.isdir(path):
-            yield _Found(path, os.path.relpath(path, root))
-
-
-def _is_audio(name: str) -> bool:
-    stem, suffix = os.path.splitext(name)
-    return suffix.lower() in SUFFIXES and not stem.endswith(_MARK) and not name.startswith(".")
-
-
-def _output(item: _Found, output_dir: str | None) -> str:
+def _output(item: Found, output_dir: str | None) -> str:
     if output_dir is not None:
         return os.path.join(output_dir, item.relative)
     if item.path == STREAM:
         return STREAM
     stem, suffix = os.path.splitext(item.path)
-    return f"{stem}{_MARK}{suffix}"
+    return f"{stem}{RESULT}{suffix}"
 
 
 def _identity(path: str) -> str:
@@ -228,6 +198,7 @@ def _identity(path: str) -> str:
 
 
 def _conflict(job: Job, taken: dict[str, str], overwrite: bool) -> str | None:
+    """Return a sentence where a job would overwrite something; `taken` maps outputs to sources."""
     output = shown(job.output)
     if job.output == STREAM:
         return None

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
-import stat
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alphamf.audio import formats
+from alphamf.audio.sources import decodable
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown, system_name
-
-Floats = NDArray[np.float32]
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import system_name
 
 BLOCK = 1 << 16
 """Frames read at a time."""
 
 RATES = (1000, 768_000)
-"""Lowest and highest sampling rate that is read, in Hz: what others cost is out of all proportion
-to the file, and no speech is recorded at them."""
+"""Lowest and highest sampling rate that is read, in Hz; no speech is recorded at others, and they
+would cost time and memory out of proportion to the file."""
 
 _UNKNOWN = 2**62
 """libsndfile gives a length beyond this for a FLAC file written to a pipe."""
-
-_MP3_FRAME = 1152
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class Reader:
     Attributes
     ----------
     name
-        What to call the file in a message.
+        Its name in messages.
     path
         Where the samples are read from (a temporary copy when the source is a pipe).
     rate, channels, frames
@@ -76,7 +70,7 @@ class Reader:
 
 @contextmanager
 def open_reader(source: str | os.PathLike[str] | BinaryIO) -> Iterator[Reader]:
-    """Check an audio file and give its properties and its samples.
+    """Check an audio file and yield its properties, from which its samples can be read.
 
     The file is decoded once before anything else, so that a sample which is not a number near
     the end of a long recording is found at the start.
@@ -91,29 +85,10 @@ def open_reader(source: str | os.PathLike[str] | BinaryIO) -> Iterator[Reader]:
     ------
     AlphaMFError
         There is no such file, it is a folder, it is not audio, it holds no samples, it ends
-        before what its header promises, its sampling rate is not one of sound, or it holds samples
+        before what its header promises, its sampling rate is outside `RATES`, or it holds samples
         that are not finite.
     """
-    with ExitStack() as stack:
-        copy = None
-        if isinstance(source, (str, os.PathLike)):
-            name, path = shown(source), Path(source)
-            stream = _checked(path, name)
-        else:
-            name, stream = "standard input", source
-        if stream is not None:
-            with stream if stream is not source else nullcontext():
-                path = copy = _copy(stream, name, stack)
-        if not path.stat().st_size:
-            raise AlphaMFError(f"{name} is empty (0 bytes)")
-        unset = formats.check(path, name)
-        if unset is not None:
-            if copy is None:
-                with path.open("rb") as file:
-                    path = _copy(file, name, stack)
-            with path.open("r+b") as file:
-                file.seek(unset)
-                file.write(b"\xff\xff\xff\xff")
+    with decodable(source) as (path, name):
         yield _survey(path, name)
 
 
@@ -127,36 +102,6 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
     """
     with open_reader(source) as reader:
         return np.concatenate(list(reader.blocks())), reader.rate
-
-
-def _checked(path: Path, name: str) -> BinaryIO | None:
-    """Return what has to be copied before it can seek; None for a regular file."""
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISDIR(mode):
-            file = path.open("rb")
-            if not stat.S_ISREG(mode):
-                return file
-            file.close()
-            return None
-    except FileNotFoundError:
-        raise AlphaMFError(f"{name} does not exist") from None
-    except (OSError, ValueError) as error:
-        raise AlphaMFError(f"{name} cannot be opened: {reason(error)}") from error
-    raise AlphaMFError(f"{name} is a folder, not an audio file")
-
-
-def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
-    """Copy a stream to a temporary file, which goes when the stack is left."""
-    try:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
-        copy = Path(folder, "audio")
-        with copy.open("wb") as file:
-            shutil.copyfileobj(stream, file, 1 << 20)
-    except OSError as error:
-        place = shown(tempfile.gettempdir())
-        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
-    return copy
 
 
 def _open(path: Path, name: str) -> Any:
@@ -180,11 +125,34 @@ def _blocks(file: Any, size: int) -> Iterator[Floats]:
         yield block
 
 
+@dataclass
+class _Samples:
+    """Sums over the samples of a file, and those that are not finite."""
+
+    frames: int = 0
+    peak: float = 0.0
+    power: float = 0.0
+    bad: int = 0
+    first_bad: int = 0
+
+    def add(self, block: Floats) -> None:
+        """Count a block, shape (n, channels)."""
+        square = float(np.vdot(block, block))
+        if not math.isfinite(square):
+            broken = ~np.isfinite(block)
+            if not self.bad and broken.any():
+                self.first_bad = self.frames + int(broken.any(axis=1).argmax())
+            self.bad += int(np.count_nonzero(broken))
+        self.power += square
+        self.peak = max(self.peak, float(block.max()), -float(block.min()))
+        self.frames += len(block)
+
+
 def _survey(path: Path, name: str) -> Reader:
     """Decode the file once: count its samples, check them and measure their level."""
     import soundfile
 
-    frames, peak, power, bad, first = 0, 0.0, 0.0, 0, 0
+    samples = _Samples()
     with _open(path, name) as file:
         rate, channels, promised = file.samplerate, file.channels, file.frames
         form, subtype = file.format, file.subtype
@@ -195,31 +163,29 @@ def _survey(path: Path, name: str) -> Reader:
             )
         try:
             for block in _blocks(file, BLOCK):
-                square = float(np.vdot(block, block))
-                if not math.isfinite(square):
-                    broken = ~np.isfinite(block)
-                    if not bad and broken.any():
-                        first = frames + int(broken.any(axis=1).argmax())
-                    bad += int(np.count_nonzero(broken))
-                power += square
-                peak = max(peak, float(block.max()), -float(block.min()))
-                frames += len(block)
+                samples.add(block)
         except soundfile.LibsndfileError as error:
             what = error.error_string.removeprefix("Error : ").rstrip(".")
             raise AlphaMFError(f"{name} is damaged or cut short: {what}") from None
-    if not frames:
+    frames = samples.frames
+    least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
+    _check(name, rate, samples, promised, least)
+    rms = math.sqrt(samples.power / (frames * channels))
+    return Reader(name, path, rate, channels, frames, form, subtype, samples.peak, rms)
+
+
+def _check(name: str, rate: int, samples: _Samples, promised: int, least: int) -> None:
+    """Refuse a file of no samples, of fewer than `least` frames, or of samples not finite."""
+    if not samples.frames:
         raise AlphaMFError(f"{name} holds no samples")
-    # The header of an MP3 counts whole frames, with or without the encoder's padding.
-    slack = _MP3_FRAME if form == "MP3" else 0
-    if frames < promised - slack and promised < _UNKNOWN:
+    if samples.frames < least:
         raise AlphaMFError(
             f"{name} is cut short: its header promises {promised / rate:.2f} s and "
-            f"{frames / rate:.2f} s can be decoded"
+            f"{samples.frames / rate:.2f} s can be decoded"
         )
-    if bad:
-        noun = "sample that is" if bad == 1 else "samples that are"
+    if samples.bad:
+        noun = "sample that is" if samples.bad == 1 else "samples that are"
+        first = samples.first_bad / rate
         raise AlphaMFError(
-            f"{name} holds {bad} {noun} NaN or infinite, the first at {first / rate:.3f} s"
+            f"{name} holds {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
         )
-    rms = math.sqrt(power / (frames * channels))
-    return Reader(name, path, rate, channels, frames, form, subtype, peak, rms)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.audio.reader import Floats
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 
 
 def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:

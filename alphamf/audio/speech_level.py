@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from alphamf.audio.reader import Floats
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 
 TIME_CONSTANT = 0.03
 """Of each of the two exponential averages that make the envelope, in seconds."""

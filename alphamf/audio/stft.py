@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 
-Floats = NDArray[np.floating[Any]]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
 
@@ -100,8 +100,8 @@ def inverse(
     blocks = np.fft.irfft(spectrum.T, n=frame.n_fft, axis=1).astype(window.dtype, copy=False)
     blocks *= window
     total = (frames - 1) * frame.hop_length + frame.n_fft
-    audio = np.zeros(total, window.dtype)
-    weight = np.zeros(total, window.dtype)
+    audio: Floats = np.zeros(total, window.dtype)
+    weight: Floats = np.zeros(total, window.dtype)
     square = window**2
     for j, block in enumerate(blocks):
         part = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)

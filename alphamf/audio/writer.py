@@ -1,4 +1,4 @@
-"""Write audio files whole or not at all, in the format that the input had."""
+"""Write audio files whole or not at all, in the format of the input."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import formats, stamps
-from alphamf.audio.reader import Floats, Reader, open_reader
+from alphamf.audio import formats, subtypes
+from alphamf.audio.reader import Reader, open_reader
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, shown, system_name
-
-_BITS = {"PCM_S8": 8, "PCM_U8": 8, "PCM_16": 16, "PCM_24": 24, "PCM_32": 32, "ALAC_16": 16}
-_COMPANDED = ("ULAW", "ALAW")
 
 
 class Destination(NamedTuple):
-    """Where an output goes and how it is written; `note` says what differs from the input."""
+    """Where an output goes and how it is written.
+
+    Attributes
+    ----------
+    path
+        The file, or ``-``.
+    format, subtype
+        As libsndfile names them.
+    note
+        A sentence where these differ from the input's; otherwise None.
+    """
 
     path: str
     format: str
@@ -47,23 +55,20 @@ def destination(path: str, reader: Reader, *, derived: bool = False) -> Destinat
     AlphaMFError
         The user chose an ending that stands for no format that can be written.
     """
-    ending = ".wav" if path == "-" else Path(path).suffix.lower()
     subtype = reader.subtype
     if derived:
-        wanted = reader.format
-        if wanted not in formats.WRITABLE:
-            wanted = "WAV"
+        wanted = formats.FORMATS.get(reader.format)
+        if wanted is None:
+            wanted = formats.FORMATS["WAV"]
             path = str(Path(path).with_suffix(".wav"))
-    elif ending in formats.SUFFIXES:
-        wanted = formats.SUFFIXES[ending]
-        if (wanted, reader.format) == ("WAV", "WAVEX"):
-            wanted = "WAVEX"
-        if wanted == "OGG":
-            subtype = "OPUS" if ending == ".opus" else subtype
     else:
-        known = ", ".join(formats.SUFFIXES)
-        raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
-    form = formats.writable(wanted, subtype, samples=reader.frames * reader.channels)
+        ending = ".wav" if path == "-" else Path(path).suffix.lower()
+        wanted = formats.by_suffix(ending, preferred=reader.format)
+        if wanted is None:
+            known = ", ".join(formats.SUFFIXES)
+            raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
+        subtype = wanted.suffix_subtypes.get(ending, subtype)
+    form = wanted.encoding(subtype, samples=reader.frames * reader.channels)
     note = None
     if form.subtype != reader.subtype or (derived and form.format != reader.format):
         note = f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}"
@@ -84,6 +89,7 @@ class Writer:
     def __init__(self, file: Any, name: str) -> None:
         self._file = file
         self._name = name
+        self._subtype = subtypes.get(file.subtype)
         self.clipped = 0
         self.frames = 0
 
@@ -100,17 +106,16 @@ class Writer:
         """
         import soundfile
 
-        subtype = self._file.subtype
-        bits = _BITS.get(subtype)
+        bits = self._subtype.bits
         data: Any = block
-        if bits or subtype in _COMPANDED:
+        if bits or self._subtype.companded:
             self.clipped += int(np.count_nonzero(np.abs(block) > 1))
         if bits:
             # soundfile would cut off the lower bits of a float, half a step below on average.
             scale = 2 ** (bits - 1)
             steps = np.rint(block * np.float64(scale)).clip(-scale, scale - 1)
             data = steps.astype(np.int32) << (32 - bits)
-        elif subtype in _COMPANDED:
+        elif self._subtype.companded:
             data = block.clip(-1, 1)
         try:
             self._file.write(data)
@@ -130,7 +135,7 @@ def open_writer(
     format: str = "WAV",
     subtype: str = "PCM_16",
 ) -> Iterator[Writer]:
-    """Write an audio file beside its target and rename it when all went well.
+    """Write an audio file aside, and rename it to its target on success.
 
     Parameters
     ----------
@@ -161,13 +166,15 @@ def open_writer(
         with file:
             writer = Writer(file, name)
             yield writer
-        if format == "MP3":
+        form = formats.get(format)
+        if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
-        stamps.clear(part, format)
+        if form.make_reproducible is not None:
+            form.make_reproducible(part)
 
 
 def _verify(part: Path, name: str, frames: int) -> None:
-    """Read the file back: the MP3 encoder does not say when the disk was full."""
+    """Read the file back and check its length."""
     try:
         with open_reader(part) as written:
             complete = written.frames == frames

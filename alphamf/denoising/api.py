@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import native_frame
+from alphamf.denoising.grids import native_grid
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.dictionary import Dictionary, choose
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
 
 __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
 
@@ -46,7 +47,7 @@ def denoise(
     rate: int,
     settings: Settings = PRESETS["balanced"],
     *,
-    model: str | PathLike[str] | Dictionary = "auto",
+    model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
@@ -63,7 +64,8 @@ def denoise(
     settings
         A preset, or one changed by ``dataclasses.replace``.
     model
-        A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate.
+        A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate. The
+        networks that fit it are found with it; `alphamf.Weights` name them all.
     seed
         The same seed gives the same bits.
     device
@@ -90,13 +92,13 @@ def denoise(
             f"audio must have the shape (samples,) or (samples, channels), not {audio.shape}"
         )
     block = audio.reshape(len(audio), -1)
-    dictionary = model if isinstance(model, Dictionary) else choose(model, rate)
+    weights = find(rate, model)
     segments = list(
         denoise_stream(
             [block],
             rate,
             settings,
-            model=dictionary,
+            model=weights,
             seed=seed,
             device=device,
             jobs=jobs,
@@ -104,7 +106,7 @@ def denoise(
         )
     )
     gain = np.concatenate([s.gain for s in segments], axis=2)
-    frame = native_frame(dictionary, rate)
+    frame = native_grid(weights.dictionary, rate).frame
     return Denoised(
         audio=np.concatenate([s.audio for s in segments]).reshape(audio.shape),
         noise=np.concatenate([s.noise for s in segments]).reshape(audio.shape),
@@ -121,7 +123,7 @@ def denoise_stream(
     rate: int,
     settings: Settings = PRESETS["balanced"],
     *,
-    model: str | PathLike[str] | Dictionary = "auto",
+    model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
@@ -147,7 +149,7 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = next(blocks, np.empty((0, 1)))
+    first = next(blocks, np.empty((0, 1), np.float32))
     samples = 0
     with Stream(
         rate,

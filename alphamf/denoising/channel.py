@@ -78,7 +78,7 @@ class Channel:
         rows = rows.sum(tuple(range(chains)))
         bins = rows.reshape(*rows.shape[:-1], self.context, -1).sum(-2)
         reach = len(self._kernel) // 2
-        smooth = xp.empty_like(bins)
+        smooth: Array = xp.empty_like(bins)
         for clip in np.ndindex(bins.shape[:-1]):
             padded = xp.pad(bins[clip], reach, mode="edge")
             smooth[clip] = xp.convolve(padded, self._kernel, mode="valid")

@@ -4,38 +4,79 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from alphamf.audio.inputs import STREAM, Job, exists
+from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.stft import Frame
+from alphamf.audio.writer import Destination, Writer, destination, open_writer
+from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.grids import native_grid
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.stream import Segment
+from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
-from alphamf.tools.pool import Update
+from alphamf.tools.work import Update
 
-if TYPE_CHECKING:
-    from alphamf.denoising.api import Settings
-    from alphamf.learnt.dictionary import Dictionary
-    from alphamf.learnt.refiner import Refiner
+
+class Observer(Protocol):
+    """Sees a file while it is denoised, and makes something else of it: scores, a picture."""
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Pass the input on, blocks of shape (samples, channels)."""
+        ...
+
+    def add(self, segment: Segment) -> None:
+        """Take in a segment of the output."""
+        ...
+
+    def finish(self) -> Mapping[str, Any] | None:
+        """Write what is made at the end, and return scores if there are any."""
+        ...
+
+
+Observe = Callable[[Reader, Frame, ExitStack], Observer]
+"""Makes the observer of a file, given the frame of the gain in samples of the input; what it opens
+is closed by the stack."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of every file of a batch; the options of ``alphamf denoise``."""
+    """What is asked for every file of a batch.
+
+    Attributes
+    ----------
+    settings, preset
+        Settings of the run, and the name of the preset that they are made from.
+    model, refiner, second_stage
+        As for `alphamf.denoising.weights.find`.
+    seed, device, jobs
+        As for `alphamf.denoise`.
+    overwrite
+        Whether outputs may be replaced.
+    observe
+        Makes the observer of each file.
+    """
 
     settings: Settings
+    observe: Observe
     preset: str = "balanced"
     model: str = "auto"
+    refiner: str = "auto"
+    second_stage: str = "auto"
     seed: int = 0
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
-    noise_output: str | None = None
-    plot: str | None = None
-    uncertainty: str | None = None
-    reference: str | None = None
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
@@ -44,22 +85,20 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     The denoised file appears last, when everything else has worked. Where an earlier run has made
     it of a file that was searched for, it stays, and there is only that to report.
 
+    Parameters
+    ----------
+    job
+        The input and the output.
+    update
+        Called with name, seconds done and seconds in all, or None.
+    request
+        What is asked for.
+
     Raises
     ------
     AlphaMFError
-        The input, an output or an option does not do.
+        The input, an output or an option cannot be used.
     """
-    import numpy as np
-
-    from alphamf.audio.reader import open_reader
-    from alphamf.audio.writer import destination, open_writer
-    from alphamf.denoising.api import denoise_stream
-    from alphamf.denoising.estimate import native_frame
-    from alphamf.evaluation.observers import Extras
-    from alphamf.learnt.dictionary import choose
-    from alphamf.learnt.refiner import choose as choose_refiner
-    from alphamf.learnt.refiner import choose_fine
-
     started = time.perf_counter()
     if _done(job, job.output, request):
         return _skipped(job, job.output)
@@ -71,79 +110,34 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         if _done(job, target.path, request):
             return _skipped(job, target.path)
         if job.derived:
-            folder = Path(target.path).parent
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-        dictionary = choose(request.model, reader.rate)
-        refiner = choose_refiner(dictionary) if request.settings.refine else None
-        fine = choose_fine(dictionary) if refiner else None
-        extras = Extras(request, reader, native_frame(dictionary, reader.rate), stack)
-        writer = stack.enter_context(
-            open_writer(
-                sys.stdout.buffer if target.path == STREAM else target.path,
-                reader.rate,
-                reader.channels,
-                format=target.format,
-                subtype=target.subtype,
-            )
+            _make_folder(Path(target.path).parent)
+        weights = find(
+            reader.rate,
+            request.model,
+            refiner=request.refiner if request.settings.refine else "none",
+            second_stage=request.second_stage if request.settings.refine else "none",
         )
+        frame = native_grid(weights.dictionary, reader.rate).frame
+        observer = request.observe(reader, frame, stack)
+        writer = stack.enter_context(_open(target, reader))
         # No other run writes it from here on, but one may have done so since the files were listed.
         if exists(target.path) and not request.overwrite:
             raise AlphaMFError(
                 f"{shown(target.path)} exists already: use --overwrite to replace it"
             )
-
-        def progress(seconds: float) -> None:
-            if update is not None:
-                update(shown(job.source), seconds, reader.duration)
-
-        acceptance, weights = [], []
-        for segment in denoise_stream(
-            extras.watch(reader.blocks()),
-            reader.rate,
-            request.settings,
-            model=dictionary,
-            seed=request.seed,
-            device=request.device,
-            jobs=request.jobs,
-            progress=progress,
-        ):
-            writer.write(segment.audio)
-            extras.add(segment)
-            acceptance.append(segment.acceptance)
-            weights.append(len(segment.audio))
-        scores = extras.finish()
-    seconds = time.perf_counter() - started
-    notes = target.note, _band(dictionary, reader.rate), _unrefined(dictionary, refiner, request)
-    return {
-        "file": job.source,
-        "output": target.path,
-        "format": target.format,
-        "subtype": target.subtype,
-        "note": "; ".join(filter(None, notes)) or None,
-        "rate": reader.rate,
-        "channels": reader.channels,
-        "samples": reader.frames,
-        "duration": reader.duration,
-        "seconds": seconds,
-        "real_time_factor": seconds / reader.duration,
-        "clipped": writer.clipped,
-        "acceptance": np.average(acceptance, axis=0, weights=weights).tolist(),
+        acceptance = _denoise(
+            reader, writer, weights, observer, request, _progress(job, update, reader.duration)
+        )
+        scores = observer.finish()
+    result = {
+        **_about_files(job, target, reader, writer),
+        **_about_time(time.perf_counter() - started, reader),
+        "acceptance": acceptance,
         "scores": scores,
-        "version": version("alphamf"),
-        "model": dictionary.name,
-        "model_sha256": dictionary.sha256,
-        "refiner": refiner and refiner.name,
-        "refiner_sha256": refiner and refiner.sha256,
-        "fine": fine and fine.name,
-        "fine_sha256": fine and fine.sha256,
-        "preset": request.preset,
-        "seed": request.seed,
-        "device": request.device,
-        "settings": asdict(request.settings),
+        **_about_run(weights, request),
     }
+    notes = target.note, narrow_recording(weights, reader.rate), _unrefined(weights, request)
+    return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
 def _done(job: Job, output: str, request: Request) -> bool:
@@ -154,18 +148,89 @@ def _skipped(job: Job, output: str) -> dict[str, Any]:
     return {"file": job.source, "output": output, "skipped": "the output exists already"}
 
 
-def _unrefined(dictionary: Dictionary, refiner: Refiner | None, request: Request) -> str | None:
-    """Return what there is to say where a network is asked for and there is none."""
-    if refiner is not None or not request.settings.refine:
-        return None
-    return f"there is no network for the rate and window of {dictionary.name}, and none was used"
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
 
 
-def _band(dictionary: Dictionary, rate: int) -> str | None:
-    """Return what there is to say of a dictionary for wider sound than the recording's."""
-    if dictionary.rate <= rate:
-        return None
-    return (
-        f"{dictionary.name} is for sound of {dictionary.rate} Hz and more, and denoises this of "
-        f"{rate} Hz badly"
+def _open(target: Destination, reader: Reader) -> AbstractContextManager[Writer]:
+    return open_writer(
+        sys.stdout.buffer if target.path == STREAM else target.path,
+        reader.rate,
+        reader.channels,
+        format=target.format,
+        subtype=target.subtype,
     )
+
+
+def _progress(job: Job, update: Update | None, duration: float) -> Callable[[float], None] | None:
+    if update is None:
+        return None
+    return lambda seconds: update(shown(job.source), seconds, duration)
+
+
+def _denoise(
+    reader: Reader,
+    writer: Writer,
+    weights: Weights,
+    observer: Observer,
+    request: Request,
+    progress: Callable[[float], None] | None,
+) -> list[float]:
+    """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
+    acceptance, samples = [], []
+    for segment in denoise_stream(
+        observer.watch(reader.blocks()),
+        reader.rate,
+        request.settings,
+        model=weights,
+        seed=request.seed,
+        device=request.device,
+        jobs=request.jobs,
+        progress=progress,
+    ):
+        writer.write(segment.audio)
+        observer.add(segment)
+        acceptance.append(segment.acceptance)
+        samples.append(len(segment.audio))
+    mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
+    return mean
+
+
+def _unrefined(weights: Weights, request: Request) -> str | None:
+    return missing_refiner(weights, request.refiner) if request.settings.refine else None
+
+
+def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) -> dict[str, Any]:
+    return {
+        "file": job.source,
+        "output": target.path,
+        "format": target.format,
+        "subtype": target.subtype,
+        "rate": reader.rate,
+        "channels": reader.channels,
+        "samples": reader.frames,
+        "duration": reader.duration,
+        "clipped": writer.clipped,
+    }
+
+
+def _about_time(seconds: float, reader: Reader) -> dict[str, float]:
+    return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
+
+
+def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
+    return {
+        "version": version("alphamf"),
+        "model": weights.dictionary.name,
+        "model_sha256": weights.dictionary.sha256,
+        **{name: network and network.name for name, network in networks.items()},
+        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
+        "preset": request.preset,
+        "seed": request.seed,
+        "device": request.device,
+        "settings": asdict(request.settings),
+    }

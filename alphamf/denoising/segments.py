@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Floats
 
 
 class Piece(NamedTuple):

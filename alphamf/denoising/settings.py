@@ -9,16 +9,45 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.factorization.stable import check_alpha
 from alphamf.inference.protocols import Sampler
-from alphamf.inference.samplers import EM, HAMCMC, PSGLD, SGLD, FactorSGRLD
+from alphamf.inference.samplers.registry import SAMPLERS
 
-KERNELS: dict[str, Sampler[Any]] = {
-    "sgld": SGLD(1e-6),
-    "psgld": PSGLD(3e-4, damping=1.0),
-    "sgrld": FactorSGRLD(0.5, decay=0.5, freeze=150),
-    "hamcmc": HAMCMC(1e-6, memory=5, gamma=1.0, trust=1e6),
-    "em": EM(relaxation=1.5),
+HYPERPARAMETERS: dict[str, dict[str, Any]] = {
+    "sgld": {"step_size": 1e-6},
+    "psgld": {"step_size": 3e-4, "damping": 1.0},
+    "sgrld": {"step_size": 0.5, "decay": 0.5, "freeze": 150},
+    "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
+    "em": {"relaxation": 1.5},
 }
-"""The kernels for W and H by name, with the hyperparameters that suit a power of mean one."""
+"""Hyperparameters by name of the sampler that suit factors of a power of mean one."""
+
+FALLBACK = {"step_size": 1e-6}
+"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
+
+OFFERED = ("bounded gradient", "parts")
+"""Needs of a sampler that the denoiser's posterior meets."""
+
+
+def kernel(name: str) -> Sampler[Any]:
+    """Return the sampler `name` of `SAMPLERS` as a kernel for W and H.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such sampler, or it needs what the posterior of W and H does not offer.
+    """
+    if name not in SAMPLERS:
+        raise AlphaMFError(
+            f"there is no sampler {name!r}: it must be one of {', '.join(HYPERPARAMETERS)}, or "
+            "another of alphamf.SAMPLERS"
+        )
+    sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
+    missing = [need for need in sampler.needs if need not in OFFERED]
+    if missing:
+        raise AlphaMFError(
+            f"the sampler {name!r} cannot move W and H: it needs {' and '.join(missing)}, "
+            "which their posterior does not offer"
+        )
+    return sampler
 
 
 @dataclass(frozen=True)
@@ -28,7 +57,7 @@ class Settings:
     Attributes
     ----------
     sampler
-        Kernel for W and H, a name in `KERNELS`.
+        Kernel for W and H, a name in `alphamf.SAMPLERS` that `kernel` does not refuse.
     steps, keep
         Steps of each chain, and how many of the last ones are averaged.
     thin
@@ -45,7 +74,7 @@ class Settings:
         Index of the noise and number of its spectra, which are learnt from the recording.
     prior_speech, prior_noise, prior_noise_basis
         Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior, with a shape that
-        the sampler can take: SGLD, PSGLD and HAMCMC need the bounded gradient of shape one.
+        the sampler can take: one that needs a bounded gradient gets a shape of one.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
@@ -86,17 +115,14 @@ class Settings:
     @property
     def speech_prior(self) -> Prior:
         """Prior of H_speech."""
-        shape = 0.1 if self.sampler in ("sgrld", "em") else 1.0
+        shape = 1.0 if "bounded gradient" in kernel(self.sampler).needs else 0.1
         return self.prior_speech or Gamma(shape, 20.0)
 
     def __post_init__(self) -> None:
         if self.alpha_speech is not None:
             check_alpha(self.alpha_speech, "alpha_speech")
         check_alpha(self.alpha_noise, "alpha_noise")
-        if self.sampler not in KERNELS:
-            raise AlphaMFError(
-                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
-            )
+        kernel(self.sampler)
         for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
             if getattr(self, name) < 1:
                 raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")

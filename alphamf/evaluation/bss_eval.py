@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Reals
 
-Floats = NDArray[np.floating[Any]]
 Doubles = NDArray[np.float64]
 
 
@@ -40,7 +40,7 @@ class BSSEval(NamedTuple):
     sar: float
 
 
-def bss_eval(reference: Floats, noise: Floats, estimate: Floats, taps: int = 512) -> BSSEval:
+def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -> BSSEval:
     """Score an estimate of one source against it and against the noise it was heard in.
 
     Parameters
@@ -70,7 +70,7 @@ def bss_eval(reference: Floats, noise: Floats, estimate: Floats, taps: int = 512
     )
 
 
-def sdr(reference: Floats, estimate: Floats, taps: int = 512) -> float:
+def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
     """Signal-to-distortion ratio in dB: the first of `bss_eval`, which the noise does not enter.
 
     Any filter of `taps` samples is forgiven, and nothing else.
@@ -97,7 +97,7 @@ def sdr(reference: Floats, estimate: Floats, taps: int = 512) -> float:
     return decibels(target, np.pad(e, (0, taps - 1)) - target)
 
 
-def signals(**audio: Floats) -> list[Doubles]:
+def signals(**audio: Reals) -> list[Doubles]:
     """Check signals, which errors call by their names, and return float64 copies.
 
     Raises
@@ -118,7 +118,7 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}"
 
 
-def _signal(audio: Floats, name: str) -> Doubles:
+def _signal(audio: Reals, name: str) -> Doubles:
     signal = np.array(audio, np.float64)
     if not np.isfinite(signal).all():
         raise AlphaMFError(f"the {name} holds values that are not finite")

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines import Clip
 from alphamf.evaluation.methods import method
 from alphamf.evaluation.runner import Job, Result, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
 MOST_DB = 100.0

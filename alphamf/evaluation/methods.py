@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import PRESETS, Settings, denoise
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines import METHODS, Clip, Method
+from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped
-from alphamf.learnt.refiner import shipped as refiners
+from alphamf.tools.arrays import Floats
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
 """Methods of an evaluation unless others are asked for."""
@@ -126,7 +126,7 @@ def _files(model: str) -> list[Path]:
 
 
 def _refiners(settings: Settings | None) -> list[Path]:
-    return list(refiners().values()) if settings and settings.refine else []
+    return list(network_file.shipped().values()) if settings and settings.refine else []
 
 
 def _denoise(clip: Clip, settings: Settings) -> Floats:

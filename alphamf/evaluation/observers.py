@@ -1,4 +1,4 @@
-"""What may come with a denoised file: the noise, a picture, the uncertainty, and scores."""
+"""Additional outputs of a denoised file: the noise, a picture, the uncertainty, and scores."""
 
 from __future__ import annotations
 
@@ -9,21 +9,39 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphamf.audio.reader import Floats, Reader, read
+from alphamf.audio.reader import Reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
     from alphamf.denoising.api import Segment
-    from alphamf.denoising.file import Request
     from alphamf.evaluation.plot import Picture
 
 
-class Scores:
-    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels."""
+class ReferenceScores:
+    """SI-SDR, SDR and STOI against clean speech, before and after, averaged over channels.
+
+    Parameters
+    ----------
+    path
+        File of the clean speech.
+    reader
+        The input, whose rate, length and channels it must have.
+
+    Attributes
+    ----------
+    before, after
+        Blocks of the input and of the output so far, shape (samples, channels) each.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or does not match the input.
+    """
 
     def __init__(self, path: str, reader: Reader) -> None:
         self._clean, self._rate = read(path)
@@ -38,7 +56,7 @@ class Scores:
         self.after: list[Floats] = []
 
     def result(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; one that cannot be had (of silence, of a short clip) is None."""
+        """Return the scores; those that are undefined (of silence, of a short clip) are None."""
         return {
             "before": self._measure(np.concatenate(self.before)),
             "after": self._measure(np.concatenate(self.after)),
@@ -61,26 +79,48 @@ class Scores:
         }
 
 
-class Extras:
-    """Watches one file being denoised and makes what else was asked for.
+class Observers:
+    """Observes one file being denoised and writes the additional outputs.
 
     Parameters
     ----------
-    request, reader
-        What is asked for, and the input.
+    reader
+        The input.
     frame
-        Of the gain, in samples of the input.
+        STFT frame of the gain, in samples of the input.
     stack
-        Closes what is opened here.
+        Closes the files that are opened here.
+    noise_output
+        File of the removed noise.
+    plot
+        PNG of the spectrograms before and after.
+    uncertainty
+        ``.npz`` of the gain and its standard deviation.
+    reference
+        File of the clean speech, to score against.
+
+    Raises
+    ------
+    AlphaMFError
+        A file cannot be opened, or the reference does not match the input.
     """
 
-    def __init__(self, request: Request, reader: Reader, frame: Frame, stack: ExitStack) -> None:
-        self._request = request
-        self._reader = reader
-        self._frame = frame
+    def __init__(
+        self,
+        reader: Reader,
+        frame: Frame,
+        stack: ExitStack,
+        *,
+        noise_output: str | None = None,
+        plot: str | None = None,
+        uncertainty: str | None = None,
+        reference: str | None = None,
+    ) -> None:
+        self._reader, self._frame = reader, frame
+        self._plot, self._uncertainty = plot, uncertainty
         self._noise = None
-        if request.noise_output is not None:
-            target = destination(request.noise_output, reader)
+        if noise_output is not None:
+            target = destination(noise_output, reader)
             self._noise = stack.enter_context(
                 open_writer(
                     target.path,
@@ -90,16 +130,16 @@ class Extras:
                     subtype=target.subtype,
                 )
             )
-        self._scores = Scores(request.reference, reader) if request.reference else None
-        self._archive = stack.enter_context(Archive()) if request.uncertainty else None
+        self._scores = ReferenceScores(reference, reader) if reference else None
+        self._archive = stack.enter_context(Archive()) if uncertainty else None
         self._picture: Picture | None = None
-        if request.plot is not None:
+        if plot is not None:
             from alphamf.evaluation.plot import Picture
 
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Pass the input blocks through, shape (samples, channels) each."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
@@ -108,7 +148,7 @@ class Extras:
             yield block
 
     def add(self, segment: Segment) -> None:
-        """Take in a stretch of the output."""
+        """Process the next segment of the output."""
         if self._noise:
             self._noise.write(segment.noise)
         if self._archive:
@@ -120,15 +160,15 @@ class Extras:
         if self._scores:
             self._scores.after.append(segment.audio)
 
-    def finish(self) -> dict[str, dict[str, float | None]] | None:
-        """Write the files that are made at the end, and return the scores if there are any."""
-        if self._picture and self._request.plot:
-            self._picture.save(self._request.plot)
-        if self._archive and self._request.uncertainty:
+    def finish(self) -> dict[str, Any] | None:
+        """Write the picture and the archive, and return the scores if there is a reference."""
+        if self._picture and self._plot:
+            self._picture.save(self._plot)
+        if self._archive and self._uncertainty:
             rate, (n_fft, hop_length) = self._reader.rate, self._frame
             bins, frames = self._archive.shape("gain")[1:]
             self._archive.save(
-                self._request.uncertainty,
+                self._uncertainty,
                 frame_times=np.arange(frames) * (hop_length / rate),
                 frequencies=np.arange(bins) * (rate / n_fft),
             )

@@ -22,7 +22,22 @@ _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pes
 
 
 def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[str, Any]:
-    """Return what made the results, as JSON values: settings, versions, machine, command, date."""
+    """Return the provenance of results as JSON values.
+
+    Parameters
+    ----------
+    entries
+        The methods.
+    seed
+        Of all of them.
+    command
+        The command line.
+
+    Returns
+    -------
+    dict
+        Settings, versions of packages, machine, command and date.
+    """
     return {
         "version": version("alphamf"),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
@@ -40,12 +55,21 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
 def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> None:
     """Write results.csv, settings.json, summary.md and report.html.
 
+    Parameters
+    ----------
+    output
+        Folder of the evaluation.
+    results
+        At least one.
+    settings
+        As `describe_run` returns them, and the command's options.
+
     Raises
     ------
     AlphaMFError
         The folder cannot be written to.
     """
-    from alphamf.evaluation import page
+    from alphamf.evaluation.page import report
 
     with atomic(output / "settings.json") as part:
         part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
@@ -59,7 +83,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
         writer.writerows(rows)
     with atomic(output / "summary.md") as part:
         part.write_text(markdown(results) + "\n", encoding="utf-8", errors="backslashreplace")
-    page.write(output, list(results), settings)
+    report.write(output, list(results), settings)
 
 
 def _flat(result: Result) -> dict[str, Any]:
@@ -68,8 +92,13 @@ def _flat(result: Result) -> dict[str, Any]:
     scores, reasons = item.pop("scores"), item.pop("reasons")
     flat = {"method": item.pop("method"), **item}
     error = flat.pop("error")
-    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return {**flat, **{name: scores.get(name) for name in SCORES}, "error": error, "reasons": told}
+    explained = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return {
+        **flat,
+        **{name: scores.get(name) for name in SCORES},
+        "error": error,
+        "reasons": explained,
+    }
 
 
 def _version(name: str) -> str | None:

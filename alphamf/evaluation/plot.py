@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.reader import Floats
 from alphamf.audio.stft import sqrt_hann
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 
 _COLUMNS = 1200

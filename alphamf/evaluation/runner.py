@@ -1,4 +1,4 @@
-"""What there is to do, and results as they come: one JSON line each, none lost, none done twice."""
+"""The jobs of an evaluation, a clip and a method each, and the file of their results."""
 
 from __future__ import annotations
 
@@ -6,50 +6,50 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
-from alphamf.tools import jsonlines
-from alphamf.tools.files import lock, reason, shown
+from alphamf.tools import jobs
+from alphamf.tools.files import shown
 
 LINES = "results.jsonl"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a method made of a clip; a line of ``results.jsonl``.
+    """The scores and costs of a method on a clip; a line of ``results.jsonl``.
 
     Attributes
     ----------
     version
-        Of alphamf.
+        Version of alphamf.
     key
-        What tells this result from all others: a hash of all that it depends on.
+        Hash of everything that the result depends on.
     method
         As the user named it, ``NAME`` or ``NAME@MODEL``.
     noisy, clean
         Files, relative to the folders that the user named, with forward slashes; ``clean`` is
         empty where no clean file belongs to the noisy one.
     noise, snr
-        Name and level in dB of the noise, None where nothing tells.
+        Name of the noise and SNR in dB, None where they are not known.
     seed
-        Of the method.
+        Seed of the method.
     rate, seconds
         Sampling rate in Hz and length of the clip; None where it could not be read.
     scores
-        Name in `alphamf.evaluation.summary.SCORES` to value, None for a score that cannot be had;
-        empty where there is an error.
+        Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty
+        after an error.
     reasons
-        Why, for each score that is None.
+        For each score that is None, the reason.
     cpu_seconds, real_time_factor
-        Seconds of processor time, and of a clock per second of sound, of the method alone.
+        CPU seconds, and wall-clock seconds per second of sound, of the method alone.
     peak_memory_mb
         Largest resident memory of its process meanwhile, in 10^6 bytes; None where it worked in
         another process.
@@ -79,7 +79,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Make a result of the object that `to_json` gave; a field that is absent is an error."""
+        """Return the result that `to_json` made an object of; a missing field is a KeyError."""
         return cls(**{each.name: item[each.name] for each in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:
@@ -95,13 +95,13 @@ class Job(NamedTuple):
     pair
         The clip's files.
     model
-        Dictionary of the method.
+        Name of the method's dictionary.
     output
         Folder of results.
     result
-        What is known of the result beforehand.
+        The result as far as it is known beforehand.
     originals
-        Whether the noisy and the clean sound are to be kept as well: by one job a clip.
+        Whether this job writes the noisy and the clean sound as well: one job of each clip does.
     """
 
     pair: Pair
@@ -112,15 +112,14 @@ class Job(NamedTuple):
 
 
 def audio_name(method: str, name: str) -> str:
-    """Return where audio lies below the folder of results, with forward slashes.
+    """Return the name of an audio file in the folder of results, with forward slashes.
 
     Parameters
     ----------
     method
-        As in `Result`; ``noisy`` and ``clean`` are always there, for `Result.noisy` and
-        `Result.clean`.
+        As in `Result`, or ``noisy`` or ``clean`` for the originals.
     name
-        `Result.noisy`, or `Result.clean` of ``clean``.
+        `Result.noisy`; for ``clean``, `Result.clean`.
     """
     safe = re.sub(r"[^\w.@+-]", "_", method)
     if safe != method:
@@ -130,8 +129,20 @@ def audio_name(method: str, name: str) -> str:
 
 
 def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: int) -> list[Job]:
-    """List the jobs, clip by clip: every clip for every method."""
-    jobs = []
+    """List the jobs, clip by clip: every clip for every method.
+
+    Parameters
+    ----------
+    pairs
+        The clips.
+    entries
+        The methods.
+    output
+        Folder of results.
+    seed
+        Seed of the methods.
+    """
+    found = []
     digest = cache(_digest)
     for pair in pairs:
         contents = digest(pair.noisy), digest(pair.clean)
@@ -148,12 +159,11 @@ def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: 
                 seed=seed,
                 error=pair.problem,
             )
-            jobs.append(Job(pair, entry.model, output, result))
-    return jobs
+            found.append(Job(pair, entry.model, output, result))
+    return found
 
 
-@contextmanager
-def locked(output: Path) -> Iterator[None]:
+def locked(output: Path) -> AbstractContextManager[None]:
     """Make the folder of results if need be, and keep other runs out of it.
 
     Raises
@@ -161,31 +171,20 @@ def locked(output: Path) -> Iterator[None]:
     AlphaMFError
         Another run works there, or it cannot be written to.
     """
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        file = (output / LINES).open("ab")
-    except OSError as error:
-        raise AlphaMFError(f"--output {shown(output)} cannot be used: {reason(error)}") from error
-    with file:
-        try:
-            lock(file.fileno())
-        except BlockingIOError as error:
-            sentence = f"another evaluation is writing to --output {shown(output)}"
-            raise AlphaMFError(sentence) from error
-        yield
+    return _file(output).locked(f"another evaluation is writing to --output {shown(output)}")
 
 
 def run(
-    jobs: Sequence[Job], output: Path, each: Callable[[Sequence[Job]], Iterable[Result]]
+    todo: Sequence[Job], output: Path, each: Callable[[Sequence[Job]], Iterable[Result]]
 ) -> Iterator[Result]:
     """Yield the results of all jobs: first those that the folder holds, then the others.
 
-    What has failed before is tried again.
+    A job that failed before is tried again.
 
     Parameters
     ----------
-    jobs
-        As `plan` lists them.
+    todo
+        The jobs, as `plan` lists them.
     output
         The folder, `locked` by the caller.
     each
@@ -194,48 +193,47 @@ def run(
     Raises
     ------
     AlphaMFError
-        A result cannot be kept.
+        A result cannot be written.
     """
-    kept = _read(output / LINES)
-    todo: list[Job] = []
+    file = _file(output)
+
+    def do(left: Sequence[Job]) -> Iterator[Result]:
+        yield from (job.result for job in left if job.result.error is not None)
+        yield from each(_with_originals(job for job in left if job.result.error is None))
+
+    return jobs.run(
+        file,
+        todo,
+        do,
+        key=lambda job: job.result.key,
+        known=_known(file),
+        usable=lambda result: result.error is None and _has_audio(output, result),
+    )
+
+
+def _file(output: Path) -> jobs.ResultsFile[Result]:
+    key = attrgetter("key")
+    return jobs.ResultsFile(output / LINES, key, encode=Result.to_json, decode=Result.from_json)
+
+
+def _known(file: jobs.ResultsFile[Result]) -> dict[str, Result]:
+    """Return the last result of every key, unless another one has since replaced its audio."""
+    owners = {result.audio: result.key for result in file.read()}
+    return {k: each for k, each in file.last().items() if each.error or owners[each.audio] == k}
+
+
+def _with_originals(left: Iterable[Job]) -> list[Job]:
+    """Let the first job of every clip write the originals."""
     clips: set[str] = set()
-    for job in jobs:
-        result = kept.get(job.result.key)
-        if job.result.error is not None:
-            yield _keep(output, job.result, result)
-        elif result is not None and result.error is None and _sounds(output, result):
-            yield result
-        else:
-            todo.append(job._replace(originals=job.pair.noisy not in clips))
-            clips.add(job.pair.noisy)
-    for result in each(todo):
-        yield _keep(output, result, kept.get(result.key))
+    chosen = []
+    for job in left:
+        chosen.append(job._replace(originals=job.pair.noisy not in clips))
+        clips.add(job.pair.noisy)
+    return chosen
 
 
-def _read(path: Path) -> dict[str, Result]:
-    """Return the last result of every key, if no other has since put its sound in its place."""
-    kept: dict[str, Result] = {}
-    owners: dict[str | None, str] = {}
-    for item in jsonlines.read(path):
-        with suppress(KeyError):
-            result = Result.from_json(item)
-            kept[result.key] = result
-            owners[result.audio] = result.key
-    return {k: each for k, each in kept.items() if each.error or owners[each.audio] == k}
-
-
-def _keep(output: Path, result: Result, before: Result | None) -> Result:
-    if result != before:
-        try:
-            jsonlines.append(output / LINES, result.to_json())
-        except OSError as error:
-            sentence = f"{shown(output / LINES)} cannot be written: {reason(error)}"
-            raise AlphaMFError(sentence) from error
-    return result
-
-
-def _sounds(output: Path, result: Result) -> bool:
-    """Whether the sounds of a result are still there."""
+def _has_audio(output: Path, result: Result) -> bool:
+    """Whether the audio files of a result are still there."""
     names = (result.audio, audio_name("noisy", result.noisy), audio_name("clean", result.clean))
     return all(name is not None and (output / name).is_file() for name in names)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import warnings
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.bss_eval import BSSEval, Floats, bss_eval, decibels, sdr, signals
+from alphamf.evaluation.bss_eval import BSSEval, bss_eval, decibels, sdr, signals
+from alphamf.tools.arrays import Reals
 
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]
 
@@ -24,7 +25,7 @@ An utterance and the pause after it last .39 s or more, so that no clip of this 
 """
 
 
-def si_sdr(reference: Floats, estimate: Floats) -> float:
+def si_sdr(reference: Reals, estimate: Reals) -> float:
     r"""Scale-invariant signal-to-distortion ratio in dB; means are removed first.
 
     .. math:: 10 \log_{10} \frac{\|a s\|^2}{\|\hat s - a s\|^2}, \qquad
@@ -46,7 +47,7 @@ def si_sdr(reference: Floats, estimate: Floats) -> float:
     return decibels(target, e - target)
 
 
-def stoi(reference: Floats, estimate: Floats, rate: int, extended: bool = False) -> float:
+def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -> float:
     """Short-time objective intelligibility, about 0 to 1, or its extended form ESTOI.
 
     Parameters
@@ -83,7 +84,7 @@ def stoi(reference: Floats, estimate: Floats, rate: int, extended: bool = False)
             raise short from None
 
 
-def pesq(reference: Floats, estimate: Floats, rate: int) -> float:
+def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
     """PESQ on its listening-quality scale, 1 to 4.6: narrow band at 8 kHz, wide band at 16 kHz.
 
     Parameters

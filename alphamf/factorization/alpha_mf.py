@@ -155,7 +155,7 @@ class AlphaMF:
         chains = theta.shape[:-1]
         factors = []
         for source, (basis, gains) in zip(self.sources, self.layout, strict=True):
-            w = source.basis
+            w: Any = source.basis
             if basis is not None:
                 w = theta[..., basis].reshape(*chains, rows, source.rank)
             factors.append((w, theta[..., gains].reshape(*chains, source.rank, columns)))
@@ -164,7 +164,7 @@ class AlphaMF:
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw starting factors, shape (*chains, *clips, D), and Phi from its prior."""
         xp = namespace(self.power)
-        theta = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
+        theta: Array = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
         rng.random(dtype=theta.dtype, out=theta)
         theta += 0.1
         for source, (w, h) in zip(self.sources, self.unpack(theta), strict=True):
@@ -208,7 +208,8 @@ class AlphaMF:
         w, h = self.unpack(theta)[source]
         alpha = self.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
-        return namespace(theta).minimum(w @ h, most) ** (2 / alpha)
+        variance: Array = namespace(theta).minimum(w @ h, most) ** (2 / alpha)
+        return variance
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts of the likelihood's gradient by the log of a gain per row of v.
@@ -332,7 +333,7 @@ class AlphaMFPotential:
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, *clips, D)."""
         self._evaluate(theta)
-        gradient = namespace(theta).empty_like(theta)
+        gradient: Array = namespace(theta).empty_like(theta)
         for s, factors in enumerate(self._factors(theta)):
             self._chain_rule(s, self._slopes(self.target.loops.slope, s), factors, gradient)
         for _, prior, block in self.target.priors():
@@ -371,7 +372,7 @@ class AlphaMFPotential:
         xp = namespace(theta)
         self._evaluate(theta)
         cells = xp.log(self._sigma2) + self.power / self._sigma2
-        total = self.target.blocks * cells.sum((-2, -1))
+        total: Array = self.target.blocks * cells.sum((-2, -1))
         for _, prior, block in self.target.priors():
             total = total + prior.potential(xp.maximum(theta[..., block], TINY)).sum(-1)
         return total

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from alphamf.factorization.stable import positive_stable, uniform
+from alphamf.factorization.stable import positive_stable
+from alphamf.inference.random import uniform
 from alphamf.tools.arrays import Array, namespace
 
 TINY = 1e-12

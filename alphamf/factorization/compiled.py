@@ -1,4 +1,4 @@
-"""The steps of `cells`, and normal noise, by compiled loops: for float32 on a CPU.
+"""The steps of `cells` by compiled loops: for float32 on a CPU.
 
 The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
 `AVAILABLE` is False and NumPy does the same: `balanced` then takes 2.4 times as long, with other
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization import cells
+from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
 try:
@@ -37,17 +38,6 @@ def loops(power: Array) -> ModuleType:
     return sys.modules[__name__] if suits(power) else cells
 
 
-def word_state(rng: Any) -> Array:
-    """Return a state for the loops' generators of random words, made of a NumPy generator's."""
-    return rng.bit_generator.random_raw(2 * _loops.LANES)
-
-
-def normal(rng: Any, out: Array) -> Array:
-    """Fill `out`, contiguous, with standard normal noise, 17 times as fast as NumPy does."""
-    _loops.normal(word_state(rng), out)
-    return out
-
-
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
     """See `alphamf.factorization.cells.weigh`."""
     if alpha == 2.0:  # where phi is a number
@@ -67,7 +57,7 @@ def move(
     scratch: list[Array],
 ) -> int:
     """See `alphamf.factorization.cells.move`."""
-    return _loops.move(word_state(rng), alpha / 2, power, phi, part, rest, sigma2)
+    return _loops.move(word_state(rng, _loops.LANES), alpha / 2, power, phi, part, rest, sigma2)
 
 
 def slope(

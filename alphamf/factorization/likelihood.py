@@ -30,10 +30,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.factorization.cells import TINY
 from alphamf.factorization.stable import check_alpha
+from alphamf.tools.arrays import Floats
 
 LOWEST, HIGHEST = -16.0, 44.0
 """The log r^2 that are tabulated. Below, the density is flat; above, it is a power of r."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from alphamf.factorization.cells import TINY
-from alphamf.factorization.stable import LOG_LIMIT
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 class Prior(Protocol):
@@ -43,7 +42,8 @@ class Flat:
 
     def potential(self, x: Array) -> Array:
         """0."""
-        return namespace(x).zeros_like(x)
+        zeros: Array = namespace(x).zeros_like(x)
+        return zeros
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add nothing: a constant has no gradient."""
@@ -61,7 +61,8 @@ class Gamma:
 
     def potential(self, x: Array) -> Array:
         r"""(1 - a) log x + b x."""
-        return (1 - self.shape) * namespace(x).log(x) + self.rate * x
+        potential: Array = (1 - self.shape) * namespace(x).log(x) + self.rate * x
+        return potential
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add the rate to the positive part."""
@@ -95,7 +96,8 @@ class GeneralizedGamma:
 
     def potential(self, x: Array) -> Array:
         r"""(1 - ac) log x + (x/b)^c."""
-        return (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
+        potential: Array = (1 - self.shape) * namespace(x).log(x) + (x / self.b) ** self.c
+        return potential
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
         """Add c (x/b)^c / x to the part that has its sign."""
@@ -117,7 +119,8 @@ class GeneralizedGamma:
         xp = namespace(x)
         x = xp.maximum(x, TINY)
         log_slope = self.c * xp.log(x / self.b) + xp.log(abs(self.c) / x)
-        return xp.exp(xp.minimum(log_slope, LOG_LIMIT))
+        slope: Array = xp.exp(xp.minimum(log_slope, LOG_LIMIT))
+        return slope
 
 
 def _add_inverse(factor: float, x: Array, out: Array) -> None:

@@ -11,15 +11,13 @@ at alpha = 2, Phi is the constant 2.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Array, namespace
-
-LOG_LIMIT = 60.0
-"""Largest log Phi: float32 overflows at 88, and Phi is still to be multiplied by a dispersion."""
+from alphamf.inference.random import uniform
+from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
@@ -27,39 +25,6 @@ def check_alpha(alpha: float, name: str = "alpha") -> float:
     if not 0.5 <= alpha <= 2.0:
         raise AlphaMFError(f"{name} must be from 0.5 to 2, not {alpha}")
     return alpha
-
-
-class _Bits(NamedTuple):
-    """How a floating-point number is made of the upper bits of a random word."""
-
-    word: type[np.unsignedinteger[Any]]
-    shift: int
-    one: int
-    below_one: float
-
-
-_BITS = {
-    "float32": _Bits(np.uint32, 9, 0x3F800000, 1 - 2.0**-24),
-    "float64": _Bits(np.uint64, 12, 0x3FF0000000000000, 1 - 2.0**-53),
-}
-
-
-def uniform(rng: Any, out: Array) -> Array:
-    """Fill `out` with uniform draws from the open interval (0, 1), which log takes at both ends.
-
-    The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
-    """
-    xp = namespace(out)
-    if xp is not np:
-        rng.random(dtype=out.dtype, out=out)
-        return xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
-    # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
-    bits = _BITS[out.dtype.name]
-    raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
-    words = raw.view(bits.word)[: out.size].reshape(out.shape)
-    np.right_shift(words, bits.word(bits.shift), out=words)
-    np.bitwise_or(words, bits.word(bits.one), out=words)
-    return np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
 
 
 def positive_stable(
@@ -107,7 +72,8 @@ def positive_stable(
         out *= out
         out *= e
         xp.divide(-0.5, out, out=out)
-        return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+        xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+        return out
     # The same as 2 sin(hU) / sin(U) * (sin((1-h)U) / (E sin(U)))^((1-h)/h): one power, not two.
     xp.sin(u, out=out)
     e *= out
@@ -123,7 +89,8 @@ def positive_stable(
     u *= 2.0
     u /= out
     xp.multiply(u, rest, out=out)
-    return xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    return out
 
 
 def symmetric_stable(
@@ -139,4 +106,5 @@ def symmetric_stable(
     xp.sqrt(phi, out=phi)
     real = rng.standard_normal(shape, dtype=phi.dtype) * phi
     imag = rng.standard_normal(shape, dtype=phi.dtype) * phi
-    return real + 1j * imag
+    drawn: Array = real + 1j * imag
+    return drawn

@@ -33,7 +33,8 @@ def stack(power: Array, context: int) -> Array:
     columns = power.shape[-1] + context - 1
     padding = [(0, 0)] * (power.ndim - 1) + [(context - 1, context - 1)]
     padded = xp.pad(power, padding, mode="edge")
-    return xp.concatenate([padded[..., c : c + columns] for c in range(context)], axis=-2)
+    stacked: Array = xp.concatenate([padded[..., c : c + columns] for c in range(context)], axis=-2)
+    return stacked
 
 
 def unstack(gain: Array, context: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,15 +13,13 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference import checkpoint as saved
 from alphamf.inference.protocols import Record, Sampler, State, Target
-from alphamf.tools.arrays import Array, generator, namespace, to_host
+from alphamf.inference.random import START, Key, generator
+from alphamf.tools.arrays import Array, namespace
 
 S = TypeVar("S", bound=State)
 
-LOOK = 50
-"""Steps between looks at theta on a device, which has to finish all its work for each of them."""
-
-Statistic = Callable[[Array, Any], Array]
-"""A function of theta and the target, whose value has theta's leading chain axes."""
+CHECK_EVERY = 50
+"""Steps between divergence checks on a GPU; each check synchronises the device."""
 
 
 def run(
@@ -83,7 +81,7 @@ def run(
     if start is not None and chains:
         raise AlphaMFError(f"chains {chains} must not be given together with start")
     xp = np if start is None else namespace(start)
-    rng = generator(seed, chain, 0, xp=xp)
+    rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
     path = None if checkpoint is None else Path(checkpoint)
     identity: dict[str, Any] = {}
@@ -103,9 +101,9 @@ def run(
     def states(state: S) -> Iterator[S]:
         while state.step < steps:
             if state.step % segment == 0:
-                stream = generator(seed, chain, state.step // segment + 1, xp=xp)
+                stream = generator(seed, Key.CHAIN + chain, state.step // segment + 1, xp=xp)
             state = sampler.step(stream, state, target)
-            if xp is np or state.step % LOOK == 0 or state.step == steps:
+            if xp is np or state.step % CHECK_EVERY == 0 or state.step == steps:
                 _check_finite(state, sampler)
             if record is not None:
                 record.add(state, target)
@@ -124,143 +122,3 @@ def _check_finite(state: State, sampler: Sampler[Any]) -> None:
             f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is {total}): "
             "it needs a smaller step_size, or another sampler"
         )
-
-
-class Mean:
-    """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
-
-    Steps after `burn_in` are kept, every `thin`-th of them. Updated in place by Welford's method,
-    in the statistic's dtype.
-
-    Parameters
-    ----------
-    statistic
-        Function of theta and the target, of shape (*chains, ...).
-    burn_in
-        Number of steps that are dropped first.
-    thin
-        Distance between kept steps.
-    apart
-        Number of theta's last leading axes that are not averaged over: clips, and not chains.
-
-    Attributes
-    ----------
-    count
-        Number of kept values: steps times chains.
-
-    References
-    ----------
-    Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
-    """
-
-    def __init__(
-        self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
-    ) -> None:
-        _check_kept(burn_in, thin)
-        self.statistic = statistic
-        self.burn_in, self.thin, self.apart = burn_in, thin, apart
-        self.count = 0
-        self._mean: Array = None
-        self._square: Array = None  # sum of squared deviations from the mean
-
-    def __repr__(self) -> str:
-        return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
-
-    def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
-        if not _kept(state.step, self.burn_in, self.thin):
-            return
-        value = self.statistic(state.theta, target)
-        axes = tuple(range(state.theta.ndim - 1 - self.apart))
-        batch = int(np.prod(value.shape[: len(axes)]))
-        mean = value.mean(axes) if axes else value
-        if self.count == 0:
-            xp = namespace(value)
-            self._mean, self._square = xp.zeros_like(mean), xp.zeros_like(mean)
-        self.count += batch
-        change = mean - self._mean
-        self._mean += change * (batch / self.count)
-        change *= change
-        change *= batch * (self.count - batch) / self.count
-        self._square += change
-        if axes:
-            self._square += ((value - mean) ** 2).sum(axes)
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the kept values, of the statistic's shape without the axes averaged over."""
-        self._require()
-        return self._mean.copy()
-
-    @property
-    def std(self) -> Array:
-        """Posterior standard deviation: the root of the kept values' second central moment."""
-        self._require()
-        return namespace(self._square).sqrt(self._square / self.count)
-
-    def _require(self) -> None:
-        if not self.count:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
-
-    def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
-        count = {"count": np.asarray(self.count)}
-        return {**count, "mean": self._mean, "square": self._square} if self.count else count
-
-    def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
-        self.count = int(arrays["count"])
-        if self.count:
-            self._mean, self._square = arrays["mean"], arrays["square"]
-
-
-class Trace:
-    """Every kept value of a statistic, copied to the CPU.
-
-    Parameters
-    ----------
-    statistic
-        Function of theta and the target.
-    burn_in, thin
-        As in `Mean`.
-    """
-
-    def __init__(self, statistic: Statistic, *, burn_in: int = 0, thin: int = 1) -> None:
-        _check_kept(burn_in, thin)
-        self.statistic = statistic
-        self.burn_in, self.thin = burn_in, thin
-        self._values: list[Array] = []
-
-    def __repr__(self) -> str:
-        return f"Trace(burn_in={self.burn_in}, thin={self.thin})"
-
-    def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
-        if _kept(state.step, self.burn_in, self.thin):
-            self._values.append(np.array(to_host(self.statistic(state.theta, target))))
-
-    @property
-    def values(self) -> Array:
-        """The kept values, shape (kept, ...)."""
-        if not self._values:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
-        return np.stack(self._values)
-
-    def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
-        return {"values": self.values} if self._values else {}
-
-    def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
-        self._values = list(to_host(arrays["values"])) if arrays else []
-
-
-def _check_kept(burn_in: int, thin: int) -> None:
-    if burn_in < 0:
-        raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
-    if thin < 1:
-        raise AlphaMFError(f"thin must be at least 1, not {thin}")
-
-
-def _kept(step: int, burn_in: int, thin: int) -> bool:
-    return step > burn_in and (step - burn_in) % thin == 0

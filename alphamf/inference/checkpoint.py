@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import zipfile
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Record, Target
 from alphamf.tools.arrays import Array, namespace, to_host
+from alphamf.tools.files import atomic
 
 S = TypeVar("S")
 
@@ -38,21 +38,33 @@ def fingerprint(part: object) -> str:
 def save(
     path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
 ) -> None:
-    """Write aside, then rename: the file is the old checkpoint or the new one, never half of it."""
+    """Write the state, the latents and the record; the file is never half of a checkpoint.
+
+    Parameters
+    ----------
+    path
+        File to write, or to replace.
+    identity
+        What `load` compares.
+    state
+        State of the sampler.
+    target
+        Target, for its latents.
+    record
+        Record of the run, or None.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be written, or another run writes it.
+    """
     arrays = {f"state.{name}": value for name, value in _flat(state).items()}
     arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
     if record is not None:
         arrays |= {f"record.{name}": array for name, array in record.arrays().items()}
     arrays = {name: _host(array) for name, array in arrays.items()}
-    aside = path.with_name(path.name + ".part")
-    try:
-        with aside.open("wb") as file:
-            np.savez(file, identity=np.asarray(json.dumps(identity)), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with atomic(path) as part, part.open("wb") as file:
+        np.savez(file, identity=np.asarray(json.dumps(identity)), **arrays)
 
 
 def load(

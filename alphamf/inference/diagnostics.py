@@ -101,7 +101,8 @@ def autocorrelation(draws: Array, lags: int) -> Array:
     if not 1 <= lags < len(draws):
         raise AlphaMFError(f"lags must be from 1 to below {len(draws)} draws, not {lags}")
     rho = _arviz("autocorr")(np.moveaxis(draws, 0, -1).astype(np.float64), axis=-1)
-    return np.moveaxis(rho[..., 1 : lags + 1], -1, 0).mean(1)
+    mean: Array = np.moveaxis(rho[..., 1 : lags + 1], -1, 0).mean(1)
+    return mean
 
 
 def autocorrelation_sum(draws: Array, lags: int) -> Array:
@@ -111,7 +112,8 @@ def autocorrelation_sum(draws: Array, lags: int) -> Array:
     ----------
     Fu, Luo & Zhang, UAI 2016, table 1, with m = 500.
     """
-    return np.abs(autocorrelation(draws, lags)).sum(0)
+    total: Array = np.abs(autocorrelation(draws, lags)).sum(0)
+    return total
 
 
 def acceptance(state: Any) -> float:

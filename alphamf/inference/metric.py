@@ -37,31 +37,36 @@ class Diagonal(NamedTuple):
 
     def root(self, z: Array) -> Array:
         """Return a draw from N(0, G) where z is standard normal."""
-        return namespace(z).sqrt(self.g) * z
+        product: Array = namespace(z).sqrt(self.g) * z
+        return product
 
     def inverse_root(self, z: Array) -> Array:
         """Return a draw from N(0, 1 / G) where z is standard normal."""
-        return z / namespace(z).sqrt(self.g)
+        product: Array = z / namespace(z).sqrt(self.g)
+        return product
 
     def log_det(self) -> Array:
         """Return log det G, shape (*chains,)."""
-        return namespace(self.g).log(self.g).sum(-1)
+        total: Array = namespace(self.g).log(self.g).sum(-1)
+        return total
 
-    def divergence(self) -> Array:
+    def divergence(self) -> Array | float:
         r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar."""
         if self.slope is None:
             return 0.0
         xp = namespace(self.g)
-        return -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
+        gamma: Array = -xp.diagonal(self.slope, axis1=-2, axis2=-1) / (self.g * self.g)
+        return gamma
 
-    def force(self, p: Array) -> Array:
+    def force(self, p: Array) -> Array | float:
         r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
         if self.slope is None:
             return 0.0
         v = p / self.g
         share = 1 / self.g
         share -= v * v
-        return 0.5 * namespace(p).matmul(self.slope, share[..., None])[..., 0]
+        force: Array = 0.5 * namespace(p).matmul(self.slope, share[..., None])[..., 0]
+        return force
 
 
 class Dense(NamedTuple):
@@ -89,30 +94,35 @@ class Dense(NamedTuple):
 
     def apply(self, v: Array) -> Array:
         """G v."""
-        return namespace(v).matmul(self.g, v[..., None])[..., 0]
+        product: Array = namespace(v).matmul(self.g, v[..., None])[..., 0]
+        return product
 
     def solve(self, v: Array) -> Array:
         """Solve G x = v."""
-        return namespace(v).linalg.solve(self.g, v[..., None])[..., 0]
+        product: Array = namespace(v).linalg.solve(self.g, v[..., None])[..., 0]
+        return product
 
     def root(self, z: Array) -> Array:
         """Return a draw from N(0, G) where z is standard normal."""
         xp = namespace(z)
-        return xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
+        product: Array = xp.matmul(xp.linalg.cholesky(self.g), z[..., None])[..., 0]
+        return product
 
     def inverse_root(self, z: Array) -> Array:
         """Return a draw from N(0, G^-1) where z is standard normal."""
         xp = namespace(z)
         upper = xp.swapaxes(xp.linalg.cholesky(self.g), -1, -2)
-        return xp.linalg.solve(upper, z[..., None])[..., 0]
+        product: Array = xp.linalg.solve(upper, z[..., None])[..., 0]
+        return product
 
     def log_det(self) -> Array:
         """Return log det G, shape (*chains,)."""
         xp = namespace(self.g)
         roots = xp.diagonal(xp.linalg.cholesky(self.g), axis1=-2, axis2=-1)
-        return 2 * xp.log(roots).sum(-1)
+        total: Array = 2 * xp.log(roots).sum(-1)
+        return total
 
-    def divergence(self) -> Array:
+    def divergence(self) -> Array | float:
         r""":math:`\Gamma_i = \sum_j \partial_j (G^{-1})_{ij}`, shape (*chains, D) or a scalar.
 
         :math:`\partial_j G^{-1} = -G^{-1} (\partial_j G) G^{-1}`.
@@ -122,9 +132,10 @@ class Dense(NamedTuple):
         xp = namespace(self.g)
         inverse = xp.linalg.inv(self.g)
         inner = xp.einsum("...kij,...jk->...i", self.slope, inverse)
-        return -xp.matmul(inverse, inner[..., None])[..., 0]
+        gamma: Array = -xp.matmul(inverse, inner[..., None])[..., 0]
+        return gamma
 
-    def force(self, p: Array) -> Array:
+    def force(self, p: Array) -> Array | float:
         r"""Gradient in theta of :math:`\frac12 p^\top G^{-1} p + \frac12 \log |G|`."""
         if self.slope is None:
             return 0.0
@@ -132,7 +143,8 @@ class Dense(NamedTuple):
         v = self.solve(p)
         share = xp.linalg.inv(self.g)
         share -= v[..., :, None] * v[..., None, :]
-        return 0.5 * xp.einsum("...kij,...ij->...k", self.slope, share)
+        force: Array = 0.5 * xp.einsum("...kij,...ij->...k", self.slope, share)
+        return force
 
 
 Metric = Diagonal | Dense

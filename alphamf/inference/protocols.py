@@ -7,7 +7,7 @@ length D. A target hands out views of it. ``chain.run`` is the only loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from alphamf.inference.metric import Metric
 from alphamf.tools.arrays import Array
@@ -113,8 +113,29 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
+Need = Literal["bounded gradient", "value", "metric", "parts", "hessian_diagonal", "no latents"]
+"""What a sampler may need besides a gradient.
+
+``"value"``, ``"metric"``, ``"parts"`` and ``"hessian_diagonal"`` are methods of the potential.
+``"bounded gradient"``: on a positive target, the gradient must have a bound at zero, so that priors
+of positive factors must have a shape of at least one; samplers that move by ``parts`` take any
+shape. ``"no latents"``: the target must have none.
+"""
+
+
 class Sampler(Protocol[S]):
-    """A frozen dataclass of hyperparameters that moves a position."""
+    """A frozen dataclass of hyperparameters that moves a position.
+
+    Attributes
+    ----------
+    needs
+        What it needs of a target and its potential besides ``grad``.
+    """
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it needs of a target and its potential besides ``grad``."""
+        ...
 
     def init(self, rng: Any, theta: Array) -> S:
         """Return the state that starts at theta."""

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.learnt import model_file
+from alphamf.tools.arrays import Floats
 
 MAX_BYTES = {"basis": 64 * 2**20, "header": 4 * 2**20}
 """Most bytes of the arrays of a model file, which are checked before anything is read: W in half

@@ -1,11 +1,11 @@
-"""The refiner's network: what it reads of a cell, and what it makes of it.
+"""The networks' architecture: input features of a cell, and two outputs for it.
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
-convolutions (as Conv-TasNet does), and says a few numbers about every cell; small convolutions
-over time and frequency set them beside what the cell and its neighbours show. The answer is a
+convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
+frequency combine them with the features of a cell and its neighbours. The refiner's outputs are a
 correction of the posterior mean on the logistic scale, and a standard deviation.
 
-All of it is NumPy-like code, so that learning can differentiate the very lines that denoise.
+All of it is NumPy-like code, so that training can differentiate the very lines that denoise.
 
 References
 ----------
@@ -41,7 +41,7 @@ NARROWEST = 1e-3
 SILENT = 1e-10
 """Power, in units of the mean, below which a cell counts as silent."""
 CHUNK = 1 << 13
-"""Cells whose neighbourhoods are laid out at once: they stay in the second cache, or nearly."""
+"""Cells whose neighbourhoods are copied at once: about what the second-level cache holds."""
 
 
 class Sizes(NamedTuple):
@@ -50,11 +50,11 @@ class Sizes(NamedTuple):
     Attributes
     ----------
     width, hidden
-        Numbers that are known of a frame, between the blocks and within them.
+        Channels of a frame, between the blocks and within them.
     blocks
         Of the stack.
     maps
-        Numbers that the stack says of a cell, the two of the answer first.
+        Feature maps per time-frequency cell; the first two are added to the output.
     local
         Channels between the small convolutions.
     deep
@@ -70,17 +70,17 @@ class Sizes(NamedTuple):
 
 
 NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
-"""For telephones."""
+"""For 8 kHz."""
 
 WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
-"""For rates above theirs, with twice the bins."""
+"""For 16 kHz, with twice the bins."""
 
-FINE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
-"""For the second look (`alphamf.learnt.second_stage`)."""
+SECOND_STAGE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
+"""For the second stage."""
 
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every parameter of a network for frames of `bins`."""
+    """Return the name and the shape of every parameter of a network for frames of `bins` bins."""
     width, hidden, blocks, maps, local, deep = sizes
     found: dict[str, tuple[int, ...]] = {"in.weight": (FEATURES * bins, width), "in.bias": (width,)}
     for k in range(blocks):
@@ -114,19 +114,23 @@ def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
-    """Draw the parameters that learning starts from.
+    """Draw the parameters that training starts from.
 
     Parameters
     ----------
+    rng
+        Where they are drawn from.
     bins
         Frequency bins of a frame.
+    sizes
+        Of the network.
 
     Returns
     -------
     dict
         Name to float32 array.
     """
-    # The stack's and the last layer's say is small at first: the posterior mean comes through.
+    # The stack and the last layer contribute little at first: the posterior mean comes through.
     scales = {"block.down": 0.3, "map.weight": 0.3, "deep.weight": 0.3, "out.weight": 0.1}
     parameters = {}
     for name, shape in shapes(bins, sizes).items():
@@ -157,6 +161,8 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         Shapes (3, 3, channels, outputs) and (outputs,).
     apart
         Frames and bins from one of the kernel's taps to the next.
+    xp
+        Module of the arrays.
 
     Returns
     -------
@@ -167,10 +173,10 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
     outputs = weight.shape[-1]
     late, high = apart
     padded = xp.pad(cells, [*[(0, 0)] * len(outer), (late, late), (high, high), (0, 0)])
-    # Only the taps over frames are laid side by side, and each of the three over bins has a product
-    # of its own: all nine side by side take two to five times as long, most of it to lay them out.
+    # Only the taps over frames are copied side by side, and each of the three over bins has a
+    # product of its own: copying all nine would take longer than the products.
     matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
-    result = xp.empty((*outer, frames, bins, outputs), cells.dtype)
+    result: Array = xp.empty((*outer, frames, bins, outputs), cells.dtype)
     step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
     for first in range(0, frames, step):
         last = min(first + step, frames)
@@ -186,7 +192,7 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
 def features(
     log_power: Array, gain: Array, gain_std: Array, log_speech: Array, log_noise: Array, xp: Any
 ) -> Array:
-    """Lay side by side what the network reads of every cell.
+    """Return the network's input features of every cell.
 
     Parameters
     ----------
@@ -211,7 +217,8 @@ def features(
         xp.clip(log_noise, -12, 12) / 4,
         xp.clip(log_speech, -14, 12) / 4,
     ]
-    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return features
 
 
 def forward(
@@ -220,27 +227,30 @@ def forward(
     xp: Any,
     convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
 ) -> tuple[Array, Array]:
-    """Say the logit of the refined gain of every cell, and the log of its standard deviation.
+    """Return the logit of the refined gain of every cell, and the log of its standard deviation.
 
-    Takes what `answers` takes.
+    Parameters
+    ----------
+    parameters, features, xp, convolve
+        As for `outputs`.
 
     Returns
     -------
     tuple of ndarray
         Both of shape (..., frames, bins).
     """
-    y = answers(parameters, features, xp, convolve)
+    y = outputs(parameters, features, xp, convolve)
     logit = y[..., 0] + LOGIT * features[..., 1]
     return logit, xp.clip(y[..., 1], *LOG_STD)
 
 
-def answers(
+def outputs(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
     convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
 ) -> Array:
-    """Say two numbers of every cell.
+    """Return the network's two outputs for every cell.
 
     Parameters
     ----------
@@ -248,8 +258,10 @@ def answers(
         Of the names and shapes of `start`.
     features
         Shape (..., frames, bins, `FEATURES`).
+    xp
+        Module of the arrays.
     convolve
-        `correlate`, or what does its work elsewhere.
+        `correlate`, or a replacement in another framework.
 
     Returns
     -------
@@ -272,13 +284,14 @@ def answers(
     for k in range(_deep(p)):
         z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + _rectified(z, xp)
-    said: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
-    return said
+    out: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    return out
 
 
 def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain of a logit, without the overflow that there would be in exp."""
-    return 0.5 * (1 + xp.tanh(logit / 2))
+    """Return the gain of a logit, by tanh: exp would overflow."""
+    gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
+    return gain
 
 
 def _blocks(names: Iterable[str]) -> int:
@@ -290,7 +303,8 @@ def _deep(names: Iterable[str]) -> int:
 
 
 def _rectified(x: Array, xp: Any) -> Array:
-    return xp.maximum(x, SLOPE * x)
+    rectified: Array = xp.maximum(x, SLOPE * x)
+    return rectified
 
 
 def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
@@ -298,6 +312,7 @@ def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
     frames = x.shape[-2]
     reach = len(taps) // 2 * distance
     padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
-    return sum(
+    total: Array = sum(
         padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
     )
+    return total

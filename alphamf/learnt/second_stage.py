@@ -1,8 +1,8 @@
-"""A second look, in short windows: what long ones smear is put right.
+"""The second stage: a network that corrects the refiner's speech in windows of 16 ms.
 
-A gain in windows of 64 ms spreads a knock of 2 ms over all of one: it is let through, or speech
-goes with it. Here windows last 16 ms. Of each of their cells a network reads the sound and what
-the refiner made of it, and answers how much of either is the speech.
+A gain in windows of 64 ms spreads a knock of 2 ms over all of one: it is let through, or speech is
+removed with it. Here windows last 16 ms. Of each of their cells a network reads the sound X and the
+refiner's speech Y, and gives the coefficients a and b of the speech a X + b Y.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import Any
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import network
-from alphamf.learnt.refiner import Refiner, in_windows, mean_level
+from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.learnt.windows import in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326
-"""Frames that the network reads at a time: 2.6 s, as in its lessons."""
+"""Frames that the network reads at a time: 2.6 s, as in its training."""
 
 MOST = 1.5
-"""Most of the refiner's speech that is taken."""
+"""Largest coefficient of the refiner's speech."""
 
 START = (-4.0, math.log(2.0))
-"""Logits of both shares, before the network says anything: next to nothing of the sound, and all
-of the refiner's speech."""
+"""Logits of both coefficients where the network's output is zero: next to nothing of the sound, and
+all of the refiner's speech."""
 
 SILENT = 1e-7
 """Power, in units of the mean, below which a cell counts as silent."""
@@ -35,48 +36,52 @@ def frame(rate: int) -> Frame:
     return Frame(2 * (rate // 125), rate // 125)
 
 
-def shares(refiner: Refiner, noisy: Array, first: Array) -> tuple[Array, Array]:
-    """Return how much of the sound and of the refiner's speech is to be taken, cell by cell.
+class SecondStage(TrainedNetwork):
+    """A trained network whose outputs are the coefficients of the sound and of the speech."""
 
-    Parameters
-    ----------
-    refiner
-        A network for second looks.
-    noisy, first
-        Spectra of the sound and of what was made of it, complex, shape (bins, frames).
+    kind = "second-stage"
 
-    Returns
-    -------
-    tuple of ndarray
-        Shares from 0 to 1 and from 0 to `MOST`, shape (bins, frames).
-    """
-    xp = namespace(noisy)
-    parameters = {name: xp.asarray(value) for name, value in refiner.parameters.items()}
+    def coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
+        """Return the coefficients of the sound and of the refiner's speech, cell by cell.
 
-    def look(noisy: Array, first: Array) -> tuple[Array, Array]:
+        Parameters
+        ----------
+        noisy, first
+            Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
+
+        Returns
+        -------
+        tuple of ndarray
+            From 0 to 1 and from 0 to `MOST`, shape (bins, frames).
+        """
+        return in_windows(self._coefficients, (noisy, first), WINDOW)
+
+    def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
+        """Do as `coefficients` for one window."""
+        xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
-        return answered(parameters, features(noisy / unit, first / unit, 0.0, xp), xp)
-
-    return in_windows(look, (noisy, first), WINDOW)
+        return outputs(self.parameters, features(noisy / unit, first / unit, 0.0, xp), xp)
 
 
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
-    """Lay side by side what the network reads of every cell.
+    """Return the network's input features of every cell.
 
     Parameters
     ----------
     noisy, first
-        As in `shares`, in units in which the mean power of `noisy` is one: squares of faint sounds
-        would vanish. Shape (..., bins, frames).
+        As in `SecondStage.coefficients`, in units in which the mean power of `noisy` is one:
+        squares of faint sounds would vanish. Shape (..., bins, frames).
     louder
-        Log power that is added to all, for lessons.
+        Log power that is added to all, in training.
+    xp
+        Module of the arrays.
 
     Returns
     -------
     ndarray
         Shape (..., frames, bins, `network.FEATURES`): the sound's log power, the logit of the gain
         that leads from it to `first`, the cosine between both, and the log powers of what was
-        taken away and of what was left.
+        removed and of what was left.
     """
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
@@ -90,18 +95,36 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
         xp.clip(logs[1], -14, 12) / 4,
         xp.clip(logs[2], -14, 12) / 4,
     ]
-    return xp.swapaxes(xp.stack(each, -1), -3, -2)
+    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return features
 
 
-def answered(
+def outputs(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
     convolve: Callable[..., Array] = network.correlate,
 ) -> tuple[Array, Array]:
-    """Return both shares, shape (..., bins, frames), that the network answers to `features`."""
-    said = network.answers(parameters, features, xp, convolve)
+    """Return both coefficients that the network gives for `features`.
+
+    Parameters
+    ----------
+    parameters
+        Of the names and shapes of `network.start`.
+    features
+        As from `features`.
+    xp
+        Module of the arrays.
+    convolve
+        `network.correlate`, or a replacement in another framework.
+
+    Returns
+    -------
+    tuple of ndarray
+        Shape (..., bins, frames) each.
+    """
+    found = network.outputs(parameters, features, xp, convolve)
     sound, speech = (
-        xp.swapaxes(network.logistic(said[..., k] + START[k], xp), -1, -2) for k in range(2)
+        xp.swapaxes(network.logistic(found[..., k] + START[k], xp), -1, -2) for k in range(2)
     )
     return sound, MOST * speech

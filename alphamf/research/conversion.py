@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 Arrays = dict[str, Any]
 """NumPy arrays by name."""

@@ -1,4 +1,4 @@
-"""NumPy or CuPy: which module an array belongs to, how it moves, where its noise comes from.
+"""NumPy or CuPy: the types of arrays, which module an array belongs to, how it moves.
 
 Nothing here imports cupy unless the caller already holds a CuPy array or asks for a CUDA device.
 """
@@ -10,10 +10,22 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 
-Array = Any  # np.ndarray or cupy.ndarray; the two share the methods that we use
+Array = np.ndarray[Any, np.dtype[Any]]
+"""An array of NumPy or CuPy, which share the methods that we use; typed as NumPy types its own."""
+
+Floats = NDArray[np.float32]
+"""Sound, power or gain in single precision, of NumPy."""
+
+Reals = NDArray[np.floating[Any]]
+"""The same in any precision."""
+
+LOG_LIMIT = 60.0
+"""Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to
+be multiplied."""
 
 
 def namespace(array: Array) -> Any:
@@ -58,31 +70,11 @@ def to_host(array: Array) -> Array:
     return array if isinstance(array, np.ndarray) else array.get()
 
 
-def generator(seed: int, *key: int, xp: Any = np) -> Any:
-    """Return the random generator of stream `key` under `seed`.
-
-    Streams with different keys are independent, and a key always opens the same stream, so a
-    resumed run needs no saved generator state.
-    """
-    sequence = np.random.SeedSequence(seed, spawn_key=key)
-    if xp is np:
-        return np.random.Generator(np.random.SFC64(sequence))
-    return xp.random.Generator(xp.random.XORWOW(int(sequence.generate_state(1, np.uint64)[0])))
-
-
-def noise(rng: Any, like: Array) -> Array:
-    """Draw standard normal noise with the shape and dtype of `like`."""
-    from alphamf.factorization import compiled
-
-    if compiled.suits(like) and isinstance(rng, np.random.Generator):
-        return compiled.normal(rng, np.empty(like.shape, like.dtype))
-    return rng.standard_normal(like.shape, dtype=like.dtype)
-
-
 def dot(a: Array, b: Array) -> Array:
     """Inner product over the last axis, which stays: shape ``(..., D)`` to ``(..., 1)``.
 
     The leading axes are independent chains, so the result broadcasts against a state array.
     """
     xp = namespace(a)
-    return xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
+    products: Array = xp.matmul(a[..., None, :], b[..., :, None])[..., 0]
+    return products

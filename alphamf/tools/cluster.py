@@ -1,6 +1,6 @@
-"""Do a function for many items on the workers of a Dask cluster, as `alphamf.tools.pool` does here.
+"""Call a function for many items on a Dask cluster, as `alphamf.tools.pool` does on this machine.
 
-When a worker is lost, Dask does its unfinished tasks again on another one.
+When a worker is lost, Dask repeats its unfinished tasks on another one.
 """
 
 from __future__ import annotations
@@ -8,26 +8,23 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-import typer
-
 from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
-from alphamf.tools.connection import connected, where
+from alphamf.tools.connection import connected, describe
 from alphamf.tools.files import shown
-from alphamf.tools.pool import Item, Outcome, Update, Work
+from alphamf.tools.work import Item, Outcome, Update, Work, attempt
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
 
 _INTERVAL = 1.0
-"""Least time between two progress messages of a worker, in seconds: one scheduler has them all."""
+"""Least time between two progress messages of a worker, in seconds: all pass one scheduler."""
 
 
 class Task(NamedTuple):
@@ -36,13 +33,13 @@ class Task(NamedTuple):
     Attributes
     ----------
     work
-        Takes an item and an update function.
+        Takes an item and a progress callback.
     folder
-        The working folder, so that relative names mean the same files there and in messages.
+        Working folder, so that relative names mean the same files there and in messages.
     version
-        Of alphamf.
+        Version of alphamf.
     topic
-        Where progress is told, or None.
+        Dask topic of the progress messages, or None.
     """
 
     work: Work
@@ -56,10 +53,10 @@ def each(
     items: Sequence[Item],
     *,
     workers: int,
-    update: Update | None,
+    update: Update | None = None,
     in_order: bool = True,
     address: str,
-    quiet: bool,
+    report: Callable[[str], None] | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does.
 
@@ -71,14 +68,14 @@ def each(
         Number of processes of a local cluster; any other has its own.
     address
         Of a scheduler, or `alphamf.tools.connection.LOCAL`.
-    quiet
-        Whether not to say on standard error where the tasks run.
+    report
+        Called once with a sentence that names the scheduler and its dashboard.
 
     Raises
     ------
     AlphaMFError
-        The package distributed is missing, no scheduler answers or it was lost, or a worker is
-        not fit.
+        The package distributed is missing, no scheduler answers or it was lost, or a worker
+        cannot do the tasks.
     """
     if not items:
         return
@@ -86,20 +83,26 @@ def each(
         topic = f"alphamf-{uuid4()}" if update else None
         task = Task(work, os.getcwd(), version("alphamf"), topic)
         _check(client, task)
-        if not quiet:
-            typer.echo(where(client), err=True)
+        if report:
+            report(describe(client))
         if update and topic:
             client.subscribe_topic(topic, lambda event: update(*event[1]))
-        waiting: dict[int, Outcome] = {}
-        place = 0
-        for k, outcome in _outcomes(client, task, items, range(len(items))):
-            if not in_order:
-                yield outcome
-                continue
-            waiting[k] = outcome
-            while place in waiting:
-                yield waiting.pop(place)
-                place += 1
+        found = _outcomes(client, task, items, range(len(items)))
+        if in_order:
+            yield from _sorted(found)
+        else:
+            yield from (outcome for _, outcome in found)
+
+
+def _sorted(found: Iterator[tuple[int, Outcome]]) -> Iterator[Outcome]:
+    """Yield outcomes in the order of their places."""
+    waiting: dict[int, Outcome] = {}
+    place = 0
+    for k, outcome in found:
+        waiting[k] = outcome
+        while place in waiting:
+            yield waiting.pop(place)
+            place += 1
 
 
 def _check(client: Client, task: Task) -> None:
@@ -143,7 +146,7 @@ def _unfit(task: Task, dask_worker: Worker) -> str | None:
 def _outcomes(
     client: Client, task: Task, items: Sequence[Item], places: Sequence[int]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield place and outcome of the items at some places, as they come."""
+    """Yield place and outcome of the items at some places, as soon as each is there."""
     from distributed import KilledWorker, as_completed
 
     # As bytes, or Dask would look for its own keys in them.
@@ -173,7 +176,7 @@ def _outcomes(
                 yield k, Outcome(items[k], error=sentence, code=1)
     finally:
         client.cancel(list(left))
-    # Dask blames the end of a worker on all tasks that it held: now each must stand by itself.
+    # Dask blames the end of a worker on all tasks that it held, so each is now tried alone.
     for k in suspects:
         yield from _outcomes(client, task, items, [k])
 
@@ -203,8 +206,8 @@ def _attempt(packed: bytes, task: Task) -> Outcome:
     if problem is not None:
         return Outcome(None, error=f"worker {worker.address} {problem}", code=2)
     with chdir(task.folder):
-        outcome = pool.attempt(task.work, pickle.loads(packed), update)
+        outcome = attempt(task.work, pickle.loads(packed), update)
     if stopped:
-        # Whoever cancelled it does not wait for it; where the worker closes, another one does it.
+        # Nobody waits for a cancelled task; that of a closing worker is done by another one.
         raise Reschedule
     return outcome._replace(item=None)

@@ -1,4 +1,4 @@
-"""Find a Dask cluster, or start one on this machine, and leave nothing of that behind."""
+"""Connect to a Dask cluster, or start one on this machine, and leave nothing of it behind."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
 from alphamf.tools.files import shown
+from alphamf.tools.stopping import blocked
 
 if TYPE_CHECKING:
     from distributed import Client
 
 LOCAL = "local"
-"""In place of an address: a cluster of this run's own, on this machine."""
+"""In place of an address: start a cluster on this machine, for this run."""
 
 PATIENCE = 10.0
 """How long a scheduler may take to answer, in seconds."""
@@ -27,7 +27,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def connected(address: str, workers: int) -> Iterator[Client]:
-    """Give a client of a cluster, which is closed, and ends with the client if it is local.
+    """Yield a client of a cluster and close it after; a local cluster ends with it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
     except ImportError as error:
         sentence = "--cluster needs the package distributed: pip install 'alphamf[cluster]'"
         raise AlphaMFError(sentence) from error
-    # What concerns the user is said in sentences.
+    # Errors that concern the user are raised as sentences.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with ExitStack() as stack:
@@ -54,8 +54,8 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         if address == LOCAL:
             # Its start would let signals through again.
             resource_tracker.ensure_running()
-            # The workers end by word from here, so that none leaves half a file.
-            with pool.held(signal.SIGINT, signal.SIGTERM):
+            # The workers are stopped from here, so that none leaves half a file.
+            with blocked(signal.SIGINT, signal.SIGTERM):
                 target = stack.enter_context(
                     LocalCluster(
                         n_workers=workers,
@@ -66,12 +66,12 @@ def connected(address: str, workers: int) -> Iterator[Client]:
                     )
                 )
         else:
-            _knock(address)
+            _check_scheduler(address)
         yield stack.enter_context(Client(target, timeout=PATIENCE, set_as_default=False))
 
 
-def _knock(address: str) -> None:
-    """Refuse an address where no scheduler answers; a Client would leave things behind."""
+def _check_scheduler(address: str) -> None:
+    """Refuse an address where no scheduler answers; a failed Client would leave threads behind."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -89,8 +89,8 @@ def _knock(address: str) -> None:
         raise AlphaMFError(f"{sentence}: {error}") from error
 
 
-def where(client: Client) -> str:
-    """Return a sentence that says where the tasks run and can be watched."""
+def describe(client: Client) -> str:
+    """Return a sentence that names the scheduler, its workers and its dashboard."""
     info = client.scheduler_info(n_workers=0)
     address, count = info["address"], info["n_workers"]
     text = f"Dask: {count} worker{'s' * (count != 1)}, "

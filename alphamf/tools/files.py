@@ -1,4 +1,4 @@
-"""File names in messages, and files that appear whole or not at all."""
+"""File names in messages, files that are written whole or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -28,23 +28,27 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def system_name(path: str | os.PathLike[str]) -> str | bytes:
-    """Return a file name for soundfile, which by itself encodes only such as are UTF-8."""
+    """Return a file name for soundfile, which itself encodes only names that are UTF-8."""
     return os.fspath(path) if os.name == "nt" else os.fsencode(path)
 
 
 def reason(error: BaseException) -> str:
-    """Return what the system says went wrong, without number and file name."""
+    """Return the system's message of an error, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 @contextmanager
 def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
-    """Give a temporary file that becomes `target` when the block ends well, and goes otherwise.
+    """Yield a temporary file; rename it to `target` on success, delete it on error.
 
-    It lies beside the target and is renamed, so that nobody ever sees half a file. Its name is
-    made from the target's: what a run leaves that was killed, the next one takes up, and of two
-    runs at a time the second is told. A stream, a named pipe or a device gets a copy of it at the
-    end instead.
+    It lies in the folder of the target, under a name made from the target's, and is locked: a file
+    that a killed run left is used again, and a concurrent second writer gets an AlphaMFError.
+
+    Parameters
+    ----------
+    target
+        The file. Where it is a stream, a named pipe or a device, the temporary file is copied to
+        it at the end.
 
     Raises
     ------
@@ -57,7 +61,7 @@ def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
         return
     name = shown(target)
     final = Path(os.path.realpath(target))
-    with _said(name, every=True):
+    with _disk_errors(name, every=True):
         try:
             regular = stat.S_ISREG(final.stat().st_mode)
         except FileNotFoundError:
@@ -69,17 +73,17 @@ def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
             yield copy
         return
     with _claimed(final, name) as part:
-        with _said(name):
+        with _disk_errors(name):
             yield part
-        with _said(name, every=True):
+        with _disk_errors(name, every=True):
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
             part.replace(final)
 
 
 @contextmanager
-def _said(name: str, *, every: bool = False) -> Iterator[None]:
-    """Say in one sentence that a disk is full or fails; or any error of the system."""
+def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
+    """Turn a full or failing disk, or every error of the system, into an AlphaMFError."""
     try:
         yield
     except OSError as error:
@@ -90,34 +94,35 @@ def _said(name: str, *, every: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
+    """Yield a temporary file that is copied to a stream at the end."""
     with (
-        _said(f"a copy in {shown(tempfile.gettempdir())}"),
+        _disk_errors(f"a copy in {shown(tempfile.gettempdir())}"),
         tempfile.TemporaryDirectory(prefix="alphamf-") as folder,
     ):
         copy = Path(folder, "audio")
         yield copy
-        with _said(name), copy.open("rb") as file:
+        with _disk_errors(name), copy.open("rb") as file:
             shutil.copyfileobj(file, stream, 1 << 20)
             stream.flush()
 
 
 @contextmanager
 def _claimed(final: Path, name: str) -> Iterator[Path]:
-    """Make the temporary file of a target, which no other run may have, and remove what is left."""
+    """Make and lock the temporary file of a target, and delete it where it was not renamed."""
     digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
     part = final.with_name(f".alphamf-{digest}.part")
     file = None
     while file is None:
-        with _said(name, every=True):
+        with _disk_errors(name, every=True):
             # Made like any new file, so that the result has the permissions that the user
             # expects. No link, which somebody else might have put there, is followed.
             file = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
-            locked = lock(file)
-        except BlockingIOError as error:
+            has_locks = lock(file, f"{name} is being written by another run")
+        except AlphaMFError:
             os.close(file)
-            raise AlphaMFError(f"{name} is being written by another run") from error
-        if not locked:
+            raise
+        if not has_locks:
             os.close(file)
             file = None
             part.unlink(missing_ok=True)
@@ -126,7 +131,7 @@ def _claimed(final: Path, name: str) -> Iterator[Path]:
             break
         if _is(part, file):
             os.truncate(file, 0)
-        else:  # the run that had it has renamed it meanwhile
+        else:  # another run has renamed it meanwhile
             os.close(file)
             file = None
     try:
@@ -139,13 +144,48 @@ def _claimed(final: Path, name: str) -> Iterator[Path]:
             os.close(file)
 
 
-def lock(file: int) -> bool:
-    """Lock a file or a folder until its descriptor is closed; say whether that can be done here.
+@contextmanager
+def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, which is made if need be, or of a folder.
+
+    Parameters
+    ----------
+    path
+        The file or folder; a folder must exist.
+    sentence
+        Error message where another run holds the lock.
+    folder
+        Whether it is a folder.
 
     Raises
     ------
-    BlockingIOError
-        Another run has it.
+    AlphaMFError
+        Another run holds the lock, or the file cannot be made.
+    """
+    if folder and os.name == "nt":  # where folders cannot be opened
+        yield
+        return
+    with _disk_errors(shown(path), every=True):
+        file = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        lock(file, sentence)
+        yield
+    finally:
+        os.close(file)
+
+
+def lock(file: int, sentence: str) -> bool:
+    """Lock a file or a folder until its descriptor is closed.
+
+    Returns
+    -------
+    bool
+        Whether the system has locks for this file.
+
+    Raises
+    ------
+    AlphaMFError
+        Another run holds the lock; `sentence` is the message.
     """
     try:
         import fcntl
@@ -153,8 +193,8 @@ def lock(file: int) -> bool:
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
+    except BlockingIOError as error:
+        raise AlphaMFError(sentence) from error
     except OSError:  # not every network drive has locks
         return False
     return True

@@ -1,4 +1,4 @@
-"""Files that grow by a JSON object a line, and that a kill cannot spoil."""
+"""Append JSON objects to a file, a line each; a killed run spoils its last line at most."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file; what a kill left of a line is passed over."""
+    """Yield the objects of a file; lines that are no JSON object are passed over."""
     with path.open("rb") as file:
         for line in file:
             try:
@@ -22,13 +22,13 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append(path: Path, item: Mapping[str, Any]) -> None:
-    """Add an object as a line, which is on the disk when this returns."""
+    """Append an object as a line, which is on the disk when this returns."""
     with path.open("ab+") as file:
         broken = False
         if file.seek(0, os.SEEK_END):
             file.seek(-1, os.SEEK_END)
             broken = file.read() != b"\n"
-        # After a line that was cut off, on a new one.
+        # A line that was cut off is ended first.
         file.write((b"\n" if broken else b"") + json.dumps(item).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

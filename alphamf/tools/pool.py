@@ -1,53 +1,38 @@
-"""Do a function for many items, side by side in processes, and lose none to another's failure."""
+"""Call a function for many items in parallel processes; an item that fails leaves the others."""
 
 from __future__ import annotations
 
-import errno
 import multiprocessing
 import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from queue import Empty, SimpleQueue
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from alphamf.errors import AlphaMFError
+from alphamf.tools.stopping import (
+    at_work,
+    blocked,
+    leave_if_stopped,
+    prepare_worker,
+    stoppable,
+)
+from alphamf.tools.work import Item, Outcome, Update, Work, attempt
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-Item = TypeVar("Item")
-
-Update = Callable[[str, float, float], None]
-"""What a progress display takes: a name, how much of it is done, and how much there is."""
-
-Work = Callable[[Any, Update | None], Any]
+Result = TypeVar("Result")
 
 _INTERVAL = 0.1
 """Least time between two progress messages of a worker, in seconds."""
 
 _WAKE = 0.3
-"""Longest wait before the main thread looks for signals, in seconds."""
+"""Longest wait before the main thread checks for signals, in seconds."""
 
 _queue: Any = None
-_stopped = False
-_stoppable = False
-_at_work = threading.Lock()
-
-
-class Outcome(NamedTuple):
-    """What became of an item: a result, or an error in one sentence and its exit code."""
-
-    item: Any
-    result: Any = None
-    error: str | None = None
-    code: int = 0
-    details: str | None = None
 
 
 def cores() -> int:
@@ -57,21 +42,12 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def chosen(cluster: str | None, *, quiet: bool) -> Callable[..., Iterator[Outcome]]:
-    """Return `each`, or what takes its place for the address of a Dask cluster."""
-    if cluster is None:
-        return each
-    from alphamf.tools import cluster as elsewhere
-
-    return partial(elsewhere.each, address=cluster, quiet=quiet)
-
-
 def each(
     work: Work,
     items: Sequence[Item],
     *,
     workers: int,
-    update: Update | None,
+    update: Update | None = None,
     in_order: bool = True,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
@@ -79,11 +55,13 @@ def each(
     Parameters
     ----------
     work
-        Takes an item and an update function; must be importable by name if `workers` > 1.
+        Takes an item and a progress callback; must be importable by name if `workers` > 1.
+    items
+        Its items.
     workers
         Number of processes; with one, or for one item, this process does the work.
     update
-        Told the progress of each item, or None.
+        Progress callback, or None.
     in_order
         Whether outcomes come in the order of the items, or as soon as they are there.
     """
@@ -103,7 +81,7 @@ def each(
         if queue:
             listener.start()
         try:
-            with held(signal.SIGINT):
+            with blocked(signal.SIGINT):
                 futures = {executor.submit(_attempt_in_worker, work, item): item for item in items}
             for future in _done(list(futures), in_order):
                 try:
@@ -122,10 +100,44 @@ def each(
                 listener.join()
 
 
+def results(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    workers: int,
+    in_order: bool = True,
+) -> Iterator[Result]:
+    """Yield the result of `function` for every item, and raise the first error.
+
+    Parameters
+    ----------
+    function
+        Takes an item; must be importable by name if `workers` > 1, and may not write files, as a
+        stop ends it at once.
+    items, workers, in_order
+        As in `each`.
+
+    Raises
+    ------
+    AlphaMFError
+        `function` raised one.
+    RuntimeError
+        `function` raised another exception, or a process was killed.
+    """
+    work = partial(_compute, function=function)
+    for outcome in each(work, items, workers=workers, in_order=in_order):
+        yield outcome.value()
+
+
+def _compute(item: Item, update: Update | None, function: Callable[[Item], Result]) -> Result:
+    with stoppable():
+        return function(item)
+
+
 def _done(futures: Sequence[Future[Outcome]], in_order: bool) -> Iterator[Future[Outcome]]:
+    """Yield futures that are done, waking often: another thread may have received a signal."""
     from concurrent.futures import wait
 
-    # A signal may reach another thread; this one sees it when it wakes.
     if in_order:
         for future in futures:
             while not future.done():
@@ -145,78 +157,10 @@ def _done(futures: Sequence[Future[Outcome]], in_order: bool) -> Iterator[Future
         yield future
 
 
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """Let a stop end this block of a worker at once, rather than at the next news of progress.
-
-    For computations: not for code that writes files.
-    """
-    global _stoppable
-    _stoppable = True
-    try:
-        _leave_if_stopped()
-        yield
-    finally:
-        _stoppable = False
-
-
-@contextmanager
-def held(*signals: signal.Signals) -> Iterator[None]:
-    """Hold back signals, and for good in processes and threads that are started meanwhile.
-
-    The terminal sends Ctrl-C to all processes, and it is for the first one to end the others.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    previous = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-
-
-def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
-    """Return what becomes of an item, whatever goes wrong; only a reader that left is raised."""
-    try:
-        return Outcome(item, work(item, update))
-    except AlphaMFError as error:
-        return Outcome(item, error=str(error), code=2)
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno == errno.EPIPE:
-            raise
-        sentence = f"{type(error).__name__}: {error}"
-        return Outcome(item, error=sentence, code=1, details=traceback.format_exc())
-
-
 def _start(queue: Any) -> None:
     global _queue
     _queue = queue
-    signal.signal(signal.SIGTERM, _terminate)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this process, once its item has been left, where the first process was killed."""
-    global _stopped
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        _stopped = True
-        with _at_work:
-            os._exit(1)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Remember to leave at the next news of progress, or leave where that does no harm.
-
-    Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
-    lines that remove half-written files.
-    """
-    global _stopped
-    _stopped = True
-    if _stoppable:
-        raise SystemExit
+    prepare_worker()
 
 
 def _attempt_in_worker(work: Work, item: Any) -> Outcome:
@@ -224,21 +168,16 @@ def _attempt_in_worker(work: Work, item: Any) -> Outcome:
 
     def update(name: str, done: float, total: float) -> None:
         nonlocal last
-        _leave_if_stopped()
+        leave_if_stopped()
         now = time.monotonic()
         if _queue and (now - last >= _INTERVAL or done >= total):
             last = now
             _queue.put((name, done, total))
 
-    with _at_work:
+    with at_work:
         # The executor goes on with an item that it had already sent when it was stopped.
-        _leave_if_stopped()
+        leave_if_stopped()
         return attempt(work, item, update)
-
-
-def _leave_if_stopped() -> None:
-    if _stopped:
-        raise SystemExit
 
 
 def _listen(queue: Any, update: Update) -> None:

@@ -1,1 +1,1 @@
-"""How dictionaries and networks are trained."""
+"""Training of dictionaries and of the refiner's networks."""

@@ -30,7 +30,7 @@ def tone(frames: int = 2000, channels: int = 1, rate: int = RATE) -> np.ndarray:
 
 # Writing ----------------------------------------------------------------------------------------
 
-FORMATS = [(form, subtype) for form, kinds in formats.WRITABLE.items() for subtype in kinds]
+FORMATS = [(form.name, kind) for form in formats.FORMATS.values() for kind in form.subtypes]
 
 
 @pytest.mark.parametrize(("form", "subtype"), FORMATS)
@@ -147,8 +147,8 @@ def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
 def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, suffix, capfd):
     import resource
 
-    form = formats.SUFFIXES[f".{suffix}"]
-    subtype = formats.WRITABLE[form][0]
+    record = formats.by_suffix(f".{suffix}", "")
+    form, subtype = record.name, record.subtypes[0]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
     try:

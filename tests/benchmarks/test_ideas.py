@@ -1,4 +1,4 @@
-"""The commands that make the tables of docs/quality.md, on made-up sound."""
+"""The commands that make the tables of docs/log/quality.md, on made-up sound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import forward
-from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.learnt.dictionary import choose
 from benchmarks import calibration, ideas
 
@@ -21,27 +21,27 @@ def test_ideas_run_the_chain_that_denoising_runs(monkeypatch):
     dictionary = choose("auto", ideas.RATE)
     noise = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
     power = np.abs(forward(noise, dictionary.frame)) ** 2
-    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0), lambda step: None)
+    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0))
     found = ideas.posterior(power, dictionary)
     np.testing.assert_array_equal(found.mean[0], expected.gain)
     np.testing.assert_array_equal(found.std[0], expected.gain_std)
 
 
-def test_calibration_of_what_is_honest_and_of_what_is_not():
-    """Errors of the variance that was said lie on the line; of half of it, above it."""
+def test_calibrated_and_overconfident_variances():
+    """Errors of the predicted variance lie on the line; of half of it, above it."""
     rng = np.random.default_rng(0)
     variance = rng.uniform(0.01, 0.1, (3, 20_000)) ** 2
     error = variance * rng.standard_normal(variance.shape) ** 2
     clips = [calibration.Cells(*each) for each in zip(variance, error, strict=True)]
-    honest = calibration.curve(clips)
-    np.testing.assert_allclose(honest.error, honest.variance, rtol=0.1)
-    assert len(honest.correlations) == 3 and min(honest.correlations) > 0.4
-    proud = calibration.curve([each._replace(variance=each.variance / 2) for each in clips])
-    assert (proud.error > 1.5 * proud.variance).all()
+    right = calibration.curve(clips)
+    np.testing.assert_allclose(right.error, right.variance, rtol=0.1)
+    assert len(right.correlations) == 3 and min(right.correlations) > 0.4
+    half = calibration.curve([each._replace(variance=each.variance / 2) for each in clips])
+    assert (half.error > 1.5 * half.variance).all()
     blind = calibration.curve([each._replace(variance=rng.permutation(v)) for each, v in zip(
         clips, variance, strict=True)])  # fmt: skip
     assert np.abs(blind.correlations).max() < 0.05
-    assert calibration.table({"honest": honest}).count("\n") == 2
+    assert calibration.table({"right": right}).count("\n") == 2
 
 
 @pytest.mark.parametrize("wrong", [("--snr", "7"), ("--split", "tset"), ("--presets", "good")])

@@ -200,11 +200,9 @@ def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
     assert not lines()
 
 
-def test_what_kills_its_worker_is_told_and_the_others_are_done():
+def test_an_item_that_kills_its_worker_is_an_error_and_the_others_are_done():
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
-        found = list(
-            cluster.each(half, [13, 4, 5], workers=1, update=None, address="local", quiet=True)
-        )
+        found = list(cluster.each(half, [13, 4, 5], workers=1, address="local"))
     assert [outcome.item for outcome in found] == [13, 4, 5]
     assert [outcome.code for outcome in found] == [1, 0, 2]
     assert "killed again and again" in found[0].error

@@ -243,9 +243,9 @@ def test_scores_that_cannot_be_had_are_null(here):
 def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     sound(Path("a.wav"))
     sound(Path("b.wav"))
-    import alphamf.denoising
+    from alphamf.denoising import api, file
 
-    real = alphamf.denoising.denoise_stream
+    real = api.denoise_stream
     calls = []
 
     def broken(*arguments, **options):
@@ -255,7 +255,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
             if len(calls) == 1:
                 raise RuntimeError("no luck")
 
-    monkeypatch.setattr(alphamf.denoising, "denoise_stream", broken)
+    monkeypatch.setattr(file, "denoise_stream", broken)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr

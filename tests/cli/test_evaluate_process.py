@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from alphamf.evaluation import runner
-from alphamf.tools import pool
 from tests.support.commands import COMMAND, in_a_terminal, leave
 from tests.support.evaluation_corpus import (
     CORPUS,
@@ -123,15 +122,3 @@ def test_ctrl_c_is_clean(corpus, jobs):
     assert (process.returncode, output, errors) == (130, b"", b"")
     assert (Path("evaluation") / "results.jsonl").read_bytes() == b""
     assert not list(Path().rglob(".*.part")) and not Path("evaluation/report.html").exists()
-
-
-def identity(item: int, update: object) -> int:
-    """Wait for longer for the first item."""
-    time.sleep(0.5 * (item == 0))
-    return item
-
-
-@pytest.mark.slow
-def test_outcomes_come_when_they_are_there():
-    outcomes = pool.each(identity, range(3), workers=2, update=None, in_order=False)
-    assert [outcome.result for outcome in outcomes] == [1, 2, 0]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.learnt import refiner
+from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped
+from alphamf.learnt.network_file import TrainedNetwork
 from tests.support.commands import run
 from tests.support.places import DATA
 
@@ -46,10 +47,10 @@ def test_info_of_what_is_neither(here):
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():
     lines = run("models").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [*shipped(), *refiner.shipped()]
-    for name, path in refiner.shipped().items():
+    assert [line.split()[0] for line in lines] == [*shipped(), *network_file.shipped()]
+    for name, path in network_file.shipped().items():
         text = run("info", name).stdout
-        assert f"{refiner.load(path).rate} Hz" in text and "clips" in text
+        assert f"{TrainedNetwork.load(path).rate} Hz" in text and "clips" in text
     for name in shipped():
         model = load(name)
         text = run("info", name).stdout

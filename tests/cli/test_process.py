@@ -11,10 +11,8 @@ import time
 
 import pytest
 
-from alphamf.tools import pool
 from tests.support.commands import COMMAND, in_a_terminal, sound
 from tests.support.commands import in_a_process as run
-from tests.support.tasks import half
 
 QUICK = ["--steps", "20", "--keep", "10"]
 
@@ -151,25 +149,6 @@ def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     assert [json.loads(line)["file"] for line in lines] == ["./0.wav", "./1.wav"]
     assert (b"0.wav" in seen and b"of 3 s" in seen) == (not extra)
     assert bool(seen) == (not extra)
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_failure_is_told_in_its_place(workers):
-    outcomes = list(pool.each(half, [4, 5, 6], workers=workers, update=None))
-    assert [outcome.result for outcome in outcomes] == [2, None, 3]
-    assert [(outcome.error, outcome.code) for outcome in outcomes] == [
-        (None, 0),
-        ("5 is odd", 2),
-        (None, 0),
-    ]
-
-
-@pytest.mark.slow
-@posix
-def test_a_worker_that_is_killed_is_told():
-    outcomes = list(pool.each(half, [13, 13], workers=2, update=None))
-    assert {outcome.code for outcome in outcomes} == {1}
-    assert "its process was killed" in outcomes[0].error
 
 
 def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():

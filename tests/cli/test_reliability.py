@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.tools.files import atomic
+from alphamf.tools.files import atomic, exclusive
 from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound
 
 __all__ = ["here"]
@@ -77,7 +77,7 @@ def test_two_runs_do_not_write_one_file(here):
 
 
 def test_a_file_system_without_locks_will_do(here, monkeypatch):
-    monkeypatch.setattr("alphamf.tools.files.lock", lambda file: False)
+    monkeypatch.setattr("alphamf.tools.files.lock", lambda file, sentence: False)
     run("denoise", "in", "--output-dir", "out", *QUICK)
     run("train", "in", "-o", "out/m.npz", "--rank", 2, "--steps", 2)
     assert sorted(os.listdir("out")) == ["0.wav", "1.wav", "2.wav", "m.npz"]
@@ -85,15 +85,11 @@ def test_a_file_system_without_locks_will_do(here, monkeypatch):
 
 @posix
 def test_two_trainings_do_not_share_a_folder(here):
-    from alphamf.tools.files import lock
-
     os.mkdir("m.npz.checkpoint")
-    opened = os.open("m.npz.checkpoint", os.O_RDONLY)
-    lock(opened)
     words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
-    refused = run(*words, code=2)
+    with exclusive(Path("m.npz.checkpoint"), "unused", folder=True):
+        refused = run(*words, code=2)
     assert refused.stderr == "Error: another run works in m.npz.checkpoint\n"
-    os.close(opened)
     run(*words)
     assert sorted(os.listdir()) == ["in", "m.npz"]
 

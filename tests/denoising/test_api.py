@@ -14,12 +14,11 @@ from scipy.signal import correlate
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
-from alphamf.denoising.estimate import BAND_TOP
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.grids import BAND_TOP
+from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.denoising.stream import SEGMENT_SECONDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
-from alphamf.inference.samplers import SGLD
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.places import DATA
 
@@ -205,7 +204,7 @@ def test_identical_channels_stay_identical():
     np.testing.assert_array_equal(out.audio[:, 0], run(audio).audio)
 
 
-@pytest.mark.parametrize("sampler", sorted(KERNELS))
+@pytest.mark.parametrize("sampler", sorted(HYPERPARAMETERS))
 def test_seeds(sampler):
     audio, choice = sound(3000), replace(QUICK, sampler=sampler)
     first = run(audio, settings=choice, seed=1)
@@ -351,7 +350,7 @@ def test_the_gain_is_in_time(rate):
 
 
 def test_a_chain_that_diverges(monkeypatch):
-    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
+    monkeypatch.setitem(HYPERPARAMETERS, "sgld", {"step_size": 1e39})
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         run(sound(3000), settings=replace(QUICK, sampler="sgld"))
     assert "\n" not in str(caught.value)

@@ -8,8 +8,8 @@ import pytest
 from alphamf.denoising.channel import Channel
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack
-from alphamf.inference.samplers import EM
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.positive import EM
 
 BINS, FRAMES, RANK = 129, 200, 6
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from math import nan
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import pytest
 
 from alphamf.cli.denoise import Preset
-from alphamf.denoising.settings import KERNELS, PRESETS, Settings
+from alphamf.denoising.api import denoise
+from alphamf.denoising.settings import FALLBACK, HYPERPARAMETERS, PRESETS, Settings, kernel
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers import SAMPLERS
+from alphamf.inference.samplers.registry import SAMPLERS
 
 WRONG = [
     ("sampler", "gibbs"),
@@ -66,7 +69,54 @@ def test_presets_cannot_be_changed():
         setattr(PRESETS["fast"], name, "em")
 
 
-def test_kernels_are_named_as_their_samplers():
-    for name, sampler in KERNELS.items():
-        # Factors are what the denoiser samples, so that there the shorter name will do.
-        assert type(sampler) is SAMPLERS["sgrld-factors" if name == "sgrld" else name]
+@pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
+def test_the_denoisers_samplers_are_those_of_the_library(name):
+    built = SAMPLERS[name](**HYPERPARAMETERS[name])
+    assert kernel(name) == built
+    sparse = Settings(sampler=name).speech_prior.shape < 1
+    assert sparse == ("bounded gradient" not in built.needs)
+
+
+@pytest.mark.parametrize("name", sorted(set(SAMPLERS) - set(HYPERPARAMETERS)))
+def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
+    needs = set(SAMPLERS[name](1e-6).needs) - {"bounded gradient"}
+    if not needs:
+        assert Settings(sampler=name).speech_prior.shape == 1
+        return
+    with pytest.raises(AlphaMFError, match=f"the sampler '{name}' cannot move W and H") as caught:
+        Settings(sampler=name)
+    assert "\n" not in str(caught.value)
+    assert all(need in str(caught.value) for need in needs)
+
+
+class Rest(NamedTuple):
+    theta: Any
+    step: int
+
+
+@dataclass(frozen=True)
+class Still:
+    """A sampler of three lines: what a contributor would write, less the mathematics."""
+
+    needs: ClassVar[tuple[str, ...]] = ("parts",)
+
+    step_size: float
+
+    def init(self, rng, theta):
+        return Rest(theta, 0)
+
+    def step(self, rng, state, target):
+        target.draw(rng, state.theta)
+        return Rest(state.theta, state.step + 1)
+
+
+def test_a_sampler_that_is_registered_denoises(monkeypatch):
+    monkeypatch.setitem(SAMPLERS, "still", Still)
+    settings = Settings(sampler="still", steps=4, keep=2, warm_up=2, refine=False)
+    assert kernel("still") == Still(FALLBACK["step_size"])
+    assert settings.speech_prior.shape < 1
+    audio = np.random.default_rng(0).standard_normal(4000).astype(np.float32)
+    out = denoise(audio, 8000, settings).audio
+    assert out.shape == audio.shape
+    assert np.isfinite(out).all()
+    assert (out != audio).any()

@@ -12,6 +12,7 @@ import soundfile
 from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.places import DATA
@@ -121,7 +122,7 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
     def fail(*arguments):
         raise AlphaMFError("the chain diverged")
 
-    monkeypatch.setattr("alphamf.denoising.stream.estimate", fail)
+    monkeypatch.setattr("alphamf.denoising.workers.estimate", fail)
     with pytest.raises(AlphaMFError, match="diverged"):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 
@@ -140,13 +141,13 @@ def test_closing_ends_the_threads_soon():
 @pytest.fixture
 def together(monkeypatch):
     """Segments in batches, as on a device, on the CPU."""
-    begin = Stream.__init__
+    begin = Workers.__init__
 
     def init(self, *arguments, **options):
         begin(self, *arguments, **options)
         self._together, self._threads = True, None
 
-    monkeypatch.setattr(Stream, "__init__", init)
+    monkeypatch.setattr(Workers, "__init__", init)
 
 
 @pytest.mark.parametrize("jobs", [2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 5))])

@@ -9,7 +9,7 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, AlphaMFPotential, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 ROWS, COLUMNS = 6, 5
 ALPHAS = [(0.8,), (1.0,), (2.0,), (1.2, 1.89), (1.0, 2.0), (1.0, 1.2, 1.89)]

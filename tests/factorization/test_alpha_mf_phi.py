@@ -12,7 +12,7 @@ from scipy import stats
 
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.stable import positive_stable
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 CELLS = (200, 500)
 

@@ -1,4 +1,4 @@
-"""The compiled loops against the same steps in float64, and their draws against their laws."""
+"""The compiled loops against the same steps in float64, and their draws of Phi against the law."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import kstest
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization.stable import LOG_LIMIT
-from alphamf.tools.arrays import generator, noise
+from alphamf.inference.random import generator, word_state
+from alphamf.tools.arrays import LOG_LIMIT
 
 if not compiled.AVAILABLE:
     pytest.skip("the compiled loops were not built", allow_module_level=True)
@@ -131,41 +128,10 @@ def test_extreme_cells_stay_finite(alpha):
         assert (array > 0).all()
 
 
-def test_noise_is_normal_and_independent():
-    size = 1_000_001
-    x = noise(generator(0, 0), np.empty(size, np.float32))
-    assert x.dtype == np.float32
-    assert kstest(x, "norm").pvalue > 1e-3
-    x = x.astype(np.float64)
-    for power, mean, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
-        assert abs((x**power).mean() - mean) < 4 * np.sqrt(variance / size)
-    chunk = _loops.CHUNK
-    # Neighbours, the two of a pair, and the same place in the next chunk; squares too.
-    for lag in (1, 2, _loops.LANES, chunk, (size + 1) // 2):
-        for y in (x, x * x - 1):
-            assert abs(np.mean(y[lag:] * y[:-lag])) < 4 * (y**2).mean() / np.sqrt(size - lag)
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(size=st.integers(1, 5000), seed=st.integers(0, 2**32))
-def test_noise_of_any_size(size, seed):
-    x = noise(generator(seed, 0), np.empty(size, np.float32))
-    np.testing.assert_array_equal(x, noise(generator(seed, 0), np.empty(size, np.float32)))
-    assert np.isfinite(x).all()
-    assert len(np.unique(x)) > 0.99 * size
-    rng = generator(seed, 0)
-    assert (noise(rng, x) != noise(rng, x)).all()
-
-
-def test_noise_has_the_shape_of_its_chains():
-    assert noise(generator(0, 0), np.empty((3, 1000), np.float32)).shape == (3, 1000)
-    assert noise(generator(0, 0), np.empty((2, 3))).dtype == np.float64
-
-
 def test_buffers_that_do_not_fit_are_refused():
     """Before a byte is written: the loops trust the lengths."""
     rng = generator(0, 0)
-    state = compiled.word_state(rng)
+    state = word_state(rng, _loops.LANES)
     short, long = np.ones(5, np.float32), np.ones(9, np.float32)
     for call in (
         lambda: _loops.move(state, 0.6, short, long, long, long, long),
@@ -175,8 +141,6 @@ def test_buffers_that_do_not_fit_are_refused():
         lambda: _loops.weigh(1.5, short, long, short),
         lambda: _loops.slope(1.0, short, long, long, long, long),
         lambda: _loops.slopes(1.0, short, short, short, short, short, long),
-        lambda: _loops.normal(state[:3], short),
-        lambda: _loops.words(state, np.ones(33, np.uint32)),
         lambda: _loops.log(short, long),
         lambda: _loops.weigh(1.5, np.ones((4, 4), np.float32)[:, :2], short, short),
     ):
@@ -189,11 +153,12 @@ def test_without_the_loops_numpy_does_the_work():
     code = """
 import sys
 sys.modules["alphamf.factorization._loops"] = None
+sys.modules["alphamf.inference._random"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
-from alphamf.factorization import compiled
-from alphamf.factorization import cells
-assert not compiled.AVAILABLE
+from alphamf.factorization import cells, compiled
+from alphamf.inference import random
+assert not compiled.AVAILABLE and not random.COMPILED
 assert compiled.loops(np.ones((2, 2), np.float32)) is cells
 rng = np.random.default_rng(0)
 out = denoise(rng.standard_normal(8000), 8000, PRESETS["fast"]).audio

@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stable import symmetric_stable
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 from tests.support.laws import P_LEAST
 
 GRID = np.exp(np.linspace(-12, 30, 1500))

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import check_alpha, positive_stable, symmetric_stable, uniform
-from alphamf.tools.arrays import generator
+from alphamf.factorization.stable import check_alpha, positive_stable, symmetric_stable
+from alphamf.inference.random import generator, uniform
 
 ALPHAS = [0.5, 0.8, 1.0, 1.2, 1.5, 1.89, 1.99, 2.0]
 THRESHOLD = 1e-4

@@ -9,12 +9,13 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference import checkpoint as saved
-from alphamf.inference.chain import Mean, Trace, run
+from alphamf.inference.chain import run
+from alphamf.inference.random import generator
+from alphamf.inference.records import Mean, Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, SGLDState
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 
 
 def regression(dtype=np.float64):

@@ -8,8 +8,10 @@ from scipy.signal import lfilter
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference import diagnostics
-from alphamf.inference.chain import Trace, run
-from alphamf.inference.samplers import HMC, SGLD
+from alphamf.inference.chain import run
+from alphamf.inference.records import Trace
+from alphamf.inference.samplers.hmc import HMC
+from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets.gaussian import LinearGaussian
 
 RHO = 0.8

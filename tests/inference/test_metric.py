@@ -7,7 +7,7 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, metric_of
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 SIZE = 3
 

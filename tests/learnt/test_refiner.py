@@ -13,17 +13,17 @@ import soundfile
 from scipy import signal
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising import estimate
 from alphamf.denoising.api import PRESETS, denoise
-from alphamf.denoising.estimate import sample_posterior
+from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.inference.random import generator
 from alphamf.learnt import network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.tools.arrays import generator
 
 BINS = 9
 FRAME = Frame(16, 4)
@@ -33,7 +33,7 @@ SIZES = {"narrow": network.NARROW_SIZES, "wide": network.WIDE_SIZES}
 
 
 def drawn(seed=0, scale=1.0, sizes=network.NARROW_SIZES):
-    """Return a network that was taught nothing, all of whose parameters matter."""
+    """Return an untrained network, all of whose parameters matter."""
     rng = np.random.default_rng(seed)
     start = network.start(rng, BINS, sizes)
     noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
@@ -49,8 +49,8 @@ def posterior(shape=(BINS, 40), seed=1):
     return {"power": power, "gain": gain, "gain_std": std, "speech": speech, "noise": noise}
 
 
-class Quarter:
-    """A refiner that says the same of every cell."""
+class Quarter(Refiner):
+    """A refiner with the same output for every cell."""
 
     def refine(self, power, **posterior):
         return np.full_like(power, 0.25), np.full_like(power, 0.125)
@@ -58,7 +58,7 @@ class Quarter:
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
-    """It starts from what alpha-MF says, and learns to correct that."""
+    """Training starts from there."""
     given = posterior()
     gain, _ = drawn(scale=0.0, sizes=SIZES[sizes]).refine(**given)
     inside = np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST)
@@ -102,14 +102,14 @@ def test_loudness_makes_no_difference():
 
 
 @pytest.mark.parametrize("frames", [refiner.WINDOW - 1, refiner.WINDOW + 1, 500])
-def test_long_stretches_are_read_in_windows_that_fade(frames):
+def test_long_segments_are_read_in_windows_that_fade(frames):
     """Where two windows agree, so does their mean; each window is read by itself."""
     given = posterior((BINS, frames))
     gain, _ = drawn(scale=0.0).refine(**given)
     np.testing.assert_allclose(
         gain, np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST), atol=1e-6
     )
-    # The first half window is heard in the first window alone.
+    # The first half window is read in the first window alone.
     first = {name: each[:, : refiner.WINDOW] for name, each in given.items()}
     half = min(refiner.WINDOW // 2, frames - min(frames, refiner.WINDOW)) or frames
     found, alone = drawn().refine(**given), drawn().refine(**first)
@@ -167,7 +167,7 @@ def test_what_lies_out_of_reach_changes_nothing(sizes):
 def test_file_and_back(tmp_path, sizes):
     made = replace(drawn(sizes=SIZES[sizes]), exponent=0.75, about={"by": "Ä. Nonym"})
     made.save(tmp_path / "refiner-x.npz")
-    back = refiner.load(tmp_path / "refiner-x.npz")
+    back = Refiner.load(tmp_path / "refiner-x.npz")
     assert (back.rate, back.frame, back.exponent) == (8000, FRAME, 0.75)
     assert back.about == {"by": "Ä. Nonym"}
     for name, value in made.parameters.items():
@@ -193,42 +193,42 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
         path = tmp_path / f"{k}.npz"
         path.write_bytes(content)
         with pytest.raises(AlphaMFError, match=rf"{k}\.npz is not a"):
-            refiner.load(path)
+            Refiner.load(path)
     with pytest.raises(AlphaMFError, match="there is no refiner"):
-        refiner.load(tmp_path / "none.npz")
+        Refiner.load(tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize("rate", [8000, 44100])
-def test_what_the_network_says_is_the_gain(rate, monkeypatch):
+def test_the_networks_output_is_the_gain(rate):
     """Of audible channels, at any rate; and only where it is asked for and there is one."""
-    monkeypatch.setattr(estimate, "choose_refiner", lambda dictionary: Quarter())
+    dictionary = choose_dictionary("auto", rate)
+    weights = Weights(dictionary, Quarter({}, dictionary.rate, dictionary.frame))
     rng = np.random.default_rng(0)
     audio = (0.1 * rng.standard_normal((6000, 2))).astype(np.float32)
     audio[:, 1] = 0
     quick = Settings(sampler="em", warm_up=0, steps=4, keep=2)
-    found = denoise(audio, rate, quick)
+    found = denoise(audio, rate, quick, model=weights)
     assert found.gain.dtype == found.gain_std.dtype == np.float32
     np.testing.assert_allclose(found.gain[0], 0.25, atol=1e-6)
     np.testing.assert_allclose(found.gain_std[0], 0.125, atol=1e-6)
     assert (found.gain[1] == 1).all() and (found.gain_std[1] == 0).all()
-    plain = denoise(audio, rate, replace(quick, refine=False))
+    plain = denoise(audio, rate, replace(quick, refine=False), model=weights)
     assert plain.gain[0].std() > 0.01
-    monkeypatch.setattr(estimate, "choose_refiner", lambda dictionary: None)
-    np.testing.assert_array_equal(denoise(audio, rate, quick).gain, plain.gain)
+    without = denoise(audio, rate, quick, model=Weights(dictionary))
+    np.testing.assert_array_equal(without.gain, plain.gain)
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_a_refiner_is_shipped_for_each_dictionary(rate):
     dictionary = choose_dictionary("auto", rate)
-    found = refiner.choose(dictionary)
+    found = find(rate).refiner
     assert found is not None and found.rate == rate
     expected = network.shapes(
         dictionary.bins, network.NARROW_SIZES if rate == 8000 else network.WIDE_SIZES
     )
     assert {name: value.shape for name, value in found.parameters.items()} == expected
-    assert (
-        refiner.choose(replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))) is None
-    )
+    other = replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))
+    assert find(rate, other).refiner is None
 
 
 def test_variances_are_those_of_the_model():
@@ -252,8 +252,8 @@ def test_the_posterior_is_in_units_of_the_power():
     choice = Settings(
         sampler="em", warm_up=0, steps=30, keep=12, alpha_noise=2.0, alpha_speech=2.0, refine=False
     )
-    once = sample_posterior(noisy, dictionary, choice, (0, 0), lambda step: None)
-    louder = sample_posterior(64 * noisy, dictionary, choice, (0, 0), lambda step: None)
+    once = sample_posterior(noisy, dictionary, choice, (0, 0))
+    louder = sample_posterior(64 * noisy, dictionary, choice, (0, 0))
     share = once.speech / (once.speech + once.noise)
     assert np.abs(share - once.gain).mean() < 0.03
     np.testing.assert_allclose(louder.speech, 64 * once.speech, rtol=1e-5)

@@ -1,4 +1,4 @@
-"""The second look in short windows: what it reads, what it may do, and where it is used."""
+"""The second stage in short windows: its features, its range, and where it is used."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.special import expit
 from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame
-from alphamf.denoising import estimate
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights, find
 from alphamf.evaluation.score import stoi
-from alphamf.learnt import network, refiner, second_stage
+from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import choose as choose_dictionary
-from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import events
 from alphamf.training.refiner.shaping import rms
 
@@ -27,11 +27,24 @@ QUICK = Settings(sampler="em", warm_up=0, steps=4, keep=2)
 
 
 def drawn(scale=1.0):
-    """Return a network that was taught nothing, all of whose parameters matter."""
+    """Return an untrained network, all of whose parameters matter."""
     rng = np.random.default_rng(0)
     start = network.start(rng, FRAME.bins, SIZES)
     noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
-    return Refiner({n: scale * (v + 0.1 * noise[n]) for n, v in start.items()}, 16000, FRAME)
+    return SecondStage({n: scale * (v + 0.1 * noise[n]) for n, v in start.items()}, 16000, FRAME)
+
+
+class Constant(SecondStage):
+    """A second stage with the same two coefficients everywhere, which are its parameters."""
+
+    def coefficients(self, noisy, first):
+        return tuple(np.full(noisy.shape, each, np.float32) for each in self.parameters["both"])
+
+
+def with_constants(sound, speech):
+    """Return the shipped weights for 16 kHz, whose second stage has constant coefficients."""
+    constant = Constant({"both": np.array([sound, speech])}, 16000, second_stage.frame(16000))
+    return replace(find(16000), second_stage=constant)
 
 
 def spectra(samples=4000):
@@ -50,13 +63,13 @@ def sound(seconds=0.6, rate=16000):
     return np.stack([noisy, 0 * noisy], 1).astype(np.float32)
 
 
-def test_a_network_of_zeros_leaves_the_first_look_all_but_alone():
-    part, whole = second_stage.shares(drawn(0.0), *spectra())
+def test_a_network_of_zeros_leaves_the_first_stage_all_but_alone():
+    part, whole = drawn(0.0).coefficients(*spectra())
     np.testing.assert_allclose(part, expit(-4.0), rtol=1e-5)
     np.testing.assert_allclose(whole, 1, rtol=1e-5)
 
 
-def test_features_are_what_they_are_said_to_be():
+def test_features_are_those_of_the_docstring():
     noisy, first = spectra()
     power = np.abs(noisy) ** 2
     level = power.mean()
@@ -79,18 +92,18 @@ def test_features_are_what_they_are_said_to_be():
 def test_loudness_makes_no_difference():
     noisy, first = spectra()
     for one, other in zip(
-        second_stage.shares(drawn(), noisy, first),
-        second_stage.shares(drawn(), 4096 * noisy, 4096 * first),
+        drawn().coefficients(noisy, first),
+        drawn().coefficients(4096 * noisy, 4096 * first),
         strict=True,
     ):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 @pytest.mark.parametrize("samples", [1, 20, 8 * second_stage.WINDOW + 8, 12000])
-def test_shares_are_in_their_ranges_whatever_the_length_and_in_silence(samples):
+def test_coefficients_are_in_their_ranges_whatever_the_length_and_in_silence(samples):
     for louder in (0, 1e-15, 1):  # the fourth power of the second is below float32's range
         noisy, first = (np.float32(louder) * each for each in spectra(samples))
-        part, whole = second_stage.shares(drawn(30.0), noisy, first)
+        part, whole = drawn(30.0).coefficients(noisy, first)
         assert part.shape == whole.shape == noisy.shape and part.dtype == np.float32
         assert np.isfinite(part).all() and np.isfinite(whole).all()
         assert 0 <= part.min() and part.max() <= 1
@@ -98,54 +111,53 @@ def test_shares_are_in_their_ranges_whatever_the_length_and_in_silence(samples):
 
 
 @pytest.mark.parametrize("rate", [16000, 44100])
-@pytest.mark.parametrize("taken", [(1.0, 0.0), (0.0, 1.0)])
-def test_what_is_taken_of_either_is_what_is_heard(rate, taken, monkeypatch):
-    """All of the sound is the sound; all of the first look is that."""
+@pytest.mark.parametrize("constants", [(1.0, 0.0), (0.0, 1.0)])
+def test_the_coefficients_mix_the_sound_and_the_first_stage(rate, constants):
+    """All of the sound is the sound; all of the first stage is that."""
     given = sound(rate=rate)
-
-    def shares(second, noisy, first):
-        return tuple(np.full(noisy.shape, each, np.float32) for each in taken)
-
-    monkeypatch.setattr(second_stage, "shares", shares)
-    found = denoise(given, rate, QUICK).audio
-    if taken == (1.0, 0.0):
+    found = denoise(given, rate, QUICK, model=with_constants(*constants)).audio
+    if constants == (1.0, 0.0):
         expected = given
     else:
-        monkeypatch.setattr(estimate, "choose_fine", lambda dictionary: None)
-        expected = denoise(given, rate, QUICK).audio
+        expected = denoise(given, rate, QUICK, model=replace(find(rate), second_stage=None)).audio
         assert np.abs(expected - given).max() > 0.01
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_no_more_is_taken_away_than_is_allowed(monkeypatch):
+def test_no_more_is_removed_than_the_limit():
     given = sound()
     nothing = denoise(given, 16000, replace(QUICK, max_attenuation=0.0)).audio
     np.testing.assert_allclose(nothing, given, atol=1e-6)
-    monkeypatch.setattr(second_stage, "shares", lambda second, x, y: (0 * abs(x), 0 * abs(x)))
-    assert not denoise(given, 16000, QUICK).audio.any()
-    found = denoise(given, 16000, replace(QUICK, max_attenuation=20.0)).audio
+    nothing = with_constants(0.0, 0.0)
+    assert not denoise(given, 16000, QUICK, model=nothing).audio.any()
+    limited = replace(QUICK, max_attenuation=20.0)
+    found = denoise(given, 16000, limited, model=nothing).audio
     np.testing.assert_allclose(found, 0.1 * given, atol=1e-6)
 
 
-def test_a_second_look_is_shipped_for_16_khz_alone():
-    found = refiner.choose_fine(choose_dictionary("auto", 48000))
+def test_a_second_stage_is_shipped_for_16_khz_alone():
+    found = find(48000).second_stage
     assert found is not None and (found.rate, found.frame) == (16000, second_stage.frame(16000))
     assert found.frame == Frame(256, 128)
-    expected = network.shapes(129, network.FINE_SIZES)
+    expected = network.shapes(129, network.SECOND_STAGE_SIZES)
     assert {name: value.shape for name, value in found.parameters.items()} == expected
-    assert refiner.choose_fine(choose_dictionary("auto", 8000)) is None
+    assert find(8000).second_stage is None
     other = replace(choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)))
-    assert refiner.choose_fine(other) is None
+    assert find(16000, other).second_stage is None
 
 
-def test_plain_has_no_second_look(monkeypatch):
-    monkeypatch.setattr(second_stage, "shares", None)
-    denoise(sound(), 16000, replace(PRESETS["plain"], steps=6, keep=2, warm_up=2))
+def test_plain_has_no_second_stage():
+    settings = replace(PRESETS["plain"], steps=6, keep=2, warm_up=2)
+    found, without = (
+        denoise(sound(), 16000, settings, model=weights).audio
+        for weights in (with_constants(0.0, 0.0), Weights(choose_dictionary("auto", 16000)))
+    )
+    np.testing.assert_array_equal(found, without)
 
 
 @pytest.mark.slow
-def test_a_second_look_helps_speech_in_crackle(shared, monkeypatch):
-    """On voices that were left out of the lessons."""
+def test_a_second_stage_helps_speech_in_crackle(shared):
+    """On voices that were left out of the training."""
     gained = []
     paths = sorted((shared / "corpora" / "librispeech-train").glob("*.flac"))[5::12]
     for seed, path in enumerate(paths[:4]):
@@ -153,9 +165,8 @@ def test_a_second_look_helps_speech_in_crackle(shared, monkeypatch):
         noise = events.crackle(np.random.default_rng(seed), len(speech), 16000)
         noisy = (speech + noise * rms(speech) / rms(noise)).astype(np.float32)
         with_it = denoise(noisy, 16000, PRESETS["fast"]).audio
-        with monkeypatch.context() as patch:
-            patch.setattr(estimate, "choose_fine", lambda dictionary: None)
-            without = denoise(noisy, 16000, PRESETS["fast"]).audio
+        first_alone = replace(find(16000), second_stage=None)
+        without = denoise(noisy, 16000, PRESETS["fast"], model=first_alone).audio
         scores = (stoi(speech, each, 16000, extended=True) for each in (with_it, without))
         gained.append(np.subtract(*scores))
     assert np.mean(gained) > 0.005

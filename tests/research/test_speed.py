@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.factorization.alpha_mf import AlphaMFPotential
+from alphamf.inference.random import generator
 from alphamf.research import speed
 from alphamf.research.speed import paper
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
-from alphamf.tools.arrays import generator
 
 
 def test_plain_numpy_is_the_same_model():

@@ -12,7 +12,7 @@ import soundfile
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.evaluation import page
+from alphamf.evaluation.page import report
 from alphamf.evaluation.summary import SCORES
 from tests.support.places import DATA
 
@@ -60,7 +60,7 @@ def plain_page(monkeypatch):
     def write_page(output, results, settings):
         (output / "report.html").write_text(f"{len(results)} {settings['version']}")
 
-    monkeypatch.setattr(page, "write", write_page)
+    monkeypatch.setattr(report, "write", write_page)
 
 
 def lines(folder: str = "evaluation") -> list[dict]:

@@ -16,7 +16,7 @@ Z_MOST = 4.0
 
 def step_many(target, sampler, theta, *, steps=1, seed=0):
     """Return where chains of shape (n, D) stand after some steps from theta."""
-    from alphamf.tools.arrays import generator
+    from alphamf.inference.random import generator
 
     rng = generator(seed, 1)
     state = sampler.init(rng, theta)
@@ -34,7 +34,7 @@ def discretised(drift, noise):
 
 def gaussian_draws(mean, covariance, *, n=CHAINS, seed=0, dtype=np.float64):
     """Return n exact draws from N(mean, covariance), shape (n, D)."""
-    from alphamf.tools.arrays import generator
+    from alphamf.inference.random import generator
 
     z = generator(seed, 0).standard_normal((n, len(covariance)))
     return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import soundfile
 
-from alphamf.evaluation import page
+from alphamf.evaluation.page import report
 from alphamf.evaluation.runner import Result, audio_name
 
 RATE = 8000
@@ -134,7 +134,7 @@ def corpus(methods: dict[str, float], clips: int = 6, seed: int = 0, **changed) 
 
 
 def written(folder, results, about=SETTINGS) -> Page:
-    path = page.write(folder, results, about)
+    path = report.write(folder, results, about)
     assert path == folder / "report.html"
     return Page(path.read_text(encoding="utf-8"))
 

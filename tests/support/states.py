@@ -7,7 +7,7 @@ import copy
 import numpy as np
 
 from alphamf.inference import chain
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
 
 
 class Row:

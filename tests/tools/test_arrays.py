@@ -1,4 +1,4 @@
-"""Array modules, streams of random numbers, and the inner product of chains."""
+"""Array modules, and the inner product of chains."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import dot, generator, module, namespace, noise, to_host
+from alphamf.tools.arrays import dot, module, namespace, to_host
 
 
 @pytest.fixture
@@ -63,28 +62,6 @@ def test_unknown_device_is_named():
 def test_host_arrays_are_not_copied():
     array = np.ones(3)
     assert to_host(array) is array
-
-
-def test_stream_is_reproducible():
-    first, again = generator(3, 1, 4), generator(3, 1, 4)
-    assert first is not again
-    np.testing.assert_array_equal(first.random(100), again.random(100))
-
-
-def test_streams_differ_by_seed_and_key():
-    keys = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 1, 0), ()]
-    streams = [generator(seed, *key).random(4000) for seed in (0, 1) for key in keys]
-    assert len({stream.tobytes() for stream in streams}) == len(streams)
-    correlation = np.corrcoef(streams)[np.triu_indices(len(streams), 1)]
-    assert np.abs(correlation).max() < 4.5 / np.sqrt(4000)  # 91 pairs, p = 6e-4
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_noise_is_standard_normal_like_its_model(dtype):
-    draw = noise(generator(0), np.empty((20, 500), dtype))
-    assert draw.shape == (20, 500)
-    assert draw.dtype == dtype
-    assert stats.kstest(draw.ravel(), "norm").pvalue > 1e-4
 
 
 @pytest.mark.parametrize("chains", [(), (1,), (3,), (2, 3)])

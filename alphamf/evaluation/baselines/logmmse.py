@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio import stft
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.evaluation.baselines.base import Clip
+from alphamf.tools.arrays import Floats
 
 Doubles = NDArray[np.float64]
 

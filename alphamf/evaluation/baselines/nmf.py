@@ -38,11 +38,11 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
 from alphamf.evaluation.baselines.base import Clip, fit
 from alphamf.factorization.stacking import stack, unstack
+from alphamf.inference.random import generator
 from alphamf.learnt.dictionary import Dictionary, choose
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 
 UPDATES = 60
 
@@ -133,4 +133,5 @@ def update(v: Floats, w: Floats, h: Floats, beta: int, rows: slice = slice(None)
     inverse = 1 / np.maximum(w @ h, TINY)
     part = w[:, rows].T
     ratio = part @ (v * inverse ** (2 - beta)) / np.maximum(part @ inverse ** (1 - beta), TINY)
-    return np.maximum(h[rows] * ratio ** np.float32(1 / (2 - beta)), np.float32(TINY))
+    new: Floats = np.maximum(h[rows] * ratio ** np.float32(1 / (2 - beta)), np.float32(TINY))
+    return new

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.evaluation.baselines.base import Clip
+from alphamf.tools.arrays import Floats
 
 HOP_SECONDS = 0.016
 OVERLAP = 4

@@ -15,9 +15,9 @@ from importlib.util import find_spec
 import numpy as np
 
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, Method, fit
+from alphamf.tools.arrays import Floats
 
 RNNOISE_RATE = 48000
 RNNOISE_DELAY = 960

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.inputs import Problem
-from alphamf.audio.reader import Floats, read
+from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.table import Mixture
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
 SNR_LIMIT = 100.0

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.reader import Floats
 from alphamf.audio.speech_level import active_power
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 
 LEVELS = ("plain", "active")
 """How the power of speech is measured: over all of it, or while somebody speaks."""

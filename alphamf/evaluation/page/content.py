@@ -1,4 +1,4 @@
-"""What the template of the page is filled with."""
+"""Variables of the page's template."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alphamf.evaluation.page import charts, clips, tables
+from alphamf.evaluation.page import charts, clips, media, tables
 from alphamf.evaluation.page.levels import levels
-from alphamf.evaluation.page.looks import Look, looks
+from alphamf.evaluation.page.speed import speed
+from alphamf.evaluation.page.styles import Style, styles
 from alphamf.evaluation.page.svg import shape
 from alphamf.evaluation.page.text import (
     DEFINITIONS,
@@ -24,43 +25,36 @@ from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import BREAKDOWN, values
 
 _MOST_FAILURES = 200
-"""Lines of the table of what failed."""
+"""Most lines of the table of failures."""
 
 
 def content(output: Path, results: list[Result], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the template's variables; the parameters are those of `write`."""
+    """Return the template's variables.
+
+    Parameters
+    ----------
+    output, results, settings
+        As in `alphamf.evaluation.page.report.write`.
+    """
     about: dict[str, Any] = settings.get("methods") or {}
-    found = looks(results, about)
+    found = styles(results, about)
     main, rival, _ = protagonists(results, found)
     summary = tables.summary(results, found) if results else None
-    differences = tables.differences(results, found, rival) if rival else {}
-    picked = clips.chosen(results, main) if main else []
-    parts = {
-        "summary": summary,
-        "difference": tables.difference(differences, rival) if rival and differences else None,
-        "difference_charts": charts.differences(differences, rival) if rival else [],
-        "breakdown": _breakdown(results, found),
-        "level_charts": levels(results, found),
-        "box_charts": charts.boxes(results, found),
-        "speed_chart": charts.speed(results, found),
-        "samples": [clips.sample(output, *each, results, found) for each in picked],
-        "failures": failures(results),
-        "reasons": reasons(results),
-    }
+    parts = {"summary": summary} | _parts(output, results, found, main, rival)
     return parts | {
         "title": f"Denoising evaluated: {count(clip_count(results), 'clip')}, "
         f"{count(len(found), 'method')}",
         "verdict": verdict(results, found),
         "sections": _sections(parts, rival),
         "marked": summary is not None and any(c.mark for row in summary.rows for c in row.cells),
-        "looks": [look for look in found.values() if look.kind != "oracle"],
-        "shapes": {look.marker: shape(look.marker) for look in found.values()},
+        "styles": [style for style in found.values() if style.kind != "oracle"],
+        "shapes": {style.marker: shape(style.marker) for style in found.values()},
         "main": main,
         "rival": rival,
         "rival_is_input": rival is not None and found[rival].kind == "input",
-        "range": clips.RANGE,
-        "scale": clips.scale(),
-        "seconds": clips.SECONDS,
+        "range": media.RANGE,
+        "scale": media.scale(),
+        "seconds": media.SECONDS,
         "runs": len(results),
         "most_failures": _MOST_FAILURES,
         "settings": {"version": "", "command": "", "date": ""} | settings,
@@ -70,10 +64,33 @@ def content(output: Path, results: list[Result], settings: dict[str, Any]) -> di
     }
 
 
+def _parts(
+    output: Path,
+    results: list[Result],
+    found: dict[str, Style],
+    main: str | None,
+    rival: str | None,
+) -> dict[str, Any]:
+    """Return the tables, charts and samples of the sections."""
+    differences = tables.differences(results, found, rival) if rival else {}
+    picked = clips.chosen(results, main) if main else []
+    return {
+        "difference": tables.difference(differences, rival) if rival and differences else None,
+        "difference_charts": charts.differences(differences, rival) if rival else [],
+        "breakdown": _breakdown(results, found),
+        "level_charts": levels(results, found),
+        "box_charts": charts.boxes(results, found),
+        "speed_chart": speed(results, found),
+        "samples": [clips.sample(output, *each, results, found) for each in picked],
+        "failures": failures(results),
+        "reasons": reasons(results),
+    }
+
+
 def _breakdown(
-    results: list[Result], found: dict[str, Look]
+    results: list[Result], found: dict[str, Style]
 ) -> list[tuple[str, list[tables.Table]]]:
-    """Return the tables by noise and by level, each where there is more than one of it."""
+    """Return the tables by noise and by level, for each of which there are several values."""
     parts = []
     for field, title in (("noise", "By noise"), ("snr", "By SNR of the input")):
         if len({getattr(result, field) for result in results} - {None}) > 1:
@@ -83,7 +100,7 @@ def _breakdown(
 
 
 def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, str]]:
-    """Return the anchor and the name of each section that is there."""
+    """Return the anchors and the names of the sections that are not empty."""
     names = [
         ("summary", "Summary", True),
         ("difference", f"Difference to {rival}", parts["difference"]),
@@ -97,7 +114,7 @@ def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, st
 
 
 def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str, str]]:
-    """Return the settings of the run, those that are known."""
+    """Return the known settings of the run."""
     packages = settings.get("packages") or {}
     seconds = {(r.noisy, r.clean): r.seconds or 0.0 for r in results}
     facts = {
@@ -117,10 +134,10 @@ def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str
     return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
 
 
-def _methods(about: Mapping[str, Any], found: Mapping[str, Look]) -> list[tuple[Look, str, str]]:
-    """Return what is said of each method, and its settings as text."""
-    said = []
-    for method, look in found.items():
+def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple[Style, str, str]]:
+    """Return each method's summary, and its settings as text."""
+    described = []
+    for method, style in found.items():
         what = about.get(method, "")
         details = dict(what) if isinstance(what, Mapping) else {"summary": what}
         summary = str(details.pop("summary", ""))
@@ -132,5 +149,5 @@ def _methods(about: Mapping[str, Any], found: Mapping[str, Look]) -> list[tuple[
             for name, value in details.items()
             if value is not None
         )
-        said.append((look, summary, text))
-    return [each for each in said if each[1] or each[2]]
+        described.append((style, summary, text))
+    return [each for each in described if each[1] or each[2]]

@@ -1,4 +1,4 @@
-"""Charts of scores against the level of the noise."""
+"""Charts of scores against the SNR of the input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from alphamf.evaluation.page.looks import Look
+from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.runner import Result
@@ -16,16 +16,16 @@ from alphamf.evaluation.summary import SCORES, groups, values
 from alphamf.tools.files import shown
 from alphamf.tools.tables import mean_and_error
 
-Lines = dict[Look, list[tuple[float, float, float]]]
-"""Level, mean and standard error (0 where it is not known), for each method."""
+Lines = dict[Style, list[tuple[float, float, float]]]
+"""SNR in dB, mean and standard error (0 if unknown) of each method."""
 
 
-def levels(results: list[Result], looks: dict[str, Look]) -> list[Markup]:
-    """Draw scores against the level of the noise: over all noises, then the gain noise by noise.
+def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
+    """Draw scores against the SNR of the input: over all noises, then the gain for each noise.
 
-    Nothing is drawn of a single level. Oracles are left out, whose scale would hide the rest.
+    A single level gives no charts. Oracles are left out, as their scores would set the scale.
     """
-    drawn = [look for look in looks.values() if look.kind != "oracle"]
+    drawn = [style for style in styles.values() if style.kind != "oracle"]
     known = [r for r in results if r.snr is not None]
     if len({r.snr for r in known}) < 2:
         return []
@@ -50,19 +50,19 @@ def levels(results: list[Result], looks: dict[str, Look]) -> list[Markup]:
     ]
 
 
-def _lines(results: list[Result], looks: list[Look], score: str) -> Lines:
+def _lines(results: list[Result], styles: list[Style], score: str) -> Lines:
     """Return the points of each method that has any."""
     found: Lines = {}
     cells = groups(results, ("method", "snr"))
-    for look in looks:
+    for style in styles:
         # The input's gain is zero by definition.
-        if look.kind == "input" and score == "si_sdr_gain":
+        if style.kind == "input" and score == "si_sdr_gain":
             continue
-        for method, snr in sorted(key for key in cells if key[0] == look.method):
+        for method, snr in sorted(key for key in cells if key[0] == style.method):
             known = [v for v in values(cells[method, snr], score) if math.isfinite(v)]
             mean, error = mean_and_error(known)
             if known:
-                found.setdefault(look, []).append((snr, mean, np.nan_to_num(error)))
+                found.setdefault(style, []).append((snr, mean, np.nan_to_num(error)))
     return found
 
 
@@ -72,16 +72,16 @@ def _level(
     found: Lines,
     together: list[float],
 ) -> Markup:
-    """Draw lines; charts that share `together`, all their values, have the same scale."""
+    """Draw lines on a scale that also covers the values of `together`."""
 
     def paint(axes: Any) -> None:
         if score == "si_sdr_gain":
             axes.axhline(0, color=INK, linewidth=0.9)
-        for look, points in found.items():
+        for style, points in found.items():
             x, y, error = zip(*points, strict=True)
-            dashes = "--" if look.kind == "input" else "-"
+            dashes = "--" if style.kind == "input" else "-"
             axes.errorbar(
-                x, y, error, color=colour(look.colour), marker=look.marker, linestyle=dashes,
+                x, y, error, color=colour(style.colour), marker=style.marker, linestyle=dashes,
                 elinewidth=0.9,
             )  # fmt: skip
         axes.set_xticks(sorted({x for points in found.values() for x, *_ in points}))
@@ -94,9 +94,9 @@ def _level(
         axes.set(title=f"{heading}, {title}", xlabel="SNR of the input, dB")
 
     decimals = SCORES[score].decimals
-    said = "; ".join(
-        f"{look.method} "
+    described = "; ".join(
+        f"{style.method} "
         + ", ".join(f"{number(mean, decimals)} at {snr:g} dB" for snr, mean, _ in points)
-        for look, points in found.items()
+        for style, points in found.items()
     )
-    return chart(paint, f"Mean {SCORES[score].label} against SNR, {title}: {said}.")
+    return chart(paint, f"Mean {SCORES[score].label} against SNR, {title}: {described}.")

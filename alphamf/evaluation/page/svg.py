@@ -1,4 +1,4 @@
-"""Charts as SVG that stands in the page: its text stays text, its colours follow the theme."""
+"""Charts as inline SVG, with real text and with colours of the theme."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from alphamf.tools.files import shown
 
-# Colours that no chart has otherwise; the style sheet knows what they are in light and dark.
+# Placeholders that no chart uses otherwise; the style sheet has their light and dark colours.
 INK, LINE, MUTED, PAPER = "#0a0c00", "#0a0c01", "#0a0c02", "#0a0c03"
 _THEME = {INK: "--ink", LINE: "--line", MUTED: "--muted", PAPER: "--paper"}
 _METHODS = {"input": 0x80, "oracle": 0x81}
@@ -50,7 +50,7 @@ WIDTH = 4.7
 
 
 def colour(name: str) -> str:
-    """Return the stand-in for a method's colour, of a `Look.colour`."""
+    """Return the placeholder of a method's colour, given its `Style.colour`."""
     return f"#0a0b{_METHODS[name] if name in _METHODS else int(name):02x}"
 
 
@@ -62,7 +62,7 @@ def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -
     paint
         Called with matplotlib axes, draws on them.
     alternative
-        What the chart says, for those who do not see it.
+        Text alternative for readers who do not see the chart.
     height
         In inches.
 
@@ -106,8 +106,8 @@ def _inline(document: str, alternative: str) -> Markup:
 
 
 def _themed(style: str) -> str:
-    for stand_in, variable in _THEME.items():
-        style = style.replace(stand_in, f"var({variable})")
+    for placeholder, variable in _THEME.items():
+        style = style.replace(placeholder, f"var({variable})")
     style = re.sub(r"#0a0b80", "var(--m-input)", style)
     style = re.sub(r"#0a0b81", "var(--m-oracle)", style)
     return re.sub(r"#0a0b(\w\w)", lambda found: f"var(--m{int(found[1], 16)})", style)

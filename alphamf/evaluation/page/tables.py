@@ -1,11 +1,11 @@
-"""Tables of the page: what stands in each cell, as text and as a number to sort by."""
+"""Tables of the page: text and sort key of every cell."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from alphamf.evaluation.page.looks import Look
+from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.text import NONE, clip_count, number
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, Difference, Score, groups, paired_difference, values
@@ -13,7 +13,15 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Heading(NamedTuple):
-    """Head of a column; `descending` is the first order that a click sorts it in."""
+    """Head of a column.
+
+    Attributes
+    ----------
+    label, unit
+        Text.
+    descending
+        Order of the first click that sorts by it.
+    """
 
     label: str
     unit: str = ""
@@ -21,7 +29,17 @@ class Heading(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell: its text, what stands small beside it, what to sort by, and "best" and the like."""
+    """A cell of a table.
+
+    Attributes
+    ----------
+    text, beside
+        Number, and error or interval in small print.
+    value
+        Sort key.
+    mark
+        "best", "better", "worse" or empty.
+    """
 
     text: str
     beside: str = ""
@@ -32,12 +50,22 @@ class Cell(NamedTuple):
 class Row(NamedTuple):
     """A method and its cells."""
 
-    look: Look
+    style: Style
     cells: list[Cell]
 
 
 class Table(NamedTuple):
-    """A table whose first column is the method."""
+    """A table whose first column is the method.
+
+    Attributes
+    ----------
+    caption
+        Sentence above it.
+    headings
+        Of the other columns.
+    rows
+        One for each method.
+    """
 
     caption: str
     headings: list[Heading]
@@ -78,7 +106,7 @@ def _memory(results: list[Result]) -> Cell:
     return Cell(f"{max(peaks):.0f}", "", max(peaks)) if peaks else Cell(NONE)
 
 
-def summary(results: list[Result], looks: dict[str, Look]) -> Table:
+def summary(results: list[Result], styles: dict[str, Style]) -> Table:
     """Return a row of means for each method; the best of a column is marked."""
     names = [name for name in SCORES if values(results, name)]
     total = clip_count(results)
@@ -87,18 +115,18 @@ def summary(results: list[Result], looks: dict[str, Look]) -> Table:
     headings += [Heading("better on"), Heading("real-time factor", "", False)]
     headings += [Heading("peak memory", "MB", False)]
     rows = []
-    for method, look in looks.items():
+    for method, style in styles.items():
         mine = [r for r in results if r.method == method]
         done = sum(r.error is None for r in mine)
         cells = [Cell(str(done), f"of {total}" if done < total else "", done)]
-        if look.kind == "input":
-            # It gains nothing and takes nothing, by definition.
+        if style.kind == "input":
+            # Its gain and cost are zero by definition.
             cells += [Cell(NONE) if name == "si_sdr_gain" else _mean(mine, name) for name in names]
             cells += [Cell(NONE)] * 3
         else:
             cells += [_mean(mine, name) for name in names]
             cells += [_share(mine), _speed(mine), _memory(mine)]
-        rows.append(Row(look, cells))
+        rows.append(Row(style, cells))
     for column in range(1, len(headings)):
         _mark_best(rows, column, highest=headings[column].descending)
     caption = "Mean ± standard error over the clips that a method was scored on."
@@ -110,9 +138,9 @@ def _up(score: str) -> bool:
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
-    """Mark the best cell, among methods that may be called so, unless all are alike."""
-    cells = [row.cells for row in rows if row.look.competes]
-    # What is printed alike is equally good.
+    """Mark the best cell among competing methods, unless all are equal."""
+    cells = [row.cells for row in rows if row.style.competes]
+    # Values that print the same count as equal.
     known = {c[column].text: v for c in cells if (v := c[column].value) is not None}
     if len(known) < 2:
         return
@@ -122,17 +150,27 @@ def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
             row[column] = row[column]._replace(mark="best")
 
 
-Differences = dict[Look, dict[str, Difference]]
-"""Of each method and score to the one method that all are compared with."""
+Differences = dict[Style, dict[str, Difference]]
+"""Difference of each method to the rival, for every score."""
 
 
-def differences(results: list[Result], looks: dict[str, Look], rival: str) -> Differences:
-    """Compare each other method with `rival`, on the scores that there are."""
-    # The gain's differences are those of SI-SDR: what the input had falls out.
+def differences(results: list[Result], styles: dict[str, Style], rival: str) -> Differences:
+    """Compare each other method with `rival`, in all scores that exist.
+
+    Parameters
+    ----------
+    results
+        Of all methods.
+    styles
+        Of all methods, in the order of the rows.
+    rival
+        Method that the others are compared with.
+    """
+    # Differences in gain equal those in SI-SDR.
     names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
     return {
-        look: {name: paired_difference(results, method, rival, name) for name in names}
-        for method, look in looks.items()
+        style: {name: paired_difference(results, method, rival, name) for name in names}
+        for method, style in styles.items()
         if method != rival
     }
 
@@ -143,7 +181,7 @@ def difference(found: Differences, rival: str) -> Table:
     headings = [Heading("clips")]
     headings += [Heading(SCORES[name].label, SCORES[name].unit, _up(name)) for name in names]
     rows = []
-    for look, scores in found.items():
+    for style, scores in found.items():
         clips = max(each.clips for each in scores.values())
         cells = [Cell(str(clips), "", clips)]
         for name, each in scores.items():
@@ -156,21 +194,33 @@ def difference(found: Differences, rival: str) -> Table:
             sign = (each.low > 0) - (each.high < 0)
             mark = ("", "better", "worse")[sign if _up(name) else -sign]
             cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
-        rows.append(Row(look, cells))
+        rows.append(Row(style, cells))
     caption = f"Mean difference to {rival} over the clips that both were scored on."
     return Table(caption, headings, rows)
 
 
-def breakdown(results: list[Result], looks: dict[str, Look], field: str, score: str) -> Table:
-    """Return the means of a score for each value of ``noise`` or ``snr``."""
+def breakdown(results: list[Result], styles: dict[str, Style], field: str, score: str) -> Table:
+    """Return the means of a score for each value of ``noise`` or ``snr``.
+
+    Parameters
+    ----------
+    results
+        Of all methods.
+    styles
+        Of all methods, in the order of the rows.
+    field
+        ``noise`` or ``snr``.
+    score
+        A name in `alphamf.evaluation.summary.SCORES`.
+    """
     found = {getattr(r, field) for r in results} - {None}
     ordered = sorted(found)
     unit = "dB" if field == "snr" else ""
     headings = [Heading(f"{value:g}" if unit else value, unit, _up(score)) for value in ordered]
     cells = groups(results, ("method", field))
     rows = [
-        Row(look, [_mean(cells.get((method, value), []), score) for value in ordered])
-        for method, look in looks.items()
+        Row(style, [_mean(cells.get((method, value), []), score) for value in ordered])
+        for method, style in styles.items()
     ]
     for column in range(len(headings)):
         _mark_best(rows, column, highest=_up(score))

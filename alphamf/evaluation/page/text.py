@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.evaluation.page.looks import Look
+from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
@@ -41,13 +41,23 @@ DEFINITIONS = {
 
 
 NONE = "\N{EN DASH}"
-"""What stands for a number that there is not."""
+"""Text of a number that does not exist."""
 
 MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float, decimals: int, *, signed: bool = False) -> str:
-    """Return a number with a true minus sign; what is not a number is a dash."""
+    """Format a number with a true minus sign, and NaN as a dash.
+
+    Parameters
+    ----------
+    value
+        The number.
+    decimals
+        Digits after the point.
+    signed
+        Whether positive numbers get a plus sign.
+    """
     if math.isnan(value):
         return NONE
     text = "inf" if math.isinf(value) else f"{abs(value):.{decimals}f}"
@@ -61,27 +71,43 @@ def count(many: int, noun: str) -> str:
 
 
 def clip_count(results: list[Result]) -> int:
-    """Return the number of clips, those apart that differ in the seed only."""
+    """Return the number of clips; the same clip under another seed counts again."""
     return len(groups(results, ("noisy", "clean", "seed")))
 
 
 def mean(results: list[Result], method: str, score: str) -> float:
-    """Return a method's mean, NaN where it has no score."""
+    """Return the mean of a score of a method, NaN if it has none.
+
+    Parameters
+    ----------
+    results
+        Of any methods.
+    method
+        Whose mean is returned.
+    score
+        A name in `alphamf.evaluation.summary.SCORES`.
+    """
     return mean_and_error(values((r for r in results if r.method == method), score))[0]
 
 
 def best(results: list[Result], methods: list[str]) -> str | None:
-    """Return the method with the highest mean SI-SDR, of those that have one."""
+    """Return the method with the highest mean SI-SDR; None if none has a score."""
     means = {method: mean(results, method, "si_sdr") for method in methods}
     known = [method for method in methods if not math.isnan(means[method])]
     return max(known, key=means.__getitem__, default=None)
 
 
 class Protagonists(NamedTuple):
-    """The method that the page is about, the one to beat, and the best: None where there is none.
+    """The methods that the page compares; None where there is none.
 
-    The first is the best preset of alphamf, or the best method without any. The second is the best
-    of the other methods, or the input without any.
+    Attributes
+    ----------
+    main
+        Best preset of alphamf, or else the best method.
+    rival
+        Best of the other methods, or else the input.
+    best
+        Best of all methods.
     """
 
     main: str | None
@@ -89,24 +115,24 @@ class Protagonists(NamedTuple):
     best: str | None
 
 
-def protagonists(results: list[Result], looks: dict[str, Look]) -> Protagonists:
+def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
     """Choose by mean SI-SDR."""
-    top = best(results, [name for name, look in looks.items() if look.competes])
-    rivals = [name for name, look in looks.items() if look.kind == "baseline"]
-    inputs = [name for name, look in looks.items() if look.kind == "input"]
-    ours = [name for name, look in looks.items() if look.kind == "alphamf"]
+    top = best(results, [name for name, style in styles.items() if style.competes])
+    rivals = [name for name, style in styles.items() if style.kind == "baseline"]
+    inputs = [name for name, style in styles.items() if style.kind == "input"]
+    ours = [name for name, style in styles.items() if style.kind == "alphamf"]
     return Protagonists(
         best(results, ours) or top, best(results, rivals) or best(results, inputs), top
     )
 
 
-def verdict(results: list[Result], looks: dict[str, Look]) -> str:
+def verdict(results: list[Result], styles: dict[str, Style]) -> str:
     """Return the result in one sentence."""
-    main, rival, top = protagonists(results, looks)
+    main, rival, top = protagonists(results, styles)
     if not results:
         return "There are no results."
     if main is None:
-        scored = best(results, list(looks))
+        scored = best(results, list(styles))
         if scored is None:
             return f"None of the {count(len(results), 'run')} gave a score."
         return (
@@ -116,18 +142,18 @@ def verdict(results: list[Result], looks: dict[str, Look]) -> str:
     gains = values((r for r in results if r.method == main), "si_sdr_gain")
     gain = float(np.mean(gains)) if gains else math.nan
     if math.isnan(gain):
-        said = f"{main} has an SI-SDR of {number(mean(results, main, 'si_sdr'), 2)} dB on average"
+        result = f"{main} has an SI-SDR of {number(mean(results, main, 'si_sdr'), 2)} dB on average"
     else:
         verb = "raises" if gain >= 0 else "lowers"
-        said = f"{main} {verb} SI-SDR by {number(abs(gain), 2)} dB"
-        said += " on one clip" if len(gains) == 1 else f" on average over {len(gains)} clips"
+        result = f"{main} {verb} SI-SDR by {number(abs(gain), 2)} dB"
+        result += " on one clip" if len(gains) == 1 else f" on average over {len(gains)} clips"
     if top != main and top is not None:
         ahead, interval = _ahead(results, top, main)
-        return f"{said}; best method: {top}, {ahead}{interval}."
-    if rival is not None and rival != main and looks[rival].kind == "baseline":
+        return f"{result}; best method: {top}, {ahead}{interval}."
+    if rival is not None and rival != main and styles[rival].kind == "baseline":
         ahead, interval = _ahead(results, main, rival)
-        return f"{said}, {ahead} than the best baseline, {rival}{interval}."
-    return f"{said}."
+        return f"{result}, {ahead} than the best baseline, {rival}{interval}."
+    return f"{result}."
 
 
 def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
@@ -139,7 +165,19 @@ def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
 
 
 class Failure(NamedTuple):
-    """What gave no result on a clip, and why; `runs` of the methods."""
+    """An error on a clip.
+
+    Attributes
+    ----------
+    clip
+        Name of the noisy file.
+    sentence
+        The error.
+    methods
+        That failed with it.
+    runs
+        How many there are.
+    """
 
     clip: str
     sentence: str
@@ -148,7 +186,7 @@ class Failure(NamedTuple):
 
 
 def failures(results: list[Result]) -> list[Failure]:
-    """Return what failed, one for each clip and sentence."""
+    """Return the errors, one for each clip and sentence."""
     everything = {result.method for result in results}
     failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
     return [
@@ -165,7 +203,17 @@ def failures(results: list[Result]) -> list[Failure]:
 
 
 class Reason(NamedTuple):
-    """Why a score could not be had: in one case, and in how many."""
+    """Why a score is missing.
+
+    Attributes
+    ----------
+    score
+        Its label.
+    sentence
+        The reason in one of the cases.
+    runs
+        Number of cases.
+    """
 
     score: str
     sentence: str
@@ -173,7 +221,7 @@ class Reason(NamedTuple):
 
 
 def reasons(results: list[Result]) -> list[Reason]:
-    """Return the reasons, most frequent first; those that differ in numbers only count as one."""
+    """Return the reasons, most frequent first; those that differ only in numbers are merged."""
     seen: Counter[tuple[str, str]] = Counter()
     example: dict[tuple[str, str], str] = {}
     for result in results:

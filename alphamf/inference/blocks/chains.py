@@ -47,14 +47,16 @@ class Chain:
         blocks = len(self.widths)
         share = blocks // self.ranks.size
         before, self.part = self.part, part
-        outgoing, incoming, here = [], [], {}
+        outgoing, incoming = [], []
+        here: dict[int, Array] = {}
         for j, array in self.columns.items():
             to = (j - part) % blocks // share
             if to != self.ranks.rank:
                 outgoing.append(Message(to, self._tag(j), array))
         for _, j in self.places():
-            here[j] = self.columns.get(j)
-            if here[j] is None:
+            if j in self.columns:
+                here[j] = self.columns[j]
+            else:
                 here[j] = np.empty(self._shape(j), np.float32)
                 origin = (j - before) % blocks // share
                 incoming.append(Message(origin, self._tag(j), here[j]))

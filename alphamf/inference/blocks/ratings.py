@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Array, generator
+from alphamf.inference.random import generator
+from alphamf.tools.arrays import Array
 
 
 class Entries(NamedTuple):
@@ -159,7 +160,7 @@ class Made:
         ends = bounds(self.shape[axis], self.blocks)
         count = int(ends[block + 1] - ends[block])
         rng = generator(self.seed, axis, block)
-        factors = rng.standard_normal((self.rank, count), dtype=np.float32)
+        factors: Array = rng.standard_normal((self.rank, count), dtype=np.float32)
         factors *= self.rank**-0.25
         return factors
 

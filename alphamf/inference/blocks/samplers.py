@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -167,34 +168,30 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
     r"""Return the weights of (S, Y) in HAMCMC's move, all that takes numbers from every block.
 
-    In the compact form of `alphamf.inference.samplers.lbfgs.InverseHessian`, with P = R^-1 S',
-
-    .. math:: -h H g + \sqrt{2h}\, (\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w)
-       = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y c.
+    .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
+       = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.
 
     Parameters
     ----------
     products
-        (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs, oldest first.
+        (S, Y)' (S, Y, g, z), shape (2m, 2m + 2), for m pairs of float32, oldest first.
     w
         Standard normal numbers, shape (m,).
+    h
+        Step size.
+    gamma
+        H where there are no pairs.
 
     Returns
     -------
     Array
-        (a, c), shape (2m,).
+        (a, b), shape (2m,).
     """
     m = len(w)
-    cross, yy = products[:m, m : 2 * m], products[m:, m : 2 * m]
-    sg, (yg, yz) = products[:m, 2 * m], products[m:, 2 * m :].T
-    sy, ss = np.diagonal(cross), np.diagonal(products)[:m]
-    # As in lbfgs.curvatures: the vectors are float32.
-    least = np.sqrt(ss * np.diagonal(yy) * float(np.finfo(np.float32).eps))
-    safe = sy > least
-    kept = safe[:, None] & safe
-    upper = np.where(np.triu(kept), cross, np.eye(m))
-    inverse = np.linalg.inv(upper) * kept
-    u = inverse @ sg
-    v = gamma * (yy @ u - yg) + sy * safe * u
-    kick = np.sqrt(sy * safe) * w - sqrt(gamma) * yz
-    return np.concatenate([inverse.T @ (sqrt(2 * h) * kick - h * v), h * gamma * u])
+    known = lbfgs.Products(
+        products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m]
+    )
+    form = lbfgs.compact(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
+    g, z = products[:, [2 * m]], products[:, [2 * m + 1]]
+    a, b = form.product(g[:m], g[m:])
+    return np.concatenate([sqrt(2 * h) * form.noise(z[m:], w) - h * a, -h * b])[:, 0]

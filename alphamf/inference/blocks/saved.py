@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -30,8 +29,6 @@ def save(folder: Path, walk: Any) -> None:
         for b in walk.own:
             with atomic(latest / f"{b}.npz") as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))
-                file.flush()
-                os.fsync(file.fileno())
         walk.ranks.barrier()
         if walk.ranks.rank == 0:
             index = {
@@ -44,8 +41,6 @@ def save(folder: Path, walk: Any) -> None:
             }
             with atomic(folder / INDEX) as part, part.open("w", encoding="utf-8") as file:
                 json.dump(index, file)
-                file.flush()
-                os.fsync(file.fileno())
             for older in folder.iterdir():
                 if older.is_dir() and older != latest:
                     shutil.rmtree(older)

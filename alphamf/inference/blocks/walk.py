@@ -18,7 +18,8 @@ from alphamf.inference.blocks.predictions import Predictions
 from alphamf.inference.blocks.ranks import Alone, Ranks
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
 from alphamf.inference.blocks.samplers import layout, step
-from alphamf.tools.arrays import Array, generator, noise
+from alphamf.inference.random import generator, noise
+from alphamf.tools.arrays import Array
 
 
 class Walk:

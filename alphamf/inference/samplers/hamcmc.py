@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCState(NamedTuple):
@@ -95,6 +96,8 @@ class HAMCMC:
     (``tests/inference/samplers/test_lbfgs.py``).
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
+
     step_size: Schedule
     memory: int = 2
     gamma: float = 1.0
@@ -125,6 +128,8 @@ class NaiveQN:
     ----------
     Simsekli et al., ICML 2016, eq. 7 and proposition 1.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
     memory: int = 2
@@ -180,7 +185,7 @@ def _step(
     new += origin
     xp = namespace(past)
     # One number for each pair, by age, so that the ring makes no difference.
-    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.sy), place, -1))
+    kick = inverse.draw(noise(rng, origin), xp.roll(noise(rng, inverse.form.sy), place, -1))
     kick *= sqrt(2 * h)
     new += kick
     reflect(new, target)

@@ -7,11 +7,12 @@ end with probability min(1, exp(H_0 - H_1)). Potentials must be of all data, wit
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric
-from alphamf.inference.protocols import RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     Extended,
@@ -23,7 +24,7 @@ from alphamf.inference.samplers.metropolis import (
     move,
 )
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):
@@ -66,6 +67,8 @@ class HMC:
     algorithm 1, which prints exp(H_1 - H_0) (``tests/inference/samplers/test_hmc.py`` rejects
     both).
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10
@@ -137,6 +140,8 @@ class RHMC:
     ----------
     Girolami & Calderhead, JRSS B 73 (2011), section 6 and eqs. 16 to 18.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
 
     step_size: Schedule
     leaps: int = 10

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGLDState(NamedTuple):
@@ -42,6 +43,8 @@ class SGLD:
     Welling & Teh, ICML 2011; Simsekli et al., ICML 2016, eq. 3.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
+
     step_size: Schedule
 
     def init(self, rng: Any, theta: Array) -> SGLDState:
@@ -66,7 +69,7 @@ class PSGLDState(NamedTuple):
     theta: Array
     step: int
     square: Array
-    slope: Array
+    slope: Array | int
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,13 @@ class PSGLD:
     scale: float = 1.0
     correction: bool = False
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """See `alphamf.inference.protocols.Sampler`."""
+        if self.correction:
+            return "bounded gradient", "hessian_diagonal"
+        return ("bounded gradient",)
+
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         if not 0 <= self.decay < 1:
@@ -162,8 +172,7 @@ class PSGLD:
         if self.correction:
             mean *= _hessian_diagonal(potential, theta)
             mean *= (1 - self.decay) * 2 / self.scale
-            slope = slope * self.decay
-            slope += mean
+            slope = slope * self.decay + mean
             new += metric * metric * slope / (2 * root)
         new *= -h
         new += theta
@@ -180,4 +189,5 @@ def _hessian_diagonal(potential: Any, theta: Array) -> Array:
             "correction needs a potential with hessian_diagonal(theta), "
             f"which {type(potential).__name__} does not have"
         )
-    return potential.hessian_diagonal(theta)
+    diagonal: Array = potential.hessian_diagonal(theta)
+    return diagonal

@@ -32,27 +32,28 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
     return sy, safe / xp.where(safe, sy, 1)
 
 
-def _least(ss: Array, yy: Array) -> Array:
-    """Return the s'y that a pair must exceed, from s's and y'y."""
+def _least(ss: Array, yy: Array, resolution: float | None = None) -> Array:
+    """Return the s'y that a pair must exceed, from s's and y'y and the vectors' resolution."""
     xp = namespace(ss)
-    least = xp.sqrt(ss)
+    least: Array = xp.sqrt(ss)
     least *= xp.sqrt(yy)
-    least *= sqrt(float(xp.finfo(ss.dtype).eps))
+    least *= sqrt(float(xp.finfo(ss.dtype).eps) if resolution is None else resolution)
     return least
 
 
-class InverseHessian(NamedTuple):
-    r"""H in the compact form, which serves any number of products.
+class Compact(NamedTuple):
+    r"""H as the compact form has it, in numbers that do not grow with D.
 
     With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
     included), D its diagonal and P = R^-1 S',
 
     .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
 
+    So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
+    with g and with the noise.
+
     Attributes
     ----------
-    s, y
-        Pairs, shape (*chains, m, D).
     gamma
         H where there are no pairs.
     inverse
@@ -67,38 +68,76 @@ class InverseHessian(NamedTuple):
     Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
     """
 
-    s: Array
-    y: Array
     gamma: float
     inverse: Array
     sy: Array
     yy: Array
 
+    def product(self, sg: Array, yg: Array) -> tuple[Array, Array]:
+        r"""Return the weights a and b of :math:`H g = \gamma g + S a + Y b`.
+
+        Parameters
+        ----------
+        sg, yg
+            S'g and Y'g, shape (*chains, m, 1), as the weights are.
+        """
+        b = self.inverse @ sg
+        a = self.sy[..., None] * b
+        a += self.gamma * (self.yy @ b - yg)
+        b *= -self.gamma
+        return _transposed(self.inverse) @ a, b
+
+    def noise(self, yz: Array, w: Array) -> Array:
+        r"""Return the weights a of :math:`\sqrt\gamma z + S a`, a draw from N(0, H).
+
+        The compact form is a sum of two squares, so
+        :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H.
+
+        Parameters
+        ----------
+        yz
+            Y'z, shape (*chains, m, 1), as the weights are; z is standard normal.
+        w
+            Standard normal, shape (*chains, m).
+        """
+        a = yz * -sqrt(self.gamma)
+        a += (namespace(w).sqrt(self.sy) * w)[..., None]
+        return _transposed(self.inverse) @ a
+
+
+class InverseHessian(NamedTuple):
+    r"""H in the compact form, which serves any number of products.
+
+    Attributes
+    ----------
+    s, y
+        Pairs, shape (*chains, m, D).
+    form
+        What is made of their inner products.
+    """
+
+    s: Array
+    y: Array
+    form: Compact
+
     def apply(self, g: Array) -> Array:
         """Return H g, in O(m D)."""
         column = g[..., None]
-        u = self.inverse @ (self.s @ column)
-        v = self.sy[..., None] * u
-        v += self.gamma * (self.yy @ u - self.y @ column)
-        h = _combine(self.s, _transposed(self.inverse) @ v)
-        u *= -self.gamma
-        h += _combine(self.y, u)
-        h += self.gamma * g
+        a, b = self.form.product(self.s @ column, self.y @ column)
+        h = _combine(self.s, a)
+        h += _combine(self.y, b)
+        h += self.form.gamma * g
         return h
 
     def draw(self, z: Array, w: Array) -> Array:
         r"""Return a draw from N(0, H) where z and w, shape (*chains, m), are standard normal.
 
-        The compact form is a sum of two squares, so
-        :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H: in O(m D),
-        where a square root of H takes O(m^2 D) (``tests/inference/samplers/test_lbfgs.py`` has that
-        of the HAMCMC paper's eq. 11, corrected).
+        It takes O(m D), where a square root of H takes O(m^2 D)
+        (``tests/inference/samplers/test_lbfgs.py`` has that of the HAMCMC paper's eq. 11,
+        corrected).
         """
-        v = self.y @ z[..., None]
-        v *= -sqrt(self.gamma)
-        v += (namespace(z).sqrt(self.sy) * w)[..., None]
-        x = _combine(self.s, _transposed(self.inverse) @ v)
-        x += sqrt(self.gamma) * z
+        x = _combine(self.s, self.form.noise(self.y @ z[..., None], w))
+        x += sqrt(self.form.gamma) * z
         return x
 
     def inverse_root(self, z: Array) -> Array:
@@ -115,12 +154,12 @@ class InverseHessian(NamedTuple):
         square root of H by Brodie, Gourlay & Greenstadt, IMA J. Appl. Math. 11 (1973).
         """
         xp = namespace(z)
-        rho = (self.sy > 0) / xp.where(self.sy > 0, self.sy, 1)
-        x = z * (1 / sqrt(self.gamma))
+        rho = (self.form.sy > 0) / xp.where(self.form.sy > 0, self.form.sy, 1)
+        x = z * (1 / sqrt(self.form.gamma))
         units: list[Array] = []  # Bs / sqrt(s'Bs) of the pairs before, 0 where one is skipped
         for k in range(self.s.shape[-2]):
             s, y, scale = self.s[..., k, :], self.y[..., k, :], rho[..., k, None]
-            unit = s * (1 / self.gamma)
+            unit = s * (1 / self.form.gamma)
             for j, earlier in enumerate(units):
                 unit -= dot(earlier, s) * earlier
                 unit += (rho[..., j, None] * dot(self.y[..., j, :], s)) * self.y[..., j, :]
@@ -134,7 +173,8 @@ class InverseHessian(NamedTuple):
 
 
 def _transposed(matrix: Array) -> Array:
-    return namespace(matrix).swapaxes(matrix, -1, -2)
+    transposed: Array = namespace(matrix).swapaxes(matrix, -1, -2)
+    return transposed
 
 
 def _combine(vectors: Array, weights: Array) -> Array:
@@ -200,14 +240,30 @@ def from_products(
     oldest
         Place of the oldest pair, which the others follow by age, the first after the last.
     """
-    xp = namespace(s)
+    age = (namespace(s).arange(len(s)) - oldest) % len(s)
+    return InverseHessian(_chains_first(s), _chains_first(y), compact(known, gamma, age))
+
+
+def compact(known: Products, gamma: float, age: Array, resolution: float | None = None) -> Compact:
+    """Return H from the inner products of its pairs.
+
+    Parameters
+    ----------
+    known
+        Inner products.
+    gamma
+        H where there are no pairs.
+    age
+        Number of each pair in the order of age, the oldest 0, shape (m,).
+    resolution
+        Of the vectors, 1e-7 for float32; None: that of the products.
+    """
     cross, yy, ss = known
+    xp = namespace(cross)
     sy = xp.diagonal(cross, axis1=-2, axis2=-1)
-    safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1))
+    safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1), resolution)
     kept = safe[..., :, None] & safe[..., None, :]
-    age = (xp.arange(len(s)) - oldest) % len(s)
     rows = age[:, None]
     # Triangular by age. What follows does not mind in which order the pairs are.
     upper = xp.where(kept & (rows <= age), cross, rows == age)
-    inverse = xp.linalg.inv(upper) * kept
-    return InverseHessian(_chains_first(s), _chains_first(y), gamma, inverse, sy * safe, yy)
+    return Compact(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)

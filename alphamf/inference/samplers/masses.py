@@ -63,7 +63,7 @@ class MassEMState(NamedTuple):
     mean, scatter
         Mean of the E step's samples, zero where it is known to be, and the sum of their squared
         deviations from it, of the shape of `inverse`. Momenta are kept as velocities M^-1 p.
-    count, goal
+    samples, goal
         Samples of this E step so far, and in all: S_count.
     rounds
         k, the number of M steps made.
@@ -77,7 +77,7 @@ class MassEMState(NamedTuple):
     inverse: Array
     mean: Array
     scatter: Array
-    count: Array
+    samples: Array
     goal: Array
     rounds: Array
     offset: Array
@@ -204,15 +204,15 @@ class MassEM:
             return state
         xp = namespace(theta)
         velocity = self.inverse(state).apply(momentum)
-        count, offset = state.count + 1, state.offset
-        fresh = state.count == offset
+        samples, offset = state.samples + 1, state.offset
+        fresh = state.samples == offset
         if fresh.any():
             gap = 1 + rng.poisson(self.nu * (state.taken + 1.0) ** self.d)
-            offset = xp.where(fresh, state.count + gap, offset)
-        due = count == offset
+            offset = xp.where(fresh, state.samples + gap, offset)
+        due = samples == offset
         sample, mean = velocity, state.mean
         if self.source == "positions":
-            share = 1 / count.astype(theta.dtype)
+            share = 1 / samples.astype(theta.dtype)
             sample = theta - mean
             mean = mean + share * sample
             sample *= xp.sqrt(1 - share)
@@ -220,13 +220,13 @@ class MassEM:
             steps=state.steps + 1,
             mean=mean,
             scatter=state.scatter + (_outer(sample) if self.dense else sample * sample),
-            count=count,
+            samples=samples,
             offset=offset,
             taken=state.taken + due,
             momentum=state.momentum + xp.where(due, momentum, 0),
             square=state.square + xp.where(due, velocity * velocity, 0),
         )
-        ready = count >= state.goal
+        ready = samples >= state.goal
         return self._maximise(state, ready) if ready.any() else state
 
     def _metric(self, inverse: Array) -> Metric:
@@ -252,7 +252,7 @@ class MassEM:
             inverse=inverse,
             mean=xp.where(ready, 0, state.mean),
             scatter=xp.where(each, 0, state.scatter),
-            count=xp.where(ready, 0, state.count),
+            samples=xp.where(ready, 0, state.samples),
             goal=state.goal + xp.where(ready & inside, more, 0),
             rounds=state.rounds + ready,
             offset=xp.where(ready, 0, state.offset),
@@ -265,8 +265,8 @@ class MassEM:
         """Return the E step's inverse mass."""
         xp, inverse = namespace(state.inverse), state.inverse
         prior = inverse.shape[-1] if self.dense else 1
-        weight = state.count.astype(inverse.dtype) + prior
-        total = state.scatter + prior * inverse
+        weight: Array = state.samples.astype(inverse.dtype) + prior
+        total: Array = state.scatter + prior * inverse
         if not self.dense:
             if self.source == "positions":
                 return total / weight
@@ -276,7 +276,8 @@ class MassEM:
             return total / weight
         # With scatter = M^-1 (sum of p p') M^-1 one solve gives the inverse of the covariance.
         estimate = xp.matmul(inverse, xp.linalg.solve(total, inverse))
-        return 0.5 * weight * (estimate + xp.swapaxes(estimate, -1, -2))
+        symmetric: Array = estimate + xp.swapaxes(estimate, -1, -2)
+        return 0.5 * weight * symmetric
 
 
 def _outer(x: Array) -> Array:

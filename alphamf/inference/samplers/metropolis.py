@@ -9,7 +9,8 @@ from numpy.linalg import LinAlgError
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Metric, metric_of
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class Extended:
@@ -35,7 +36,8 @@ class Extended:
         if not self.positive:
             return theta
         chance = rng.random(theta.shape, dtype=theta.dtype)
-        return namespace(theta).where(chance < 0.5, -theta, theta)
+        momentum: Array = namespace(theta).where(chance < 0.5, -theta, theta)
+        return momentum
 
     def fold(self, theta: Array) -> Array:
         """Return the position in the target's support that theta stands for."""
@@ -57,7 +59,8 @@ class Extended:
         """U, shape (*chains,)."""
         xp = namespace(theta)
         u = self.potential.value(self.inside(theta))
-        return xp.where((bounded(theta) == theta).all(-1), u, xp.inf)
+        inside: Array = xp.where((bounded(theta) == theta).all(-1), u, xp.inf)
+        return inside
 
     def metric(self, theta: Array) -> Metric:
         """Return G, whose derivatives change sign with theta; I where it is not definite.
@@ -83,24 +86,28 @@ class Extended:
 def _definite(metric: Metric) -> Array:
     """Return in which chains a metric is positive definite to working precision."""
     g, xp = metric.g, namespace(metric.g)
+    definite: Array
     if not isinstance(metric, Dense):
-        return (xp.isfinite(g) & (g > 0)).all(-1)
+        definite = (xp.isfinite(g) & (g > 0)).all(-1)
+        return definite
     g = xp.where(xp.isfinite(g).all((-2, -1), keepdims=True), g, 0)
     scale = xp.sqrt(xp.maximum(xp.diagonal(g, axis1=-2, axis2=-1), float(xp.finfo(g.dtype).tiny)))
     g = g / scale[..., :, None] / scale[..., None, :]
     least = 10 * g.shape[-1] * float(xp.finfo(g.dtype).eps)
     try:
         pivots = xp.diagonal(xp.linalg.cholesky(g), axis1=-2, axis2=-1)
-        return (pivots * pivots > least).all(-1)
+        definite = (pivots * pivots > least).all(-1)
     except LinAlgError:  # NumPy stops at the first chain that has none
-        return xp.linalg.eigvalsh(g)[..., 0] > least
+        definite = xp.linalg.eigvalsh(g)[..., 0] > least
+    return definite
 
 
 def bounded(x: Array, power: float = 0.2) -> Array:
     """Clip at a power of the dtype's largest number: in float32, 5e7, or 7e12 with a third."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
-    return xp.clip(x, -most, most)
+    clipped: Array = xp.clip(x, -most, most)
+    return clipped
 
 
 def leapfrog(
@@ -133,12 +140,14 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
     finite = xp.isfinite(after)
     most = float(xp.finfo(after.dtype).max)
     rise = xp.where(finite, after, 0) - xp.where(xp.isfinite(before), before, most)
-    return finite & (rise <= rng.standard_exponential(after.shape, dtype=after.dtype))
+    accepted: Array = finite & (rise <= rng.standard_exponential(after.shape, dtype=after.dtype))
+    return accepted
 
 
-def chosen(taken: Array, new: Array, old: Array) -> Array:
+def chosen(taken: Array, new: Array, old: Array | int) -> Array:
     """Return `new` of the chains that accept, and `old` of the others, shape (*chains, D)."""
-    return namespace(new).where(taken[..., None], new, old)
+    theta: Array = namespace(new).where(taken[..., None], new, old)
+    return theta
 
 
 class InverseMass(Protocol):
@@ -171,7 +180,8 @@ def move(
 
 def count(accepted: Array, taken: Array) -> Array:
     """Return the number of acceptances so far, as an array even of a single chain."""
-    return namespace(accepted).asarray(accepted + taken)
+    total: Array = namespace(accepted).asarray(accepted + taken)
+    return total
 
 
 def check_leaps(leaps: int) -> None:

@@ -28,17 +28,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import exp, expm1, inf, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Metric, metric_of
-from alphamf.inference.protocols import RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
 from alphamf.inference.samplers.thermostat import mirrored
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class SGNPHMCState(NamedTuple):
@@ -88,6 +89,8 @@ class SGNPHMC:
     Roychowdhury & Parthasarathy, NIPS 2017, section 3.4; Bond, Leimkuhler & Laird, J. Comput. Phys.
     151 (1999), for the Hamiltonian and its leapfrog.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10
@@ -147,6 +150,8 @@ class SGRNPHMC:
     Roychowdhury, Kulis & Parthasarathy, ICML 2016.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")
+
     step_size: Schedule
     leaps: int = 10
     fixed_points: int = 2
@@ -198,7 +203,8 @@ def _check(sampler: Any) -> None:
 
 
 def _rest(theta: Array) -> Array:
-    return namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    zeros: Array = namespace(theta).zeros((*theta.shape[:-1], 1), theta.dtype)
+    return zeros
 
 
 def _leaps(

@@ -70,7 +70,8 @@ class NosePoincare(NamedTuple):
 
     def energy(self, theta: Array, metric: Metric | Constant) -> Array:
         """Return E, shape (*chains, 1)."""
-        return (self.potential.value(theta) + 0.5 * metric.log_det())[..., None]
+        energy: Array = (self.potential.value(theta) + 0.5 * metric.log_det())[..., None]
+        return energy
 
     def leap(
         self, h: float, point: Point, level: Array | None = None

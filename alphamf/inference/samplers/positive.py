@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import FactorPotential, Parts, Schedule, Target
+from alphamf.inference.protocols import FactorPotential, Need, Parts, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array, namespace
 
 
 def parts_of(potential: Any, theta: Array) -> Parts:
@@ -30,7 +31,7 @@ def parts_of(potential: Any, theta: Array) -> Parts:
     return parts
 
 
-class FactorSGRLDState(NamedTuple):
+class SGRLDState(NamedTuple):
     """Position, number of steps, and the running mean of the gradient's positive part.
 
     `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
@@ -44,7 +45,7 @@ class FactorSGRLDState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FactorSGRLD:
+class SGRLD:
     r"""Stochastic gradient Riemannian Langevin dynamics on positive factors.
 
     The metric is G = diag(theta c) with 1 / c the gradient's positive part, so that a factor moves
@@ -75,6 +76,8 @@ class FactorSGRLD:
     Patterson & Teh, NIPS 2013, section 3; Gamma by Ma et al., NIPS 2015.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("parts",)
+
     step_size: Schedule
     decay: float = 0.9
     freeze: int | None = None
@@ -86,14 +89,12 @@ class FactorSGRLD:
         if self.freeze is not None and self.freeze < 1:
             raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
 
-    def init(self, rng: Any, theta: Array) -> FactorSGRLDState:
+    def init(self, rng: Any, theta: Array) -> SGRLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
         nothing = namespace(theta).zeros_like(theta)
-        return FactorSGRLDState(theta, 0, nothing, nothing)
+        return SGRLDState(theta, 0, nothing, nothing)
 
-    def step(
-        self, rng: Any, state: FactorSGRLDState, target: Target[FactorPotential]
-    ) -> FactorSGRLDState:
+    def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
         """Make one step."""
         theta, step, mean, weight = state
         xp = namespace(theta)
@@ -124,7 +125,7 @@ class FactorSGRLD:
         c *= noise(rng, theta)
         c *= sqrt(2 * h)
         drift += c
-        return FactorSGRLDState(reflect(drift, target), step + 1, mean, weight)
+        return SGRLDState(reflect(drift, target), step + 1, mean, weight)
 
 
 class EMState(NamedTuple):
@@ -154,6 +155,8 @@ class EM:
     ----------
     Fevotte & Idier, Neural Computation 23 (2011), for alpha = 2.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("parts",)
 
     relaxation: float = 1.0
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import Schedule, Target, ValuePotential
+from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
+from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
     Extended,
@@ -20,7 +21,7 @@ from alphamf.inference.samplers.metropolis import (
     move,
 )
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class BFGS(NamedTuple):
@@ -30,7 +31,8 @@ class BFGS(NamedTuple):
 
     def apply(self, v: Array) -> Array:
         """B v."""
-        return namespace(v).matmul(self.b, v[..., None])[..., 0]
+        product: Array = namespace(v).matmul(self.b, v[..., None])[..., 0]
+        return product
 
     def product(self) -> Callable[[Array], Array]:
         """Return v -> B v."""
@@ -118,6 +120,8 @@ class QNHMC:
     ----------
     Fu, Luo & Zhang, UAI 2016, algorithm 2, which prints the acceptance with exp(E_1 - E_0).
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10
@@ -226,6 +230,8 @@ class HMCBFGS:
     ----------
     Zhang & Sutton, NIPS 2011; Nocedal & Wright (2006), algorithm 7.4.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
 
     step_size: Schedule
     leaps: int = 10

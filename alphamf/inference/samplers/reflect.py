@@ -32,4 +32,5 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
     xp = namespace(theta)
     if momentum is not None:
         momentum *= xp.where(theta < 0, -1, 1).astype(theta.dtype)
-    return xp.abs(theta, out=theta)
+    xp.abs(theta, out=theta)
+    return theta

@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, sqrt
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import Statistic
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.tools.arrays import Array
 
 
 class SGRRLDState(NamedTuple):
@@ -76,6 +74,8 @@ class SGRRLD:
     first order, and leave the estimate with minus that of the coarse chain
     (``tests/inference/samplers/test_richardson.py``).
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
 
     step_size: Schedule
 
@@ -143,6 +143,8 @@ class SGRRHMC:
     Durmus et al., NIPS 2016, section 5.1; Chen, Fox & Guestrin, ICML 2014, eq. 13.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
+
     step_size: Schedule
     friction: float = 1.0
 
@@ -181,78 +183,6 @@ class SGRRHMC:
         new += sqrt(2 * self.friction * h) * z
         position = theta + h * new
         return reflect(position, target, new), new
-
-
-class Extrapolated:
-    r"""Richardson-Romberg estimate of a statistic's mean, from the states of SGRRLD or SGRRHMC.
-
-    .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
-       - f(\theta'_k) \right]}{\sum_k h_k},
-
-    also averaged over the leading chain axes. Steps after `burn_in` are kept.
-
-    Parameters
-    ----------
-    statistic
-        Function of theta and the target, of shape (*chains, ...).
-    burn_in
-        Number of steps that are dropped first.
-
-    Attributes
-    ----------
-    weight
-        Sum of the kept steps' sizes.
-
-    References
-    ----------
-    Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step that led to it in the
-    place of the next one; the two differ by a boundary term.
-    """
-
-    def __init__(self, statistic: Statistic, *, burn_in: int) -> None:
-        if burn_in < 0:
-            raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
-        self.statistic = statistic
-        self.burn_in = burn_in
-        self.weight = 0.0
-        self._mean: Array = None
-
-    def __repr__(self) -> str:
-        return f"Extrapolated(burn_in={self.burn_in})"
-
-    def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
-        if state.step <= self.burn_in:
-            return
-        # The statistic may write into one buffer each time, so the first value is copied.
-        value = self.statistic(state.middle, target) * 1.0
-        value += self.statistic(state.theta, target)
-        value -= self.statistic(state.coarse, target)
-        value = value.mean(tuple(range(state.theta.ndim - 1)))
-        self.weight += state.size
-        if self._mean is None:
-            self._mean = value
-        else:
-            self._mean = self._mean + (value - self._mean) * (state.size / self.weight)
-
-    @property
-    def mean(self) -> Array:
-        """The estimate, of the statistic's shape without the chain axes."""
-        if self._mean is None:
-            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
-        return self._mean.copy()
-
-    def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores."""
-        weight = {"weight": np.asarray(self.weight)}
-        if self._mean is None:
-            return weight
-        return {**weight, "mean": namespace(self._mean).asarray(self._mean)}
-
-    def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
-        self.weight = float(arrays["weight"])
-        self._mean = arrays.get("mean")
 
 
 def _refuse_latents(sampler: Any, target: Target[Any]) -> None:

@@ -1,20 +1,21 @@
-"""SGRLD: Langevin moves in a metric of the target, such as its Fisher information."""
+"""Riemannian SGLD: Langevin moves in a metric of the target, such as its Fisher information."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, metric_of
-from alphamf.inference.protocols import RiemannianPotential, Schedule, Target
+from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, noise
+from alphamf.tools.arrays import Array
 
 
-class SGRLDState(NamedTuple):
+class RSGLDState(NamedTuple):
     """Position and number of steps."""
 
     theta: Array
@@ -22,8 +23,8 @@ class SGRLDState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SGRLD:
-    r"""Stochastic gradient Riemannian Langevin dynamics, in the potential's metric G.
+class RSGLD:
+    r"""Riemannian stochastic gradient Langevin dynamics, in the potential's metric G.
 
     .. math:: \theta' = \theta + h \left(-G^{-1} \nabla \tilde U + \Gamma \right)
        + \mathcal{N}(0,\, 2 h G^{-1}), \qquad
@@ -52,20 +53,23 @@ class SGRLD:
 
     References
     ----------
-    Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016, sections 2 and 3.1, which print Gamma
-    (eq. 9) with a minus sign. The sign here is that of Ma et al., NIPS 2015
-    (``tests/inference/samplers/test_riemannian.py`` compares both on a curved Gaussian).
+    Girolami & Calderhead, JRSS B 73 (2011); Patterson & Teh, NIPS 2013; Simsekli et al., ICML 2016,
+    sections 2 and 3.1, which call it SGRLD and print Gamma (eq. 9) with a minus sign. The sign here
+    is that of Ma et al., NIPS 2015 (``tests/inference/samplers/test_riemannian.py`` compares both
+    on a curved Gaussian).
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "metric")
 
     step_size: Schedule
     diagonal: bool = False
     correction: bool = True
 
-    def init(self, rng: Any, theta: Array) -> SGRLDState:
+    def init(self, rng: Any, theta: Array) -> RSGLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
-        return SGRLDState(theta, 0)
+        return RSGLDState(theta, 0)
 
-    def step(self, rng: Any, state: SGRLDState, target: Target[RiemannianPotential]) -> SGRLDState:
+    def step(self, rng: Any, state: RSGLDState, target: Target[RiemannianPotential]) -> RSGLDState:
         """Make one step, with one gradient and one metric.
 
         Raises
@@ -89,4 +93,4 @@ class SGRLD:
         kick = metric.inverse_root(noise(rng, theta))
         kick *= sqrt(2 * h)
         new += kick
-        return SGRLDState(reflect(new, target), step + 1)
+        return RSGLDState(reflect(new, target), step + 1)

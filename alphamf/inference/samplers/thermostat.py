@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
-from alphamf.inference.protocols import Potential, Schedule, Target
+from alphamf.inference.protocols import Need, Potential, Schedule, Target
+from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
-from alphamf.tools.arrays import Array, dot, namespace, noise
+from alphamf.tools.arrays import Array, dot, namespace
 
 
 class SGHMCState(NamedTuple):
@@ -76,6 +77,8 @@ class SGHMC:
     algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
     SGHMC-s of Durmus et al., NIPS 2016, section 5.1.
     """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
 
     step_size: Schedule
     leaps: int = 10
@@ -179,6 +182,8 @@ class SGNHT:
     Ding et al., NIPS 2014, algorithm 2; Roychowdhury & Parthasarathy (2017), algorithm 2.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
+
     step_size: Schedule
     leaps: int = 10
     diffusion: float = 1.0
@@ -253,4 +258,5 @@ def _exponential(metric: Metric, factor: float) -> Metric:
 def _trace(metric: Metric, like: Array) -> Array:
     """Return tr G, shape (*chains, 1)."""
     g = metric.diagonal().g if isinstance(metric, Dense) else metric.g
-    return namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    trace: Array = namespace(g).broadcast_to(g, like.shape).sum(-1, keepdims=True)
+    return trace

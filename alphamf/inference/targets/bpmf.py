@@ -112,7 +112,7 @@ class BPMF:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw W and H at a tenth of their priors' widths: draws of full width fit far worse."""
-        theta = rng.standard_normal((*chains, self.size), dtype=self.residual.dtype)
+        theta: Array = rng.standard_normal((*chains, self.size), dtype=self.residual.dtype)
         w, h = self.unpack(theta)
         w *= 0.1 * self.variance_w**0.5
         h *= 0.1 * self.variance_h**0.5

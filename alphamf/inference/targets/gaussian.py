@@ -10,7 +10,8 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class LinearGaussian:
@@ -89,13 +90,14 @@ class FullPotential:
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
-        gradient = theta @ self.target.precision
+        gradient: Array = theta @ self.target.precision
         gradient -= self.target.linear
         return gradient
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains,)."""
-        return ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
+        potential: Array = ((0.5 * self.grad(theta) - 0.5 * self.target.linear) * theta).sum(-1)
+        return potential
 
     def metric(self, theta: Array) -> Dense:
         """Fisher information of all data and the prior, which does not depend on theta."""
@@ -103,7 +105,8 @@ class FullPotential:
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of the second derivatives, shape (D,)."""
-        return self.target.precision.diagonal()
+        diagonal: Array = self.target.precision.diagonal()
+        return diagonal
 
 
 class BatchPotential:
@@ -115,20 +118,24 @@ class BatchPotential:
         self.weight = len(target.x) / (x.shape[-1] * target.variance)
 
     def _residual(self, theta: Array) -> Array:
-        return namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x
+        residual: Array = namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x
+        return residual
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
         residual = self._residual(theta)
         residual *= self.weight
-        gradient = namespace(theta).matmul(residual[..., None, :], self.a)[..., 0, :]
+        gradient: Array = namespace(theta).matmul(residual[..., None, :], self.a)[..., 0, :]
         gradient += theta
         return gradient
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains,)."""
         residual = self._residual(theta)
-        return 0.5 * (self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1))
+        potential: Array = 0.5 * (
+            self.weight * (residual * residual).sum(-1) + (theta * theta).sum(-1)
+        )
+        return potential
 
     def metric(self, theta: Array) -> Dense:
         """Fisher information of all data and the prior, which does not depend on theta."""
@@ -136,4 +143,5 @@ class BatchPotential:
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of the second derivatives, shape (*chains, D)."""
-        return self.weight * (self.a * self.a).sum(-2) + 1
+        diagonal: Array = self.weight * (self.a * self.a).sum(-2) + 1
+        return diagonal

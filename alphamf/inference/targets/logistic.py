@@ -10,7 +10,8 @@ from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense
-from alphamf.tools.arrays import Array, namespace, noise
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array, namespace
 
 
 class LogisticRegression:
@@ -121,13 +122,15 @@ class LogisticPotential:
         """Return z, a new array of shape (*chains, n)."""
         if self.features.ndim == 2:
             return theta @ self.features.T
-        return namespace(theta).matmul(self.features, theta[..., None])[..., 0]
+        scores: Array = namespace(theta).matmul(self.features, theta[..., None])[..., 0]
+        return scores
 
     def _sums(self, rows: Array, features: Array) -> Array:
         """Sum features, each row of them times a number of `rows`, of shape (*chains, n)."""
         if features.ndim == 2:
             return rows @ features
-        return namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
+        sums: Array = namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]
+        return sums
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
@@ -136,7 +139,8 @@ class LogisticPotential:
         z *= self.labels
         loss -= z
         prior = (theta * theta).sum(-1) * (0.5 / self.target.prior_variance)
-        return self.weight * loss.sum(-1) + prior
+        potential: Array = self.weight * loss.sum(-1) + prior
+        return potential
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
@@ -152,7 +156,8 @@ class LogisticPotential:
         p = sigmoid(self._scores(theta))
         p *= 1 - p
         squares = self._sums(p, self.features * self.features)
-        return self.weight * squares + 1 / self.target.prior_variance
+        diagonal: Array = self.weight * squares + 1 / self.target.prior_variance
+        return diagonal
 
     def metric(self, theta: Array) -> Dense:
         r"""Fisher information of all data and the prior, and its slope.

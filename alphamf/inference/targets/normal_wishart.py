@@ -17,9 +17,8 @@ from math import log
 from typing import Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import LOG_LIMIT
 from alphamf.inference.metric import Diagonal
-from alphamf.tools.arrays import Array, namespace
+from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
 class NormalWishart:
@@ -84,7 +83,7 @@ class NormalWishart:
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw mu as wide as the data, and tau about their precision, shape (*chains, 2)."""
         xp = namespace(self.x)
-        theta = rng.standard_normal((*chains, 2), dtype=self.x.dtype)
+        theta: Array = rng.standard_normal((*chains, 2), dtype=self.x.dtype)
         spread = (1 + self.scatter) / len(self.x)
         theta *= xp.asarray([spread**0.5, 1.0], dtype=theta.dtype)
         theta += xp.asarray([self.centre, -log(spread)], dtype=theta.dtype)
@@ -97,7 +96,8 @@ class NormalWishart:
         tau = rng.standard_gamma(n / 2, chains, dtype=dtype) * (2 / (1 + self.scatter))
         tau = xp.asarray(tau, dtype=dtype)
         mu = rng.standard_normal(chains, dtype=dtype) / xp.sqrt(n * tau) + self.centre
-        return xp.stack([mu, xp.log(tau)], -1)
+        theta: Array = xp.stack([mu, xp.log(tau)], -1)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> NormalWishartPotential:
         """Draw a minibatch for each chain, or take all data."""
@@ -115,7 +115,9 @@ class NormalWishartPotential:
     Both are numbers, or arrays of shape (*chains,).
     """
 
-    def __init__(self, target: NormalWishart, centre: Array, scatter: Array) -> None:
+    def __init__(
+        self, target: NormalWishart, centre: Array | float, scatter: Array | float
+    ) -> None:
         self.target = target
         self.n = len(target.x)
         self.centre, self.scatter = centre, scatter
@@ -133,12 +135,16 @@ class NormalWishartPotential:
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, 2)."""
         gap, tau, energy = self._terms(theta)
-        return namespace(theta).stack([self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1)
+        gradient: Array = namespace(theta).stack(
+            [self.n * tau * gap, energy - 0.5 * (self.n + 1)], -1
+        )
+        return gradient
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of the second derivatives, shape (*chains, 2)."""
         _, tau, energy = self._terms(theta)
-        return namespace(theta).stack([self.n * tau, energy], -1)
+        diagonal: Array = namespace(theta).stack([self.n * tau, energy], -1)
+        return diagonal
 
     def metric(self, theta: Array) -> Diagonal:
         r"""Fisher information of all data, minus the Hessian of the log prior.

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.topics import TopicModel, assign, table, tokens
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:

@@ -37,9 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import LOG_LIMIT
 from alphamf.inference.metric import Diagonal
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import LOG_LIMIT, Array
 
 CHUNK = 200_000
 """Entries of the table tokens x topics that are held at once, so that it stays in cache."""
@@ -202,7 +201,7 @@ class TopicModel:
 
     def dictionary(self, rng: Any) -> Array:
         """Draw phi given the topics of all tokens, shape (*chains, V, K)."""
-        phi = self.latents["counts"] + self.dtype.type(self.concentration)
+        phi: Array = self.latents["counts"] + self.dtype.type(self.concentration)
         phi = rng.standard_gamma(phi, dtype=self.dtype)
         phi /= phi.sum(-2, keepdims=True)
         return phi
@@ -240,7 +239,8 @@ class TopicPotential:
         of_t = alpha * t - self.target.round * (theta[..., : self.target.rank] + theta[..., -2:-1])
         of_e = c * e - theta[..., self.target.rank : -2] - theta[..., -1:]
         hyper = alpha + c - theta[..., -2:].sum(-1, keepdims=True)
-        return self.weight * likelihood + of_t.sum(-1) + of_e.sum(-1) + hyper[..., 0]
+        potential: Array = self.weight * likelihood + of_t.sum(-1) + of_e.sum(-1) + hyper[..., 0]
+        return potential
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""

@@ -1,22 +1,38 @@
-"""Jobs of an experiment over MPI ranks: rank 0 runs the frame, and the others do their share."""
+"""Jobs of an experiment over MPI ranks: rank 0 names the jobs, and all ranks work on each."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from alphamf.inference.blocks.ranks import Ranks
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record
+from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, job_key
 from alphamf.tools.files import shown
 
 
 def lead(
-    experiment: Experiment, jobs: list[Job], ranks: Ranks, checkpoints: Path
+    experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
 ) -> Iterator[Record]:
-    """Do jobs together with the ranks that `follow`; the checkpoint of each goes after it."""
+    """Do jobs together with the ranks that `follow`, and delete the checkpoint of each after it.
+
+    Parameters
+    ----------
+    experiment
+        Whose jobs they are.
+    jobs
+        What to do.
+    ranks
+        All ranks; this one is rank 0.
+    checkpoints
+        Folder of the checkpoints.
+
+    Raises
+    ------
+    AlphaMFError
+        A rank was lost.
+    """
     lost = (
         "a rank was lost, or the run was stopped: the same command goes on from the last "
         f"checkpoint, in {shown(checkpoints)}"
@@ -30,12 +46,22 @@ def lead(
 
 
 def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
-    """Do this rank's share of the jobs that rank 0 names."""
+    """Do this rank's part of the jobs that rank 0 names.
+
+    Parameters
+    ----------
+    experiment
+        Whose jobs they are.
+    ranks
+        All ranks.
+    checkpoints
+        Folder of the checkpoints.
+    """
     while (job := ranks.share(None)) is not None:
         _work(experiment, job, ranks, checkpoints)
 
 
 def _work(experiment: Experiment, job: Job, ranks: Ranks, checkpoints: Path) -> Numbers:
     assert experiment.over_ranks is not None
-    name = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:16]
+    name = hashlib.sha256(job_key(job).encode()).hexdigest()[:16]
     return experiment.over_ranks(job, ranks, checkpoints / name)

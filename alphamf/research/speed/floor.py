@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization import _loops
-from alphamf.factorization.compiled import word_state
+from alphamf.inference import _random
+from alphamf.inference.random import generator, noise, word_state
 from alphamf.research.speed.paper import ALPHAS, COLUMNS, RANKS, ROWS
-from alphamf.tools.arrays import generator, noise
 
 
 def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
@@ -38,7 +38,7 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     size = RANKS[0] * COLUMNS + RANKS[1] * (ROWS + COLUMNS)
     rng = generator(0, 0)
     x, out = (rng.random(_loops.CHUNK, dtype=np.float32) for _ in range(2))
-    words, state = np.empty(_loops.CHUNK, np.uint32), word_state(rng)
+    words, state = np.empty(_loops.CHUNK, np.uint32), word_state(rng, _random.LANES)
     whole, memory = np.ones(size, np.float32), np.ones((max(pairs, 1), size), np.float32)
     products = [
         tuple(np.ones(shape, np.float32) for shape in ((a, b), (b, c), (a, c)))
@@ -58,7 +58,7 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     # logarithms of the exponential variable, of Kanter's ratio and of the acceptance, and one exp;
     # a power is a logarithm and an exp.
     parts: list[tuple[float, Callable[[], Any]]] = [
-        (3 * cells / _loops.CHUNK, lambda: _loops.words(state, words)),
+        (3 * cells / _loops.CHUNK, lambda: _random.words(state, words)),
         ((3 + gradients) * cells / _loops.CHUNK, lambda: _loops.log(x, out)),
         ((1 + gradients) * cells / _loops.CHUNK, lambda: _loops.exp(x, out)),
         (3 * cells / _loops.CHUNK, lambda: _loops.sin(x, out)),

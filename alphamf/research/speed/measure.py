@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.denoising.api import denoise
-from alphamf.denoising.settings import KERNELS, PRESETS, Settings
+from alphamf.denoising.settings import HYPERPARAMETERS, PRESETS, Settings, kernel
 from alphamf.inference.chain import run
-from alphamf.inference.samplers import HAMCMC
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.speed import paper
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
-from alphamf.tools.arrays import generator, module, to_host
+from alphamf.tools.arrays import Floats, module, to_host
 
 SECONDS = 2.24
 """Length of the paper's clip."""
@@ -62,7 +62,8 @@ def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
     power, basis = paper.made_up()
     xp = module(device)
     for blocks in (1, paper.BLOCKS):
-        for name, sampler in KERNELS.items():
+        for name in HYPERPARAMETERS:
+            sampler = kernel(name)
             target = paper.target(xp.asarray(power), xp.asarray(basis), blocks)
             ours = stepper(target, sampler, device)
             naive = stepper(Naive(power, basis, 1 / blocks), sampler)

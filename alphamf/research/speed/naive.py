@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.inference.protocols import Parts
 from alphamf.research.speed.paper import ALPHAS, PRIORS, RANKS
+from alphamf.tools.arrays import Floats
 
 
 class Naive:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, Prior
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
 
 ROWS, COLUMNS = 257, 140
 """Frequencies and frames: 2.24 seconds at 8 kHz."""

@@ -1,1 +1,1 @@
-"""How dictionaries of speech are learnt: voices, the two forms of a run, the choice of rank."""
+"""Training of dictionaries of speech spectra, and the choice of their rank and alpha."""

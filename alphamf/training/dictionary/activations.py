@@ -1,4 +1,4 @@
-"""H of one stretch of speech under a given W, by stochastic EM; cells may be left out."""
+"""Stochastic EM for H of one excerpt under a given W; cells may be left out."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY
+from alphamf.tools.arrays import Floats
 
 RELAXATION = 1.5
-"""That of the sampler `em`: below two the update does not oscillate, and above one it is faster."""
+"""Exponent of the sampler `em`: above one it converges faster, below two it does not oscillate."""
 
 
 class Activation(NamedTuple):
-    """One step: H before it is updated, v = W H, and the slopes of U at H and the current Phi.
+    """One step: H before its update, and the gradient at H and the current Phi.
 
-    `plus` and `minus` are the positive parts of dU/dv, shape (I, J). Pushed through v = W H they
-    give those of the factors: ``W.T @ plus`` of H, ``plus @ H.T`` of W.
+    Attributes
+    ----------
+    gains
+        H, shape (K, J).
+    dispersion
+        v = W H, shape (I, J).
+    plus, minus
+        Positive and negative part of dU/dv, shape (I, J). By the chain rule those of the factors
+        are ``W.T @ plus`` of H and ``plus @ H.T`` of W.
     """
 
     gains: Floats
@@ -31,7 +38,7 @@ class Activation(NamedTuple):
 def activate(
     power: Floats, basis: Floats, alpha: float, steps: int, rng: Any, weights: Floats | None = None
 ) -> Iterator[Activation]:
-    r"""Fit H from a random start; yield what every step sees.
+    r"""Fit H from a random start; yield the state of every step.
 
     A step moves Phi by Metropolis, then H as the kernel `em` does where W is fixed,
 
@@ -47,12 +54,16 @@ def activate(
     alpha
         Index of the stable law.
     steps
-        How many steps.
+        Number of steps.
     rng
         Generator for the start and Phi.
     weights
-        What each cell counts in H, shape (I, J): zero for a cell that H must not know. None: all
-        count alike.
+        Weight of each cell in the fit of H, shape (I, J); zero for cells that are held out.
+        None: one.
+
+    Yields
+    ------
+    Activation
     """
     rank = basis.shape[1]
     target = AlphaMF(power, [Source(alpha, rank, basis)])

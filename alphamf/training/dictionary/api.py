@@ -1,4 +1,4 @@
-"""Learn a dictionary of speech spectra from clean recordings."""
+"""Train a dictionary of speech spectra on clean recordings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.training.dictionary.fit import Progress, Skip, Tell, learn
-from alphamf.training.dictionary.settings import Course
+from alphamf.training.dictionary.fit import fit
+from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
+from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import group
 
 __all__ = ["Progress", "train"]
@@ -27,23 +28,23 @@ def train(
     voices: str = "file",
     stream: bool | None = None,
     seed: int = 0,
-    progress: Tell | None = None,
-    skipped: Skip | None = None,
+    progress: ProgressCallback | None = None,
+    skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Learn a dictionary: the W of an alpha-MF of clean speech with a single source.
+    """Train a dictionary: the W of an alpha-MF of clean speech with a single source.
 
-    W is the mean, over the last steps, of W with columns that sum to one. Every file has the same
-    power, and at most `seconds` of each voice count, so that none outweighs the others.
+    The result is the mean over the last steps of W with columns that sum to one. Every file is
+    scaled to the same power, and at most `seconds` of each voice are used.
 
-    Up to half an hour of speech is learnt from as a whole: the first `seconds` of every voice. The
+    Up to half an hour of speech is held in memory: the first `seconds` of every voice. The
     spectrogram has ``context * (0.032 rate + 1)`` rows and 62.5 columns per second of speech; the
     model takes about 40 bytes for each cell (float32): 2 MB per second of speech at 8 kHz with the
     default context, 4 MB at 16 kHz.
 
-    Where there is more, speech streams by (`alphamf.training.dictionary.stream`,
-    `alphamf.training.dictionary.online`). Every step hears `seconds` from a random place in the
+    Where there is more, speech is streamed (`alphamf.training.dictionary.stream`,
+    `alphamf.training.dictionary.online`). Every step takes `seconds` from a random place in the
     files of one voice, and all voices weigh the same. Memory grows neither with the number of files
-    nor with their length, and what counts for the time is the number of steps.
+    nor with their length; the time is proportional to the number of steps.
     `alphamf.training.dictionary.selection.select` also resumes such a run, and chooses `rank` and
     `alpha`.
 
@@ -51,7 +52,7 @@ def train(
     ----------
     paths
         Audio files of clean speech, of any number of channels, which are averaged. Silence at
-        their ends is cut off; files that are silent throughout are passed over.
+        their ends is cut off; files that are silent throughout are skipped.
     rate
         Sampling rate of the dictionary in Hz; no file may have a lower one.
     rank
@@ -61,25 +62,29 @@ def train(
     context
         Frames stacked in a column.
     sampler
-        Kernel for W and H, a name in `alphamf.denoising.settings.KERNELS`. Others than EM need all
-        speech in memory, however much it is.
+        Kernel for W and H, a name that `alphamf.denoising.settings.kernel` takes. Others than EM
+        hold all speech in memory.
     steps, keep
         Steps of the chain, and how many of the last ones are averaged: by default a third of 200,
-        or where speech streams by, of 800 and at least a step for every voice. A sampler other
+        or with streamed speech, of 800 and at least a step for every voice. A sampler other
         than EM starts after 50 steps of EM.
     seconds
         The most that is taken of a voice.
     voices
-        How voices are told apart: a rule of `alphamf.training.dictionary.voices`.
+        Which files are of one voice: a rule of `alphamf.training.dictionary.voices`.
     stream
-        Whether speech streams by. None: where there is more than half an hour.
+        Whether speech is streamed. None: where there is more than half an hour.
     seed
         The same seed gives the same bits.
     progress
         Called after every step.
     skipped
-        Called with one sentence for each file that cannot be used, which is passed over. None: the
-        first one raises.
+        Called with one sentence for each file that cannot be used and is skipped. None: the first
+        one raises.
+
+    Returns
+    -------
+    Dictionary
 
     Raises
     ------
@@ -87,5 +92,7 @@ def train(
         There are no files, one cannot be read or has too low a rate, all are silent, an argument
         is out of range, or the chain diverged.
     """
-    course = Course(rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed)
-    return learn(group(paths, voices), course, progress=progress, skipped=skipped)
+    settings = TrainingSettings(
+        rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
+    )
+    return fit(group(paths, voices), settings, progress=progress, skipped=skipped)

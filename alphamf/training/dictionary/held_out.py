@@ -1,36 +1,34 @@
-"""How well a dictionary foretells speech that it has not heard: a score to choose between them.
+"""How well a dictionary predicts held-out speech: the score that selects rank and alpha.
 
-A dictionary with more columns fits every cell of a spectrogram better, held out or not, since H
-goes along. So a part of the cells is hidden from H as well: H is fitted to the others, and the
-score is the mean log density of the hidden ones (`alphamf.factorization.likelihood`), which is
+A dictionary with more columns fits every voice better, held out or not, since H is fitted to it.
+So some cells of the spectrogram are held out as well: H is fitted to the others, and the score is
+the mean log density of the hidden ones (`alphamf.factorization.likelihood`), which is
 comparable between ranks and between indices alpha. Where frames are stacked, a cell is hidden in
 all columns that it is part of, and its density is the mean over them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
+from alphamf.inference.random import Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import activate
+from alphamf.training.dictionary.progress import SkipCallback
 from alphamf.training.dictionary.speech import beginning, spectrum
 from alphamf.training.dictionary.voices import Voice
 
 HIDDEN = 0.2
-"""Share of the cells that H does not know."""
+"""Share of the cells that are hidden from the fit of H."""
 
 STEPS, KEPT = 60, 20
 """Steps of EM that fit H, and the last of them, over which v is averaged."""
-
-CELLS = (1 << 29) + 1
-"""The streams of random numbers for the hidden cells and the fit, one for each voice."""
 
 
 def score(
@@ -38,7 +36,7 @@ def score(
     voices: Sequence[Voice],
     seconds: float,
     seed: int,
-    skipped: Callable[[str], None] | None = None,
+    skipped: SkipCallback | None = None,
 ) -> Floats:
     """Return the mean log density of a hidden cell, in nats, of every voice.
 
@@ -46,12 +44,21 @@ def score(
 
     Parameters
     ----------
+    model
+        The dictionary.
     voices
-        Speakers that the dictionary has not heard. The first speech of each counts.
+        Speakers held out from its training. The first speech of each is used.
     seconds
         The most that is taken of a voice.
+    seed
+        Of the hidden cells and of the fit.
     skipped
-        Called with one sentence for each file that cannot be used. None: the first one raises.
+        Called with one sentence for each file that is skipped. None: the first one raises.
+
+    Returns
+    -------
+    ndarray
+        Shape (voices that have speech,).
 
     Raises
     ------
@@ -62,14 +69,14 @@ def score(
     for number, voice in enumerate(voices):
         power = _first(voice, model, seconds, skipped)
         if power is not None:
-            values.append(_density(model, power, generator(seed, CELLS, number)))
+            values.append(_density(model, power, generator(seed, Key.HELD_OUT_CELLS, number)))
     if not values:
         raise AlphaMFError("the voices that are held out have no speech")
     return np.array(values)
 
 
 def _first(
-    voice: Voice, model: Dictionary, seconds: float, skipped: Callable[[str], None] | None
+    voice: Voice, model: Dictionary, seconds: float, skipped: SkipCallback | None
 ) -> Floats | None:
     """Return the spectrum of a voice's first speech; None where there is none."""
     for file in voice.files:

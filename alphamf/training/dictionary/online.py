@@ -1,8 +1,8 @@
-r"""A dictionary from speech that streams by: stochastic-approximation EM over mini-batches.
+r"""Stochastic-approximation EM for W over mini-batches of streamed speech.
 
 With all speech in memory, EM moves the Phi of every cell, all of H, and W in turn. Here H and Phi
-of a batch are fitted anew each time it comes, and thrown away; what stays is W and, for each of its
-entries, two numbers that sum up all that was heard.
+of a batch are fitted from scratch each time and discarded; the state is W and two sufficient
+statistics for each of its entries.
 
 Given Phi, the potential :math:`U(W) = \sum_{ij} p \log v_{ij} + |X_{ij}|^2 / (\Phi_{ij} v_{ij}^p)`,
 with p = 2 / alpha and v = W H, lies below a surrogate that touches it at the present W: the
@@ -27,7 +27,7 @@ batches: stochastic-approximation EM. With gamma = 1 and all speech in the batch
 `EM`, whose relaxation is 2 rho since W and H each go half of the way there. alpha = 2 is the online
 Itakura-Saito NMF of Lefevre, Bach & Fevotte.
 
-The scale of a column of W is H's to carry. It is taken out after every step, in the sums as in W:
+Columns of W are normalised after every step, since their scale goes to H. The statistics follow:
 for columns c W and H / c, B becomes B / c and A becomes c^p A.
 
 References
@@ -40,13 +40,13 @@ IS-NMF; Mairal, NIPS 2013, for averaged surrogates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.cells import TINY
-from alphamf.inference.protocols import FactorPotential, Schedule, Target
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.positive import parts_of
 from alphamf.inference.schedule import Polynomial, at
 from alphamf.tools.arrays import Array
@@ -55,12 +55,22 @@ SMALLEST = 1e-150
 """Keeps ratios finite where a part is zero."""
 
 FORGETTING = Polynomial(1.0, 0.51)
-"""gamma: 1 at the first step, which has no past, then t^-0.51. What was heard under an older W
-holds W back, so it falls as slowly as the sums allow."""
+"""gamma: 1 at the first step, which has no past, then t^-0.51. Statistics of older W are biased, so
+they are forgotten as fast as convergence allows."""
 
 
 class StreamState(NamedTuple):
-    """W, the number of steps, and what sums up the speech heard: B and A."""
+    """State of `StreamEM`.
+
+    Attributes
+    ----------
+    theta
+        W, shape (I K,).
+    step
+        Number of steps made.
+    plus, minus
+        The statistics B and A, shape (I K,), float64.
+    """
 
     theta: Array
     step: int
@@ -84,6 +94,8 @@ class StreamEM:
     See the module for the update.
     """
 
+    needs: ClassVar[tuple[Need, ...]] = ()
+
     rank: int
     rate: Schedule = FORGETTING
     relaxation: float = 1.5
@@ -99,7 +111,21 @@ class StreamEM:
         return StreamState(theta, 0, nothing, nothing)
 
     def step(self, rng: Any, state: StreamState, target: Target[FactorPotential]) -> StreamState:
-        """Make one step."""
+        """Make one step.
+
+        Parameters
+        ----------
+        rng
+            Generator for the minibatch.
+        state
+            Before the step.
+        target
+            Draws minibatches whose potentials give the parts of the gradient in W.
+
+        Returns
+        -------
+        StreamState
+        """
         theta, step, plus, minus = state
         gamma = at(self.rate, step)
         new = parts_of(target.draw(rng, theta), theta)

@@ -1,4 +1,4 @@
-"""What a training run can be set to."""
+"""Settings of a training run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.training.dictionary.voices import RULES
@@ -19,12 +19,17 @@ RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
 
 STEPS = 200
-"""Steps of a chain where none are asked for."""
+"""Default number of steps with all speech in memory."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """Settings of a training run; `alphamf.training.train` explains them.
+class TrainingSettings:
+    """Settings of a training run.
+
+    Parameters
+    ----------
+    rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
+        As in `alphamf.training.dictionary.api.train`.
 
     Raises
     ------
@@ -51,12 +56,12 @@ class Course:
         return Frame(OVERLAP * hop, hop)
 
     def kept(self, steps: int) -> int:
-        """Return how many of the last steps are averaged.
+        """Return how many of the last of `steps` steps are averaged.
 
         Raises
         ------
         AlphaMFError
-            They are more than all.
+            `keep` is larger than `steps`.
         """
         keep = max(1, steps // 3) if self.keep is None else self.keep
         if not 1 <= keep <= steps:
@@ -71,10 +76,7 @@ class Course:
         check_alpha(self.alpha)
         if self.context < 1:
             raise AlphaMFError(f"context must be at least 1, not {self.context}")
-        if self.sampler not in KERNELS:
-            raise AlphaMFError(
-                f"there is no sampler {self.sampler!r}: it must be one of {', '.join(KERNELS)}"
-            )
+        kernel(self.sampler)
         if self.steps is not None and self.steps < 1:
             raise AlphaMFError(f"steps must be at least 1, not {self.steps}")
         if self.keep is not None and self.keep < 1:

@@ -1,4 +1,4 @@
-"""Clean speech out of files, for training: without the silence around it, one channel, one rate."""
+"""Speech of files for training: one channel at one rate, without silence at its ends."""
 
 from __future__ import annotations
 
@@ -14,16 +14,33 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown, system_name
 
 QUIET_DB = 40.0
-"""What lies this far below a recording's loudest part is silence: cut off where it is at an end."""
+"""Silence is what lies this far below a recording's peak."""
 
 
 def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
-    """Return the first speech in a file, one channel at `rate`; empty where it is silent.
+    """Return the first speech in a file; empty where it is silent.
+
+    Parameters
+    ----------
+    path
+        The file.
+    rate
+        Sampling rate of the result in Hz.
+    frame
+        Of the model, in samples: the resolution at which silence is cut off.
+    seconds
+        Most of the file that is returned.
+
+    Returns
+    -------
+    ndarray
+        The mean of the channels, shape (samples,), float32.
 
     Raises
     ------
@@ -54,38 +71,38 @@ def spectrum(sound: Floats, frame: Frame) -> Floats | None:
     return scaled
 
 
-class _Surveyed(NamedTuple):
-    """What is kept of a file that was checked: little, as there may be many."""
+class _Header(NamedTuple):
+    """What is kept of a file that was checked."""
 
     rate: int
     frames: int
     peak: float
 
 
-class Stretches:
-    """Speech from anywhere in a file, at the cost of what is read.
+class Excerpts:
+    """Reads speech from anywhere in a file.
 
-    A file is checked from end to end when it is met first; later only the stretch is decoded.
+    The first read of a file checks it from end to end; later ones decode the excerpt only.
 
     Parameters
     ----------
     rate, frame, seconds
-        Of the speech that is returned: its sampling rate, the model's frame, its length at most.
+        Of the excerpts: sampling rate in Hz, the model's frame in samples, and longest length.
     """
 
     def __init__(self, rate: int, frame: Frame, seconds: float) -> None:
         self.rate, self.frame, self.seconds = rate, frame, seconds
-        self._known: dict[str, _Surveyed] = {}
+        self._known: dict[str, _Header] = {}
 
     def read(self, path: str, place: float) -> Floats:
-        """Return a stretch; empty where there is only silence.
+        """Return an excerpt, shape (samples,), float32; empty where there is only silence.
 
         Parameters
         ----------
         path
-            The file. No pipe: they can be read only once.
+            A regular file: a pipe can be read only once.
         place
-            Where it begins, from 0 for the first that the file has to below 1 for the last.
+            Where the excerpt begins, from 0 to below 1: the first and the last possible sample.
 
         Raises
         ------
@@ -99,8 +116,8 @@ class Stretches:
             _check_regular(path)
             with open_reader(path) as reader:
                 _check_rate(reader, self.rate)
-                known = _Surveyed(reader.rate, reader.frames, reader.peak)
-                # A file whose header had to be put right is read from a copy, which goes.
+                known = _Header(reader.rate, reader.frames, reader.peak)
+                # A file with a wrong header is read from a temporary copy.
                 if reader.path == Path(path):
                     self._known[path] = known
                 sound = self._cut(reader.path, known, place)
@@ -120,10 +137,10 @@ class Stretches:
         _check_regular(path)
         return beginning(path, self.rate, self.frame, self.seconds)
 
-    def _cut(self, path: Path, known: _Surveyed, place: float) -> Floats:
+    def _cut(self, path: Path, known: _Header, place: float) -> Floats:
         import soundfile
 
-        # A second more, for the silence that goes.
+        # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
             with soundfile.SoundFile(system_name(path)) as file:

@@ -1,4 +1,4 @@
-"""Speech that streams by: a target that hears one voice at a time, and forgets it again."""
+"""Streamed speech: a target whose minibatch is an excerpt of one voice."""
 
 from __future__ import annotations
 
@@ -8,42 +8,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.likelihood import log_density
 from alphamf.factorization.stacking import stack
 from alphamf.inference.protocols import Parts
-from alphamf.tools.arrays import Array, generator
+from alphamf.inference.random import Key, generator
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.dictionary.activations import activate
-from alphamf.training.dictionary.settings import HOP_SECONDS, Course
-from alphamf.training.dictionary.speech import Stretches, spectrum
+from alphamf.training.dictionary.settings import HOP_SECONDS, TrainingSettings
+from alphamf.training.dictionary.speech import Excerpts, spectrum
 from alphamf.training.dictionary.voices import Voice
 
 INNER_STEPS = 20
-"""Steps of EM by which H and Phi of a stretch are fitted before W hears of it."""
+"""Steps of EM that fit H and Phi of an excerpt."""
 
 INNER_KEPT = 5
-"""Of these, the last ones, whose slopes are averaged: several draws of Phi for one of H."""
+"""The last of these, whose gradients are averaged: several draws of Phi for one of H."""
 
 LONGEST = 10.0
-"""Seconds of speech that are modelled at a time: longer stretches are cut, so that memory does not
-grow with them."""
+"""Seconds of speech that are fitted at a time: longer excerpts are cut, which bounds the memory."""
 
 ATTEMPTS = 3
-"""Places at which a voice is looked for, before the first speech of a file has to do."""
+"""Random places that are tried for an excerpt, before the first speech of a file is taken."""
 
-MEMORY = 0.99
-"""Weight of the past, at each turn, in the objective that is shown."""
+DECAY = 0.99
+"""Decay per step of the moving average of the objective."""
 
-HEARD, UNUSABLE = 1, 2
-"""What is known of a file."""
-
-ORDER = 1 << 28
-"""The streams of random numbers for the order of the voices, one for each pass."""
+USED, UNUSABLE = 1, 2
+"""States of a file."""
 
 
 class Summary(NamedTuple):
-    """What a voice says of W: the gradient's positive parts, for one column of speech."""
+    """Gradient of the potential in W, for one column of speech.
+
+    Attributes
+    ----------
+    plus, minus
+        Its positive and negative part, shape (I K,).
+    exponent
+        Of the multiplicative update, alpha / (alpha + 2).
+    """
 
     plus: Array
     minus: Array
@@ -62,24 +66,24 @@ class Summary(NamedTuple):
 class Stream:
     """Speech of many voices: a target whose theta is W, of shape (I K,).
 
-    A minibatch is a voice: they take turns, in an order that is drawn anew for every pass. A turn
-    is a stretch from a random place in one of the voice's files, at most `Course.seconds` long.
-    All turns count the same, and so do the voices.
+    A minibatch is an excerpt of one voice, from a random place in one of its files, at most
+    `TrainingSettings.seconds` long. Every pass takes each voice once, in a new random order; all
+    excerpts weigh the same.
 
     Parameters
     ----------
     voices
-        Whose speech; one at least.
-    course
-        The settings.
+        At least one.
+    settings
+        Of the run.
     skipped
         Called with one sentence for each file that cannot be used. None: the first one raises.
 
     Attributes
     ----------
     latents
-        ``turns`` made, ``seconds`` of speech heard, ``objective``, and for each of the ``files``
-        whether it was `HEARD` or is `UNUSABLE`: what a checkpoint needs to go on.
+        State for a checkpoint: ``turns``, the minibatches so far; ``seconds`` of speech so far;
+        ``objective``; and for each of the ``files`` whether it was `USED` or is `UNUSABLE`.
     """
 
     positive = True
@@ -87,15 +91,15 @@ class Stream:
     def __init__(
         self,
         voices: Sequence[Voice],
-        course: Course,
+        settings: TrainingSettings,
         skipped: Callable[[str], None] | None = None,
     ) -> None:
-        self.voices, self.course, self.skipped = list(voices), course, skipped
-        self.rows = course.context * course.frame.bins
-        self.size = self.rows * course.rank
+        self.voices, self.settings, self.skipped = list(voices), settings, skipped
+        self.rows = settings.context * settings.frame.bins
+        self.size = self.rows * settings.rank
         files = [file for voice in self.voices for file in voice.files]
         self._number = {file: number for number, file in enumerate(files)}
-        self._stretches = Stretches(course.rate, course.frame, course.seconds)
+        self._excerpts = Excerpts(settings.rate, settings.frame, settings.seconds)
         self.latents: dict[str, Array] = {
             "turns": np.zeros(1, np.int64),
             "seconds": np.zeros(1),
@@ -107,59 +111,62 @@ class Stream:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw a W whose columns sum to one."""
-        basis = rng.random((*chains, self.rows, self.course.rank), dtype=np.float32)
+        basis = rng.random((*chains, self.rows, self.settings.rank), dtype=np.float32)
         basis += np.float32(0.1)
         basis /= basis.sum(-2, keepdims=True)
-        return basis.reshape(*chains, self.size)
+        theta: Array = basis.reshape(*chains, self.size)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Summary:
-        """Hear the next voice that says anything, fit H to it, and return what it says of W.
+        """Take an excerpt of the next voice that has speech, fit H, and return W's gradient.
 
         Raises
         ------
         AlphaMFError
-            No voice has any speech; or a file cannot be used, and nobody wants to hear of it.
+            No voice has any speech; or a file cannot be used and there is no `skipped`.
         """
-        # In any that many turns, the end of a pass and the next one, every voice has one.
+        # The rest of a pass and the next one include every voice.
         for _ in range(2 * len(self.voices)):
-            power = self._listen(self._next(), rng)
+            power = self._excerpt(self._next_voice(), rng)
             if power is not None:
-                return self._summary(stack(power, self.course.context), theta, rng)
+                return self._summary(stack(power, self.settings.context), theta, rng)
         given = "none of the files can be used" if self.unusable else "all the files are silent"
         raise AlphaMFError(f"there is no speech to learn from: {given}")
 
     @property
     def objective(self) -> float:
-        """Mean log density of a cell, over the last hundred turns or so; NaN before the first."""
+        """Mean log density of a cell, over about the last 100 minibatches; NaN before the first."""
         return float(self.latents["objective"][0])
 
     @property
     def seconds(self) -> float:
-        """Speech heard so far."""
+        """Length of all excerpts so far."""
         return float(self.latents["seconds"][0])
 
     @property
-    def heard(self) -> int:
-        """Number of files that were heard."""
-        return int(np.count_nonzero(self.latents["files"] == HEARD))
+    def used(self) -> int:
+        """Number of files that excerpts came from."""
+        return int(np.count_nonzero(self.latents["files"] == USED))
 
     @property
     def unusable(self) -> int:
         """Number of files that turned out to be unusable."""
         return int(np.count_nonzero(self.latents["files"] == UNUSABLE))
 
-    def _next(self) -> Voice:
-        """Return the voice whose turn it is."""
-        turn = int(self.latents["turns"][0])
+    def _next_voice(self) -> Voice:
+        """Return the voice of the next minibatch."""
+        count = int(self.latents["turns"][0])
         self.latents["turns"] += 1
-        number, place = divmod(turn, len(self.voices))
+        number, place = divmod(count, len(self.voices))
         if number != self._pass:
-            self._order = generator(self.course.seed, ORDER, number).permutation(len(self.voices))
+            self._order = generator(self.settings.seed, Key.VOICE_ORDER, number).permutation(
+                len(self.voices)
+            )
             self._pass = number
         return self.voices[int(self._order[place])]
 
-    def _listen(self, voice: Voice, rng: Any) -> Floats | None:
-        """Return the spectrum of a stretch of a voice's speech; None where none is found."""
+    def _excerpt(self, voice: Voice, rng: Any) -> Floats | None:
+        """Return the power spectrum of an excerpt of a voice; None where no speech is found."""
         for attempt in range(ATTEMPTS + 1):
             # Drawn whatever becomes of the file, so that a resumed run draws the same.
             file, place = voice.files[rng.integers(len(voice.files))], rng.random()
@@ -168,25 +175,25 @@ class Stream:
                 continue
             try:
                 if attempt < ATTEMPTS:
-                    sound = self._stretches.read(file, place)
+                    sound = self._excerpts.read(file, place)
                 else:
-                    sound = self._stretches.first(file)
+                    sound = self._excerpts.first(file)
             except AlphaMFError as error:
                 if self.skipped is None:
                     raise
                 self.skipped(str(error))
                 self.latents["files"][number] = UNUSABLE
                 continue
-            power = spectrum(sound, self.course.frame)
+            power = spectrum(sound, self.settings.frame)
             if power is not None:
-                self.latents["files"][number] = HEARD
-                self.latents["seconds"] += len(sound) / self.course.rate
+                self.latents["files"][number] = USED
+                self.latents["seconds"] += len(sound) / self.settings.rate
                 return power
         return None
 
     def _summary(self, power: Floats, theta: Array, rng: Any) -> Summary:
-        """Return the mean slopes of U by W, over the last steps of H and the columns of `power`."""
-        alpha, columns = self.course.alpha, power.shape[1]
+        """Return dU/dW, averaged over the last steps of H and the columns of `power`."""
+        alpha, columns = self.settings.alpha, power.shape[1]
         basis = theta.reshape(self.rows, -1)
         plus, minus = np.zeros(basis.shape), np.zeros(basis.shape)
         density = 0.0
@@ -197,9 +204,9 @@ class Stream:
                 plus += step.plus @ step.gains.T
                 minus += step.minus @ step.gains.T
             density += float(log_density(piece, step.dispersion, alpha).sum(dtype=np.float64))
-        known, density = self.objective, density / power.size
+        before, density = self.objective, density / power.size
         self.latents["objective"][0] = (
-            MEMORY * known + (1 - MEMORY) * density if np.isfinite(known) else density
+            DECAY * before + (1 - DECAY) * density if np.isfinite(before) else density
         )
         weight = 1 / (INNER_KEPT * columns)
         return Summary(weight * plus.reshape(-1), weight * minus.reshape(-1), alpha / (alpha + 2))

@@ -1,4 +1,4 @@
-"""Whose voice a recording holds: files in groups, one for each speaker."""
+"""Files grouped by speaker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import Key, generator
 
 RULES = ("file", "folder", "prefix")
-"""How voices are told apart: every file is one; by the first folder below what all paths have in
-common; or by what the file's name begins with, up to the first ``-`` or ``_``."""
-
-HELD_OUT = 1 << 29
-"""The stream of random numbers that says which voices are held out."""
+"""Rules for the speaker of a file: each file is one; the first folder below the common one of all
+paths; or the file's name up to the first ``-`` or ``_``."""
 
 
 class Voice(NamedTuple):
@@ -30,13 +27,12 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
     """Group files by voice, in the order of each voice's first file.
 
     LibriSpeech is ``SPEAKER/CHAPTER/SPEAKER-CHAPTER-N.flac``: both ``folder``, given the folder of
-    the speakers, and ``prefix`` find its speakers. A guess would be worse than none, so that the
-    default is ``file``.
+    the speakers, and ``prefix`` find its speakers.
 
     Raises
     ------
     AlphaMFError
-        There is no such rule, or it finds one voice in several files, and so cannot be meant.
+        There is no such rule, or it assigns several files to one voice.
     """
     if rule not in RULES:
         raise AlphaMFError(f"there is no rule {rule!r} for voices: it must be {', '.join(RULES)}")
@@ -60,28 +56,36 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 
 
 def hold_out(
-    voices: Sequence[Voice], share: float, most: int, seed: int
+    voices: Sequence[Voice], fraction: float, most: int, seed: int
 ) -> tuple[list[Voice], list[Voice]]:
-    """Split voices at random into those to learn from and those held out, each in their order.
+    """Split voices at random into training and held-out voices, each in their order.
 
     Parameters
     ----------
-    share
-        Share held out, above 0 and below 1: at least one voice of each kind.
+    voices
+        At least two.
+    fraction
+        Held out, above 0 and below 1; both parts have at least one voice.
     most
         Most voices to hold out.
+    seed
+        The same seed holds out the same voices.
+
+    Returns
+    -------
+    training, held_out : list of Voice
 
     Raises
     ------
     AlphaMFError
-        The share is out of range, or there are fewer than two voices.
+        The fraction is out of range, or there are fewer than two voices.
     """
-    if not 0 < share < 1:
-        raise AlphaMFError(f"the share held out must lie between 0 and 1, not {share}")
+    if not 0 < fraction < 1:
+        raise AlphaMFError(f"the share held out must lie between 0 and 1, not {fraction}")
     if len(voices) < 2:
         raise AlphaMFError("to hold out voices takes at least two of them")
-    count = min(max(1, round(share * len(voices))), most, len(voices) - 1)
-    chosen = set(generator(seed, HELD_OUT, 0).permutation(len(voices))[:count].tolist())
+    count = min(max(1, round(fraction * len(voices))), most, len(voices) - 1)
+    chosen = set(generator(seed, Key.HELD_OUT_VOICES, 0).permutation(len(voices))[:count].tolist())
     parts: tuple[list[Voice], list[Voice]] = ([], [])
     for number, voice in enumerate(voices):
         parts[number in chosen].append(voice)

@@ -1,28 +1,28 @@
-"""ESTOI as learning needs it: in JAX, so that its slope is at hand, and of spectra."""
+"""ESTOI as a loss: differentiable, in JAX, and of spectra."""
 
 from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
 
-from alphamf.audio.stft import Floats, Frame, frame_count, sqrt_hann
-from alphamf.tools.arrays import Array
+from alphamf.audio.stft import Frame, frame_count, sqrt_hann
+from alphamf.tools.arrays import Array, Floats
 
 WINDOW = 0.0256
-"""Of the analysis, in seconds; the next begins after half of it."""
+"""Length of an analysis window in seconds; they overlap by half."""
 
 SEGMENT, STEP = 30, 3
-"""Frames of an envelope that is compared, and until the next begins. ESTOI takes every one."""
+"""Frames of a segment of the envelope, and between the starts of two; ESTOI's step is one."""
 
 LOWEST, BANDS = 150.0, 15
-"""Centre of the lowest third of an octave in Hz, and most bands."""
+"""Centre of the lowest third-octave band in Hz, and largest number of bands."""
 
 SILENT = 1e-4
-"""Energy, in that of the loudest frame, below which a frame of the clean sound is passed over."""
+"""Energy, in that of the loudest frame, below which a frame of the clean sound is left out."""
 
 SOFT = 0.05
-"""Size of an envelope, in that of the clean one, that is added to what is said: where next to
-nothing is said the slope stays finite."""
+"""Norm, in that of the clean envelope, that is added to the estimate's: it bounds the gradient at
+silence."""
 
 
 def third_octaves(bins: int, rate: int) -> Floats:
@@ -35,12 +35,14 @@ def third_octaves(bins: int, rate: int) -> Floats:
 
 
 def forward(sounds: Array, frame: Frame) -> Array:
-    """Do the work of `alphamf.audio.stft.forward`.
+    """Compute the STFT, as `alphamf.audio.stft.forward` does.
 
     Parameters
     ----------
     sounds
         Shape (clips, samples).
+    frame
+        Window length and hop in samples.
 
     Returns
     -------
@@ -53,21 +55,24 @@ def forward(sounds: Array, frame: Frame) -> Array:
     right = (frames - 1) * hop_length + n_fft - left - sounds.shape[1]
     padded = jnp.pad(sounds, ((0, 0), (left, right)))
     blocks = padded[:, _places(frames, n_fft, hop_length)] * sqrt_hann(n_fft)
-    return jnp.swapaxes(jnp.fft.rfft(blocks), 1, 2)
+    spectra: Array = jnp.swapaxes(jnp.fft.rfft(blocks), 1, 2)
+    return spectra
 
 
 def inverse(spectra: Array, hop_length: int) -> Array:
-    """Do the work of `alphamf.audio.stft.inverse` on the stretch that whole windows cover.
+    """Invert the STFT, as `alphamf.audio.stft.inverse` does, without half a window at both ends.
 
     Parameters
     ----------
     spectra
         Shape (clips, bins, frames), complex.
+    hop_length
+        In samples.
 
     Returns
     -------
     ndarray
-        Shape (clips, (frames - 1) * hop_length); half a window is lost at both ends.
+        Shape (clips, (frames - 1) * hop_length).
     """
     clips, bins, frames = spectra.shape
     n_fft = 2 * (bins - 1)
@@ -78,28 +83,32 @@ def inverse(spectra: Array, hop_length: int) -> Array:
     audio = jnp.zeros((clips, total), blocks.dtype).at[:, places].add(blocks)
     weight = jnp.zeros(total, blocks.dtype).at[places].add(window**2)
     inner = slice(n_fft // 2, total - n_fft // 2)
-    return audio[:, inner] / weight[inner]
+    sound: Array = audio[:, inner] / weight[inner]
+    return sound
 
 
-def estoi(clean: Array, said: Array, frame: Frame, rate: int) -> Array:
-    """Correlate envelopes in thirds of an octave over 384 ms, as ESTOI does.
+def estoi(clean: Array, estimate: Array, frame: Frame, rate: int) -> Array:
+    """Correlate third-octave envelopes over segments of 384 ms, as ESTOI does.
 
-    Envelopes of the clean sound's frames that are not silent are freed of their mean and divided
-    by their size, over the frames of a segment and then over the bands, and multiplied (Jensen and
-    Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7). The sound keeps its rate, and silent frames
-    are left out of the spectra, not of the sound: what differs is below .01.
+    Envelopes are centred and divided by their norm over the frames of a segment and then over the
+    bands, and multiplied. Unlike in ESTOI the sound keeps its rate, and silent frames are removed
+    from the spectra, not from the sound; the difference is below .01.
 
     Parameters
     ----------
-    clean, said
+    clean, estimate
         Spectra, shape (clips, bins, frames), complex.
     frame, rate
-        Of the spectra.
+        STFT frame and sampling rate in Hz of the spectra.
 
     Returns
     -------
     ndarray
         Shape (clips,); 0 where there is less than a segment of sound.
+
+    References
+    ----------
+    Jensen and Taal, IEEE/ACM TASLP 24, 2016, equations 3 to 7.
     """
     length = round(WINDOW * rate)
     step = length // 2
@@ -109,17 +118,18 @@ def estoi(clean: Array, said: Array, frame: Frame, rate: int) -> Array:
         audio = inverse(spectra, frame.hop_length)
         places = _places(max(1, 1 + (audio.shape[1] - length) // step), length, step)
         found = jnp.fft.rfft(audio[:, places] * np.hanning(length + 2)[1:-1], 2 * length)
-        return found.real**2 + found.imag**2
+        power: Array = found.real**2 + found.imag**2
+        return power
 
     power = analysed(clean)
     energy = power.sum(2)
-    heard = energy > SILENT * energy.max(1, keepdims=True)
-    order = jnp.argsort(~heard, axis=1, stable=True)[..., None]
+    active = energy > SILENT * energy.max(1, keepdims=True)
+    order = jnp.argsort(~active, axis=1, stable=True)[..., None]
     segment = min(SEGMENT, power.shape[1])
     places = _places((power.shape[1] - segment) // STEP + 1, segment, STEP)
-    counts = (places[:, -1] < heard.sum(1, keepdims=True)).astype(power.dtype)
+    counts = (places[:, -1] < active.sum(1, keepdims=True)).astype(power.dtype)
 
-    ours, theirs = power @ bands, analysed(said) @ bands
+    ours, theirs = power @ bands, analysed(estimate) @ bands
     least = 1e-7 * ours.mean(1, keepdims=True) + 1e-12
     # Shape (clips, segments, frames, bands).
     ours, theirs = (
@@ -131,9 +141,10 @@ def estoi(clean: Array, said: Array, frame: Frame, rate: int) -> Array:
         other = (theirs * theirs).sum(axis, keepdims=True) + SOFT**2 * size
         ours, theirs = ours / jnp.sqrt(size), theirs / jnp.sqrt(other)
     each = (ours * theirs).sum((2, 3)) / segment
-    return (each * counts).sum(1) / jnp.maximum(counts.sum(1), 1)
+    scores: Array = (each * counts).sum(1) / jnp.maximum(counts.sum(1), 1)
+    return scores
 
 
 def _places(blocks: int, length: int, step: int) -> Array:
-    """Return the places of the samples of every block, shape (blocks, length)."""
+    """Return the sample indices of every block, shape (blocks, length)."""
     return step * np.arange(blocks)[:, None] + np.arange(length)

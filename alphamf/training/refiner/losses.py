@@ -1,4 +1,4 @@
-"""What learning minimises, in JAX: how far the refiner is from the clean speech."""
+"""Losses of both networks, in JAX: distances of their output from the clean speech."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from jax import lax
 from alphamf.audio.stft import Frame
 from alphamf.learnt import network, second_stage
 from alphamf.tools.arrays import Array
+from alphamf.training.refiner.clips import FirstStageClip, SecondStageClip
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.intelligibility import forward as spectra
-from alphamf.training.refiner.mixtures import Clip, Look
 
 
 class Losses(NamedTuple):
-    """What is minimised, each a mean over clips.
+    """Terms of the objective, each a mean over clips.
 
     Attributes
     ----------
     distortion
         Log of the squared error over the clean speech's power. Times -10 / log(10) it is the
-        signal-to-distortion ratio in dB, which SI-SDR follows; beyond 30 dB nothing is gained.
+        signal-to-distortion ratio in dB; it saturates at 30 dB.
     compression
         Mean squared error of the magnitudes to the power of 0.3, over the mean square of the clean
-        speech's. Faint cells count nearly as much as loud ones, as they do for the ear and PESQ.
+        speech's: the compression weights faint cells nearly as much as loud ones.
     intelligibility
-        One minus ESTOI, as `alphamf.training.refiner.intelligibility` has it.
+        One minus ESTOI, as `alphamf.training.refiner.intelligibility` computes it.
     likelihood
-        Minus the log likelihood of the true gain under a Gaussian of the mean and the standard
-        deviation that the network says, for the latter's sake only: the mean is held fixed.
+        Minus the log likelihood of the true gain under a Gaussian with the predicted mean and
+        standard deviation; no gradient passes through the mean.
     """
 
     distortion: Array
@@ -39,10 +39,15 @@ class Losses(NamedTuple):
     likelihood: Array
 
 
-def losses(
-    parameters: dict[str, Array], clips: Clip, levels: Array = 0.0, *, frame: Frame, rate: int
+def first_stage_losses(
+    parameters: dict[str, Array],
+    clips: FirstStageClip,
+    levels: Array | float = 0.0,
+    *,
+    frame: Frame,
+    rate: int,
 ) -> Losses:
-    """Compute the losses of the network.
+    """Compute the losses of the refiner's network.
 
     Parameters
     ----------
@@ -51,10 +56,14 @@ def losses(
     clips
         Each array has clips as its first axis.
     levels
-        Log power that is added to all cells that the network reads, of a shape that broadcasts to
+        Log power that is added to the network's input, of a shape that broadcasts to
         (clips, bins, frames). The true gain does not depend on it.
     frame, rate
-        Of the clips.
+        STFT frame and sampling rate in Hz of the clips.
+
+    Returns
+    -------
+    Losses
     """
     noisy, clean, gain, gain_std, log_speech, log_noise = (
         each.astype(jnp.float32) for each in clips
@@ -72,50 +81,62 @@ def losses(
         jnp.swapaxes(each, 1, 2)
         for each in network.forward(parameters, read, jnp, convolve=_convolve)
     )
-    said = network.logistic(logit, jnp)
-    away = _away(_complex(clean), said * _complex(noisy), frame, rate)
+    predicted = network.logistic(logit, jnp)
+    distances = _distances(_complex(clean), predicted * _complex(noisy), frame, rate)
     true = jnp.clip((clean * noisy).sum(1) / power, 0, 1)
-    square = lax.stop_gradient((true - said) ** 2)
+    square = lax.stop_gradient((true - predicted) ** 2)
     likelihood = log_std + 0.5 * square * jnp.exp(-2 * log_std)
-    return Losses(*away, likelihood.mean())
+    return Losses(*distances, likelihood.mean())
 
 
-def fine_losses(
-    parameters: dict[str, Array], looks: Look, levels: Array = 0.0, *, frame: Frame, rate: int
+def second_stage_losses(
+    parameters: dict[str, Array],
+    clips: SecondStageClip,
+    levels: Array | float = 0.0,
+    *,
+    frame: Frame,
+    rate: int,
 ) -> Losses:
-    """Compute the losses of a network for second looks, which says no deviation.
+    """Compute the losses of a second-stage network, which predicts no deviation.
 
     Parameters
     ----------
     parameters, levels, rate
-        As in `losses`.
-    looks
+        As in `first_stage_losses`.
+    clips
         Each array has clips as its first axis.
     frame
-        Of the second look.
+        STFT frame of the second stage.
+
+    Returns
+    -------
+    Losses
     """
-    noisy, first, clean = (spectra(each.astype(jnp.float32), frame) for each in looks)
+    noisy, first, clean = (spectra(each.astype(jnp.float32), frame) for each in clips)
     unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
     noisy, first, clean = (each / unit for each in (noisy, first, clean))
     read = second_stage.features(noisy, first, levels, jnp)
-    sound, speech = second_stage.answered(parameters, read, jnp, convolve=_convolve)
-    said = sound * noisy + speech * first
-    return Losses(*_away(clean, said, frame, rate), jnp.zeros(()))
+    sound, speech = second_stage.outputs(parameters, read, jnp, convolve=_convolve)
+    estimate = sound * noisy + speech * first
+    return Losses(*_distances(clean, estimate, frame, rate), jnp.zeros(()))
 
 
-def _away(clean: Array, said: Array, frame: Frame, rate: int) -> tuple[Array, Array, Array]:
-    """Return the first three losses of spectra, shape (clips, bins, frames)."""
-    error, whole = (_power(each).sum((1, 2)) for each in (clean - said, clean))
+def _distances(
+    clean: Array, estimate: Array, frame: Frame, rate: int
+) -> tuple[Array, Array, Array]:
+    """Return the first three losses for spectra of shape (clips, bins, frames)."""
+    error, whole = (_power(each).sum((1, 2)) for each in (clean - estimate, clean))
     distortion = jnp.log(error / (whole + 1e-3) + 1e-3)
-    # Both magnitudes are about 3e-4, -70 dB, where there is silence: the root's slope is finite.
-    loud, said_loud = (jnp.sqrt(_power(each) + 1e-7) for each in (clean, said))
-    compression = ((loud**0.3 - said_loud**0.3) ** 2).mean((1, 2)) / (loud**0.6).mean((1, 2))
-    intelligibility = 1 - estoi(clean, said, frame, rate)
+    # The offset bounds the gradient of the root at silence: both magnitudes are 3e-4, -70 dB.
+    loud, estimated = (jnp.sqrt(_power(each) + 1e-7) for each in (clean, estimate))
+    compression = ((loud**0.3 - estimated**0.3) ** 2).mean((1, 2)) / (loud**0.6).mean((1, 2))
+    intelligibility = 1 - estoi(clean, estimate, frame, rate)
     return distortion.mean(), compression.mean(), intelligibility.mean()
 
 
 def _power(spectra: Array) -> Array:
-    return spectra.real**2 + spectra.imag**2
+    power: Array = spectra.real**2 + spectra.imag**2
+    return power
 
 
 def _complex(spectra: Array) -> Array:
@@ -123,7 +144,7 @@ def _complex(spectra: Array) -> Array:
 
 
 def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
-    """Do the work of `network.correlate`."""
+    """Compute what `network.correlate` does, by one call into XLA."""
     found = lax.conv_general_dilated(
         cells,
         weight,
@@ -132,4 +153,5 @@ def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         rhs_dilation=apart,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    return found + bias
+    result: Array = found + bias
+    return result

@@ -1,28 +1,20 @@
-"""Clean and noisy speech to learn the refiner from, and what alpha-MF finds out about it."""
+"""Mixtures of speech and noise that the refiner is trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import stft
 from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import sample_posterior
-from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.dictionary import Dictionary
-from alphamf.learnt.network import SILENT
-from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.shaping import (
-    NARROW,
+    TELEPHONE_RATE,
     Rng,
     at_speed,
     decibels,
@@ -35,71 +27,24 @@ from alphamf.training.refiner.shaping import (
 )
 
 SPEEDS = tuple(range(80, 125, 2))
-"""Per cent of a voice's speed, and with it of its pitch."""
+"""Playing speeds of a voice in per cent, which scale its pitch as well."""
 
 SNR = (-8.0, 15.0)
 """Range of the signal-to-noise ratio in dB."""
 
 PEAK = 0.3
-"""Of the noisy sound."""
-
-HASTY = replace(PRESETS["fast"], steps=15, keep=3, thin=1)
-"""``fast`` in a quarter of the steps."""
-
-READERS, SHARES = (HASTY, PRESETS["fast"], PRESETS["balanced"]), (0.5, 0.4, 0.1)
-"""Who reads which share of the clips. ``fast`` makes three in the time of one of ``balanced``,
-and a hasty one nine: more kinds of mixtures are worth more than the better look at each."""
-
-
-LEAKY, LEAK = 0.4, 0.25
-"""Share of the clips for second looks of which some is put back that the first look took away, and
-the most that is."""
-
-
-class Clip(NamedTuple):
-    """What is learnt from a clip, in half precision.
-
-    Attributes
-    ----------
-    noisy, clean
-        Spectra, in units in which the noisy one's mean power is one: real and imaginary part,
-        shape (2, bins, frames).
-    gain, gain_std
-        Posterior mean and standard deviation of the speech's gain, shape (bins, frames).
-    log_speech, log_noise
-        Logs of the posterior means of both variances, in the same units, shape (bins, frames).
-    """
-
-    noisy: Any
-    clean: Any
-    gain: Any
-    gain_std: Any
-    log_speech: Any
-    log_noise: Any
-
-
-class Look(NamedTuple):
-    """What a second look is learnt from, in half precision.
-
-    Attributes
-    ----------
-    noisy, first, clean
-        The sound, what the first look made of it, and the speech, in units of the sound's root
-        mean square; shape (samples,).
-    """
-
-    noisy: Any
-    first: Any
-    clean: Any
+"""Largest magnitude of a mixture."""
 
 
 def load(names: Sequence[str], rate: int) -> list[Floats]:
-    """Read sounds whole, one channel each at `rate`; those that are silent are passed over.
+    """Read recordings, average their channels and resample them; skip silent ones.
 
     Parameters
     ----------
     names
-        Files, patterns, and folders that are searched to the bottom for audio files.
+        Files, patterns, and folders that are searched recursively for audio files.
+    rate
+        Sampling rate of the result in Hz.
 
     Returns
     -------
@@ -109,7 +54,7 @@ def load(names: Sequence[str], rate: int) -> list[Floats]:
     Raises
     ------
     AlphaMFError
-        There is nothing but silence, a file cannot be read, or its rate is below `rate`.
+        All files are silent, one cannot be read, or its rate is below `rate`.
     """
     sounds = []
     for path in find(names):
@@ -129,21 +74,22 @@ def load(names: Sequence[str], rate: int) -> list[Floats]:
 def mixture(
     rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
 ) -> tuple[Floats, Floats]:
-    """Make a clean and a noisy sound: speech, some of it filtered, in a room or over a telephone.
+    """Draw a mixture: speech, at times filtered, in a room or over a telephone, and noise.
 
     Parameters
     ----------
     rng
-        Where all is drawn from.
+        Source of all random numbers.
     samples, rate
-        Length, and samples per second.
+        Length of the mixture, and sampling rate in Hz.
     voices, sounds
-        Recordings of speech, and of other sounds, for `alphamf.training.refiner.noises.noise`.
+        Recordings of speech and of other sounds at `rate`, float32 of shape (n,) each; see
+        `alphamf.training.refiner.noises.noise`.
 
     Returns
     -------
     clean, noisy : ndarray
-        Shape (samples,), float32; what a room or a telephone does to speech counts as clean.
+        Shape (samples,), float32; the clean speech includes the room's or telephone's response.
     """
     voice = at_speed(rng, pick(rng, voices), SPEEDS)
     speech = loud_cut(rng, voice, samples, 0.4).astype(float)
@@ -152,96 +98,15 @@ def mixture(
     if rng.random() < 0.12:
         speech = room(rng, speech, rate)
     rest = noise(rng, samples, rate, voices, sounds)
-    wide = rate > NARROW and rng.random() < 0.85
+    wide = rate > TELEPHONE_RATE and rng.random() < 0.85
     if not wide and rng.random() < 0.75:
         line = rng.integers(1 << 30)
         speech = telephone(np.random.default_rng(line), speech, rate)
-        if rng.random() < 0.85:  # the noise is the speaker's, and not the listener's
+        if rng.random() < 0.85:  # noise at the speaker's end
             rest = telephone(np.random.default_rng(line), rest, rate)
     rest *= rms(speech) / rms(rest) * decibels(-rng.uniform(*SNR))
-    if rng.random() < 0.3:  # a faint floor
+    if rng.random() < 0.3:  # a faint noise floor
         rest += rng.standard_normal(samples) * rms(speech) * decibels(-rng.uniform(25, 50))
     noisy = speech + rest
     scale = PEAK / np.abs(noisy).max()
     return (speech * scale).astype(np.float32), (noisy * scale).astype(np.float32)
-
-
-def clip(
-    seed: int,
-    number: int,
-    samples: int,
-    dictionary: Dictionary,
-    voices: Sequence[Floats],
-    sounds: Sequence[Floats],
-) -> Clip:
-    """Make clip `number` of a seed, the same one however many there are."""
-    rng = np.random.default_rng([seed, number])
-    clean, noisy = mixture(rng, samples, dictionary.rate, voices, sounds)
-    settings = READERS[rng.choice(len(READERS), p=SHARES)]
-    return pack(clean, noisy, dictionary, settings, (seed, number))
-
-
-def look(
-    seed: int,
-    number: int,
-    samples: int,
-    dictionary: Dictionary,
-    refiner: Refiner,
-    voices: Sequence[Floats],
-    sounds: Sequence[Floats],
-) -> Look:
-    """Make clip `number` of a seed, and have `refiner` look at it first.
-
-    In some, the first look left more of the noise than it did: with noises that it was not taught
-    it will.
-    """
-    rng = np.random.default_rng([seed, number])
-    clean, noisy = mixture(rng, samples, dictionary.rate, voices, sounds)
-    settings = READERS[rng.choice(len(READERS), p=SHARES)]
-    spectrum = stft.forward(noisy, dictionary.frame)
-    power = np.abs(spectrum) ** 2
-    posterior = sample_posterior(power, dictionary, settings, (seed, number), lambda step: None)
-    gain, _ = refiner.refine(
-        power,
-        gain=posterior.gain,
-        gain_std=posterior.gain_std,
-        speech=posterior.speech,
-        noise=posterior.noise,
-    )
-    first = stft.inverse(spectrum * gain, dictionary.frame, samples)
-    if rng.random() < LEAKY:
-        first += rng.uniform(0, LEAK) * (noisy - first)
-    unit = rms(noisy)
-    return Look(*((each / unit).astype(np.float16) for each in (noisy, first, clean)))
-
-
-def pack(
-    clean: Floats,
-    noisy: Floats,
-    dictionary: Dictionary,
-    settings: Settings,
-    stream: tuple[int, int],
-) -> Clip:
-    """Let alpha-MF denoise a sound, and keep what it found out beside both spectra.
-
-    Parameters
-    ----------
-    clean, noisy
-        Shape (samples,), float32, at the dictionary's rate.
-    stream
-        Seed and stream number of the chain.
-
-    Raises
-    ------
-    AlphaMFError
-        The chain diverged.
-    """
-    spectra = [stft.forward(sound, dictionary.frame) for sound in (noisy, clean)]
-    power = np.abs(spectra[0]) ** 2
-    level = power.mean()
-    posterior = sample_posterior(power, dictionary, settings, stream, lambda step: None)
-    scaled = [spectrum / np.sqrt(level) for spectrum in spectra]
-    arrays = [np.stack([spectrum.real, spectrum.imag]) for spectrum in scaled]
-    arrays += [posterior.gain, posterior.gain_std]
-    arrays += [np.log(each / level + SILENT) for each in (posterior.speech, posterior.noise)]
-    return Clip(*(array.astype(np.float16) for array in arrays))

@@ -1,7 +1,6 @@
-"""Noises to learn the refiner from: made up of nothing, of voices, or of recorded sounds.
+"""Noises for training mixtures: synthetic, of voices, or of recorded sounds.
 
-No noise in the world is one of these, but the world's should lie among them. All that is drawn
-comes from `rng`, so that a generator of the same seed makes the same sound.
+All functions return shape (samples,), float64.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.shaping import (
-    NARROW,
+    TELEPHONE_RATE,
     Rng,
     at_speed,
     cut,
@@ -27,7 +26,7 @@ from alphamf.training.refiner.shaping import (
     shape_spectrum,
 )
 
-NARROW_SHARES = {
+NARROW_BAND_KINDS = {
     "place": 0.36,
     "coloured": 0.20,
     "hum": 0.03,
@@ -35,9 +34,9 @@ NARROW_SHARES = {
     "events": 0.10,
     "recorded": 0.15,
 }
-"""How often a layer of noise is of each kind, for telephones: calls come from halls and streets."""
+"""Probabilities of the kinds of a layer of noise at the rate of telephones."""
 
-WIDE_SHARES = {
+WIDE_BAND_KINDS = {
     "place": 0.07,
     "coloured": 0.08,
     "hum": 0.02,
@@ -46,41 +45,43 @@ WIDE_SHARES = {
     "events": 0.25,
     "recorded": 0.33,
 }
-"""The same above the rate of telephones."""
+"""The same at higher rates."""
 
-NARROW_LAYERS, WIDE_LAYERS = (0.5, 0.25), (0.3, 0.1)
-"""Chances of a second layer of noise, and of one more."""
+NARROW_BAND_LAYERS, WIDE_BAND_LAYERS = (0.5, 0.25), (0.3, 0.1)
+"""Probabilities of a second layer of noise, and of a third."""
 
-RUMBLING = 0.3
-"""Share of the noises with rumble below the voice, up to 12 dB above the rest."""
+RUMBLE_PROBABILITY = 0.3
+"""Of rumble below the voice, at up to 12 dB above the other layers."""
 
 
 def noise(
-    rng: Rng, samples: int, rate: int, voices: Sequence[Floats], sounds: Sequence[Floats]
-) -> Floats:
-    """Make a noise of one to three layers, each of one of seven kinds, some in a room; some rumble.
+    rng: Rng, samples: int, rate: int, voices: Sequence[Reals], sounds: Sequence[Reals]
+) -> Reals:
+    """Draw a noise of one to three layers, each of one of seven kinds, at times in a room.
 
     Parameters
     ----------
     rng
-        Where all is drawn from.
+        Source of all random numbers.
     samples, rate
-        Length, and samples per second.
+        Length, and sampling rate in Hz.
     voices, sounds
-        Recordings at `rate`, float32 of shape (samples,) each, of any length: speech for babble,
-        and sounds that are taken as they are.
+        Recordings at `rate`, float32 of shape (n,) each, of any length: speech for babble, and
+        sounds that are used as they are.
 
     Returns
     -------
     ndarray
         Shape (samples,), float64.
     """
-    wide = rate > NARROW
-    shares = WIDE_SHARES if wide else NARROW_SHARES
+    wide = rate > TELEPHONE_RATE
+    kinds = WIDE_BAND_KINDS if wide else NARROW_BAND_KINDS
     result = np.zeros(samples)
-    layers = 1 + sum(rng.random() < chance for chance in (WIDE_LAYERS if wide else NARROW_LAYERS))
+    layers = 1 + sum(
+        rng.random() < chance for chance in (WIDE_BAND_LAYERS if wide else NARROW_BAND_LAYERS)
+    )
     for k in range(layers):
-        kind = list(shares)[rng.choice(len(shares), p=list(shares.values()))]
+        kind = list(kinds)[rng.choice(len(kinds), p=list(kinds.values()))]
         if kind == "place":
             layer = place(rng, samples, rate, voices)
         elif kind == "coloured":
@@ -99,14 +100,22 @@ def noise(
             layer = room(rng, layer, rate)
         # All but the first are up to 12 dB softer.
         result += layer / rms(layer) * (decibels(rng.uniform(-12, 0)) if k else 1)
-    if rng.random() < RUMBLING:
+    if rng.random() < RUMBLE_PROBABILITY:
         layer = rumble(rng, samples, rate)
         result += layer / rms(layer) * decibels(rng.uniform(-10, 12))
     return result
 
 
-def rumble(rng: Rng, samples: int, rate: int) -> Floats:
-    """Make what wind, handling and hums leave in a microphone: next to nothing above 80 Hz."""
+def rumble(rng: Rng, samples: int, rate: int) -> Reals:
+    """Make the low-frequency noise of wind and handling, next to nothing above 80 Hz.
+
+    Parameters
+    ----------
+    rng
+        Source of all random numbers.
+    samples, rate
+        Length, and sampling rate in Hz.
+    """
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     top = log_uniform(rng, 12, 80)
     gain = 1 / (1 + (frequencies / top) ** rng.uniform(2, 8))
@@ -114,14 +123,30 @@ def rumble(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, sound, rate)
 
 
-def coloured(rng: Rng, samples: int, rate: int) -> Floats:
-    """Make white noise with a spectrum laid over it, whose level wanders."""
+def coloured(rng: Rng, samples: int, rate: int) -> Reals:
+    """Make noise of a random smooth spectrum whose level varies.
+
+    Parameters
+    ----------
+    rng
+        Source of all random numbers.
+    samples, rate
+        Length, and sampling rate in Hz.
+    """
     white = rng.standard_normal(samples)
     return modulate(rng, shape_spectrum(rng, white, rate, 5.0, (-1.3, 0.3)), rate)
 
 
-def hum(rng: Rng, samples: int, rate: int) -> Floats:
-    """Make a steady tone of 45 to 900 Hz with harmonics, as engines and mains have it."""
+def hum(rng: Rng, samples: int, rate: int) -> Reals:
+    """Make the hum of engines or mains: a steady tone of 45 to 900 Hz with harmonics.
+
+    Parameters
+    ----------
+    rng
+        Source of all random numbers.
+    samples, rate
+        Length, and sampling rate in Hz.
+    """
     from scipy.signal import lfilter
 
     frequency = log_uniform(rng, 45, 900)
@@ -137,12 +162,20 @@ def hum(rng: Rng, samples: int, rate: int) -> Floats:
     return modulate(rng, result, rate)
 
 
-def place(rng: Rng, samples: int, rate: int, voices: Sequence[Floats]) -> Floats:
-    """Make what is heard in a hall or a street: many people and a steady rush, in a room."""
+def place(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
+    """Make the noise of a hall or a street: many speakers and steady noise, in a room.
+
+    Parameters
+    ----------
+    rng, samples, rate
+        As in `noise`.
+    voices
+        Recordings of speech at `rate`, float32 of shape (n,) each.
+    """
     white = rng.standard_normal(samples)
-    rush = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
+    steady = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
     crowd = babble(rng, samples, rate, voices, (8, 60))
-    result = rush / rms(rush) + crowd / rms(crowd) * decibels(rng.uniform(-15, 10))
+    result = steady / rms(steady) + crowd / rms(crowd) * decibels(rng.uniform(-15, 10))
     return room(rng, result, rate) if rng.random() < 0.7 else result
 
 
@@ -150,10 +183,20 @@ def babble(
     rng: Rng,
     samples: int,
     rate: int,
-    voices: Sequence[Floats],
+    voices: Sequence[Reals],
     count: tuple[float, float] = (3, 40),
-) -> Floats:
-    """Make a crowd of `count` speakers, at distances of their own, some played backwards."""
+) -> Reals:
+    """Make babble of many speakers at different levels, some played backwards.
+
+    Parameters
+    ----------
+    rng, samples, rate
+        As in `noise`.
+    voices
+        Recordings of speech at `rate`, float32 of shape (n,) each.
+    count
+        Range of the number of speakers.
+    """
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)
     for _ in range(speakers):
@@ -163,10 +206,17 @@ def babble(
     return shape_spectrum(rng, result, rate, 3.0, (-0.8, 0.3))
 
 
-def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Floats]) -> Floats:
-    """Take a stretch of a recorded sound, faster or slower, half of them through a filter.
+def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
+    """Cut a piece of a recorded sound, played faster or slower, half of them filtered.
 
-    The longer a sound, the more often it is taken: the short ones are for `events`.
+    Sounds are drawn in proportion to their lengths.
+
+    Parameters
+    ----------
+    rng, samples, rate
+        As in `noise`.
+    sounds
+        Recordings at `rate`, float32 of shape (n,) each.
     """
     lengths = np.array([len(sound) for sound in sounds])
     which = int(rng.choice(len(sounds), p=lengths / lengths.sum()))

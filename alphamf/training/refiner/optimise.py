@@ -1,4 +1,4 @@
-"""How the refiner's network is learnt, in JAX: what it is to minimise, and the steps that do it.
+"""Training of the refiner's networks in JAX: the optimiser and the loop over steps.
 
 Needs JAX and optax, the extra ``learn``.
 """
@@ -6,7 +6,6 @@ Needs JAX and optax, the extra ``learn``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,106 +13,60 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from alphamf.audio.stft import Floats, Frame
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import network, second_stage
-from alphamf.learnt.refiner import WINDOW
-from alphamf.tools.arrays import Array
-from alphamf.training.refiner.losses import Losses, fine_losses, losses
-from alphamf.training.refiner.mixtures import Clip, Look
-from alphamf.training.refiner.shaping import NARROW
+from alphamf.learnt import network
+from alphamf.tools.arrays import Array, Floats
+from alphamf.training.refiner.clips import TrainingClip
+from alphamf.training.refiner.losses import Losses
+from alphamf.training.refiner.objective import Objective, equaliser, objective
 
 BATCH = 8
+"""Clips of a step."""
+
 STEP_SIZE = (1e-5, 1e-3, 1e-5)
 """At the start, after the warm-up, and at the end."""
 
 WARM_UP = 100
+"""Steps in which the step size rises."""
+
 WEIGHT_DECAY = 1e-3
-LONGEST = 1.0
-"""Norm that a longer gradient is shortened to."""
+MAX_GRADIENT_NORM = 1.0
 
-HELD_OUT = (25, 80)
-"""Every 25th clip is held out and never learnt from, 80 at most."""
+VALIDATION = (25, 80)
+"""Every 25th clip is held out for validation, 80 at most."""
 
-MEMORY = 0.998
-"""Of the running mean of the parameters, which is what is reported: single steps are noisy."""
+AVERAGE_DECAY = 0.998
+"""Of the exponential moving average of the parameters, which is what is validated and saved."""
 
-WEIGHTS, FINE_WEIGHTS = (1.5, 0.7, 20.0, 0.1), (1.5, 0.7, 40.0, 0.0)
-"""Of the losses in what is minimised, for first and for second looks."""
-
-NEWS, CHECK = 100, 500
-"""Steps between two reports, and between two that include the clips held out."""
+REPORT_EVERY, VALIDATE_EVERY = 100, 500
+"""Steps between reports, and between reports with validation losses."""
 
 
 class Report(NamedTuple):
-    """How far learning is.
+    """State of a training run.
 
     Attributes
     ----------
     step, steps
         Steps made, and in all.
-    learnt
+    training
         Mean losses over the steps since the last report.
-    held_out
-        Losses of the clips held out; None where they were not looked at.
+    validation
+        Losses of the clips held out; None where they were not computed.
     parameters
-        Of the network: their running mean.
+        Moving average of the network's parameters.
     """
 
     step: int
     steps: int
-    learnt: Losses
-    held_out: Losses | None
+    training: Losses
+    validation: Losses | None
     parameters: dict[str, Array]
 
 
-class Task(NamedTuple):
-    """What there is to learn.
-
-    Attributes
-    ----------
-    frame
-        Of the spectra that the network reads.
-    sizes
-        Of the network.
-    longest
-        Most of a clip, along the last axis of its arrays, that a step hears.
-    losses, weights
-        Of parameters, clips and levels; and their weights in what is minimised.
-    """
-
-    frame: Frame
-    sizes: network.Sizes
-    longest: int
-    losses: Callable[..., Losses]
-    weights: tuple[float, ...]
-
-
-def task(clip: Clip | Look, frame: Frame, rate: int) -> Task:
-    """Return what is to be learnt from such clips; `frame` is that of the first look."""
-    if isinstance(clip, Look):
-        short = second_stage.frame(rate)
-        longest = (second_stage.WINDOW - 1) * short.hop_length
-        reckon = partial(fine_losses, frame=short, rate=rate)
-        return Task(short, network.FINE_SIZES, longest, reckon, FINE_WEIGHTS)
-    sizes = network.WIDE_SIZES if rate > NARROW else network.NARROW_SIZES
-    return Task(frame, sizes, WINDOW, partial(losses, frame=frame, rate=rate), WEIGHTS)
-
-
-def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
-    """Draw filters: log powers, linear between 8 frequencies, shape (clips, bins, 1).
-
-    With them the network learns to do without the frequency responses of the recordings.
-    """
-    knots = rng.normal(0, 1.0, (clips, 8))
-    knots += rng.normal(0, 0.5, (clips, 1))
-    places = np.linspace(0, 7, bins)
-    curves = [np.interp(places, np.arange(8), each) for each in knots]
-    return np.stack(curves).astype(np.float32)[..., None]
-
-
-def learn(
-    clips: Sequence[Clip | Look],
+def optimise(
+    clips: Sequence[TrainingClip],
     frame: Frame,
     rate: int,
     *,
@@ -121,99 +74,123 @@ def learn(
     seed: int,
     start: Mapping[str, Array] | None = None,
 ) -> Iterator[Report]:
-    """Learn the network by AdamW, with a warm-up and a cosine decay of its step size.
+    """Train a network by AdamW, with a warm-up and a cosine decay of the step size.
 
     Parameters
     ----------
     clips
-        All of one shape; those that `HELD_OUT` says are not learnt from.
+        All of one shape; those of `VALIDATION` are held out.
     frame, rate
-        Of the dictionary.
+        STFT frame and sampling rate in Hz of the dictionary.
     epochs
-        How often each clip is heard.
+        Passes over the training clips.
     seed
-        Of the parameters at the start, and of the order of the clips.
+        Of the initial parameters, and of the order of the clips.
     start
-        Parameters to go on from.
+        Initial parameters; None: drawn.
 
     Yields
     ------
     Report
-        Every `NEWS` steps, and after the last.
+        Every `REPORT_EVERY` steps, and after the last.
 
     Raises
     ------
     AlphaMFError
         There are too few clips, or too few epochs for a single step.
     """
-    count = len(clips)
     length = clips[0][0].shape[-1]
-    given = task(clips[0], frame, rate)
-    bins = given.frame.bins
-    every, most = HELD_OUT
-    held = np.arange(count)[::every][:most]
-    heard = np.setdiff1d(np.arange(count), held)
-    steps = int(epochs * len(heard) / BATCH)
-    if len(heard) < BATCH or steps < 1:
-        raise AlphaMFError(
-            f"there is too little to learn from: {count} clips, of which {len(held)} are held out, "
-            f"for {epochs:g} epochs make no step of {BATCH} clips"
-        )
+    goal = objective(clips[0], frame, rate)
+    training, validation = _split(len(clips), epochs)
+    steps = int(epochs * len(training) / BATCH)
     if start is None:
-        start = network.start(np.random.default_rng(seed), bins, given.sizes)
+        start = network.start(np.random.default_rng(seed), goal.frame.bins, goal.sizes)
     parameters = {name: jnp.asarray(value) for name, value in start.items()}
+    optimiser = _optimiser(steps)
+    average, state = parameters, optimiser.init(parameters)
+    advance, validate = jax.jit(_step(goal, optimiser)), jax.jit(goal.losses)
+    rng = np.random.default_rng(seed + 1)
+    part = min(goal.longest, length)  # of a clip in a step
+    recent: list[Losses] = []
+    for step, which in enumerate(_batches(rng, training, steps), 1):
+        begin = int(rng.integers(length - part + 1))
+        batch = _stacked(clips, which, slice(begin, begin + part))
+        levels = equaliser(rng, BATCH, goal.frame.bins)
+        rate_of_average = max(1 - AVERAGE_DECAY, 9 / (9 + step))  # forgets the start
+        parameters, average, state, found = advance(
+            parameters, average, state, batch, levels, rate_of_average
+        )
+        recent.append(found)
+        if step % REPORT_EVERY == 0 or step == steps:
+            held_out = None
+            if step % VALIDATE_EVERY == 0 or step == steps:
+                each = [validate(average, _stacked(clips, [k], slice(part))) for k in validation]
+                held_out = _mean(each)
+            yield Report(step, steps, _mean(recent), held_out, average)
+            recent = []
+
+
+def _split(count: int, epochs: float) -> tuple[Array, Array]:
+    """Return the indices of the training and of the validation clips."""
+    every, most = VALIDATION
+    validation = np.arange(count)[::every][:most]
+    training = np.setdiff1d(np.arange(count), validation)
+    if len(training) < BATCH or int(epochs * len(training) / BATCH) < 1:
+        raise AlphaMFError(
+            f"there are too few clips to train on: {count}, of which {len(validation)} are held "
+            f"out, for {epochs:g} epochs make no step of {BATCH} clips"
+        )
+    return training, validation
+
+
+def _optimiser(steps: int) -> optax.GradientTransformation:
     first, highest, last = STEP_SIZE
     schedule = optax.warmup_cosine_decay_schedule(
         first, highest, min(WARM_UP, steps // 2), steps, last
     )
-    optimiser = optax.chain(
-        optax.clip_by_global_norm(LONGEST), optax.adamw(schedule, weight_decay=WEIGHT_DECAY)
+    return optax.chain(
+        optax.clip_by_global_norm(MAX_GRADIENT_NORM),
+        optax.adamw(schedule, weight_decay=WEIGHT_DECAY),
     )
-    mean, state = parameters, optimiser.init(parameters)
 
-    def weighted(parameters: Array, batch: Clip | Look, levels: Floats) -> tuple[Array, Losses]:
-        found = given.losses(parameters, batch, levels)
-        return sum(weight * each for weight, each in zip(given.weights, found, strict=True)), found
 
-    def move(
-        parameters: Array, mean: Array, state: Any, batch: Clip | Look, levels: Floats, share: float
+def _step(goal: Objective, optimiser: optax.GradientTransformation) -> Callable[..., Any]:
+    """Return a function that makes a step: of the parameters, their average and the state."""
+
+    def weighted(parameters: Array, batch: TrainingClip, levels: Floats) -> tuple[Array, Losses]:
+        found = goal.losses(parameters, batch, levels)
+        total: Any = sum(weight * each for weight, each in zip(goal.weights, found, strict=True))
+        return total, found
+
+    def step(
+        parameters: Array,
+        average: Array,
+        state: Any,
+        batch: TrainingClip,
+        levels: Floats,
+        rate_of_average: float,
     ) -> tuple[Any, Any, Any, Losses]:
-        slopes, found = jax.grad(weighted, has_aux=True)(parameters, batch, levels)
-        updates, state = optimiser.update(slopes, state, parameters)
+        gradient, found = jax.grad(weighted, has_aux=True)(parameters, batch, levels)
+        updates, state = optimiser.update(gradient, state, parameters)
         parameters = optax.apply_updates(parameters, updates)
-        return parameters, optax.incremental_update(parameters, mean, share), state, found
+        average = optax.incremental_update(parameters, average, rate_of_average)
+        return parameters, average, state, found
 
-    advance, check = jax.jit(move), jax.jit(given.losses)
-    rng = np.random.default_rng(seed + 1)
-    part = min(given.longest, length)  # of a clip in a step
-    news: list[Losses] = []
-    for step, which in enumerate(_batches(rng, heard, steps), 1):
-        begin = int(rng.integers(length - part + 1))
-        batch = _some(clips, which, slice(begin, begin + part))
-        levels = equaliser(rng, BATCH, bins)
-        share = max(1 - MEMORY, 9 / (9 + step))  # at first the memory is short: it starts nowhere
-        parameters, mean, state, found = advance(parameters, mean, state, batch, levels, share)
-        news.append(found)
-        if step % NEWS == 0 or step == steps:
-            held_out = None
-            if step % CHECK == 0 or step == steps:
-                held_out = _mean([check(mean, _some(clips, [k], slice(part))) for k in held])
-            yield Report(step, steps, _mean(news), held_out, mean)
-            news = []
+    return step
 
 
-def _batches(rng: np.random.Generator, heard: Array, steps: int) -> Iterator[Array]:
-    """Yield the clips of every step, in an order of their own in every epoch."""
+def _batches(rng: np.random.Generator, training: Array, steps: int) -> Iterator[Array]:
+    """Yield the indices of the clips of every step, in a new order for every epoch."""
     left = steps
     while left:
-        order = rng.permutation(heard)
+        order = rng.permutation(training)
         for first in range(0, len(order) - BATCH + 1, BATCH)[:left]:
             yield np.sort(order[first : first + BATCH])
             left -= 1
 
 
-def _some(clips: Sequence[Clip | Look], which: Iterable[int], part: slice) -> Clip | Look:
-    """Lay clips side by side: each array has them as its first axis."""
+def _stacked(clips: Sequence[TrainingClip], which: Iterable[int], part: slice) -> TrainingClip:
+    """Stack clips: each array has them as its first axis."""
     chosen = [[each[..., part] for each in clips[k]] for k in which]
     return type(clips[0])(*(np.stack(each) for each in zip(*chosen, strict=True)))
 

@@ -1,7 +1,4 @@
-"""What is done to sounds to learn the refiner from: cutting, filtering, rooms and telephones.
-
-All that is drawn comes from `rng`. Sounds have the shape (samples,).
-"""
+"""Random processing of the sounds of training mixtures: cuts, filters, rooms and telephones."""
 
 from __future__ import annotations
 
@@ -10,80 +7,124 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphamf.audio.resample import resample
-from alphamf.audio.stft import Floats
+from alphamf.tools.arrays import Reals
 
 Rng = np.random.Generator
 
 TRIES = 6
-"""Stretches of a sound that are tried for one that is loud enough; the last is taken as it is."""
+"""Cuts of a sound that are tried for one that is loud enough; the last is taken in any case."""
 
-NARROW = 8000
+TELEPHONE_RATE = 8000
 """Sampling rate in Hz of telephones."""
 
 KNOTS = 9
-"""Of a filter's level, which is linear in octaves between them."""
+"""Frequencies at which a filter's level is drawn; between them it is linear in octaves."""
 
 LOWEST = 40.0
 """Frequency in Hz below which a filter's level does not change."""
 
 DB_PER_OCTAVE = 6.02
-"""Of a spectrum whose magnitude is proportional to the frequency."""
+"""Slope of a spectrum whose magnitude is proportional to the frequency."""
 
 
-def rms(sound: Floats) -> float:
+def rms(sound: Reals) -> float:
     """Return the root mean square; a little more than zero for silence."""
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
 def decibels(level: float) -> float:
-    """Return the factor of an amplitude that is `level` dB."""
+    """Return the amplitude factor of a level in dB."""
     return float(10 ** (level / 20))
 
 
 def log_uniform(rng: Rng, low: float, high: float) -> float:
-    """Draw a positive number whose logarithm is uniform."""
+    """Draw a positive number whose logarithm is uniform.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    low, high
+        Range.
+    """
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-def pick(rng: Rng, sounds: Sequence[Floats]) -> Floats:
-    """Take any of some sounds."""
+def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
+    """Draw one of the sounds."""
     return sounds[int(rng.integers(len(sounds)))]
 
 
-def at_speed(rng: Rng, sound: Floats, speeds: Sequence[int]) -> Floats:
-    """Play a float32 sound at one of some speeds in per cent, which changes its pitch as well."""
+def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
+    """Play a sound faster or slower, which scales its pitch as well.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound
+        Shape (samples,), float32.
+    speeds
+        Speeds in per cent, one of which is drawn.
+    """
     speed = int(rng.choice(speeds))
     return sound if speed == 100 else resample(sound, 100, 10000 // speed)
 
 
-def cut(rng: Rng, sound: Floats, samples: int) -> Floats:
-    """Take a stretch from anywhere in a sound, which is repeated where it is too short."""
+def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
+    """Cut a piece from a random place of a sound; a sound that is too short is repeated.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound
+        Shape (n,).
+    samples
+        Length of the piece.
+    """
     if len(sound) < samples:
         sound = np.tile(sound, -(-samples // len(sound)))
     start = int(rng.integers(len(sound) - samples + 1))
     return sound[start : start + samples]
 
 
-def loud_cut(rng: Rng, sound: Floats, samples: int, share: float) -> Floats:
-    """Take a stretch that has a share of the whole sound's root mean square, if one is found."""
+def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
+    """Cut a piece that is not too quiet, if one is found in `TRIES`.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound
+        Shape (n,).
+    samples
+        Length of the piece.
+    fraction
+        Least root mean square of the piece, in that of the whole sound.
+    """
     for _ in range(TRIES):
         piece = cut(rng, sound, samples)
-        if rms(piece) > share * rms(sound):
+        if rms(piece) > fraction * rms(sound):
             break
     return piece
 
 
 def shape_spectrum(
     rng: Rng,
-    sound: Floats,
+    sound: Reals,
     rate: int,
     spread: float = 6.0,
     slope: tuple[float, float] = (-2.0, 0.3),
-) -> Floats:
-    """Lay a random smooth filter over a sound.
+) -> Reals:
+    """Apply a random smooth filter to a sound.
 
     Parameters
     ----------
+    rng
+        Source of random numbers.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz.
     spread
         Standard deviation of the filter's level at each of `KNOTS` frequencies, in dB.
     slope
@@ -98,8 +139,18 @@ def shape_spectrum(
     return np.fft.irfft(np.fft.rfft(sound) * 10 ** (level / 20), len(sound))
 
 
-def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats:
-    """Let a sound's level wander by up to `deepest` dB in 0.06 to 2 s, in one to five bands."""
+def modulate(rng: Rng, sound: Reals, rate: int, deepest: float = 7.0) -> Reals:
+    """Vary a sound's level randomly over 0.06 to 2 s, in one to five bands.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz.
+    deepest
+        Largest standard deviation of the level in dB.
+    """
     samples = len(sound)
     depth = rng.uniform(0, deepest)
     seconds = log_uniform(rng, 0.06, 2.0)
@@ -107,34 +158,50 @@ def modulate(rng: Rng, sound: Floats, rate: int, deepest: float = 7.0) -> Floats
     bands = int(rng.integers(1, 6))
     levels = rng.normal(0, depth, (bands, knots))
     times = np.linspace(0, knots - 1, samples)
-    courses = [10 ** (np.interp(times, np.arange(knots), level) / 20) for level in levels]
-    result: Floats = np.zeros(samples)
+    factors = [10 ** (np.interp(times, np.arange(knots), level) / 20) for level in levels]
+    result: Reals = np.zeros(samples)
     if bands == 1:
-        result += sound * courses[0]
+        result += sound * factors[0]
         return result
     spectrum = np.fft.rfft(sound)
-    # Narrower at the low end, as in the ear; each goes over into the next.
+    # Narrower at low frequencies, as in the ear; neighbours overlap.
     centres = np.linspace(0, 1, bands) ** 1.7 * (len(spectrum) - 1)
-    for course, weight in zip(courses, np.eye(bands), strict=True):
-        share = np.interp(np.arange(len(spectrum)), centres, weight)
-        result += np.fft.irfft(spectrum * share, samples) * course
+    for factor, weight in zip(factors, np.eye(bands), strict=True):
+        band = np.interp(np.arange(len(spectrum)), centres, weight)
+        result += np.fft.irfft(spectrum * band, samples) * factor
     return result
 
 
-def room(rng: Rng, sound: Floats, rate: int) -> Floats:
-    """Let a sound come from a room: itself and decaying noise, 60 dB down after 0.1 to 0.9 s."""
+def room(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Add reverberation: decaying noise with a T60 of 0.1 to 0.9 s.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz.
+    """
     from scipy.signal import fftconvolve
 
     length = int(rate * rng.uniform(0.1, 0.9))
     decay = np.exp(-6.9 * np.arange(length) / length)  # e^-6.9 is -60 dB
     response = rng.standard_normal(length) * decay * rng.uniform(0.05, 0.5)
     response[0] = 1
-    heard: Floats = fftconvolve(sound, response)[: len(sound)]
-    return heard
+    result: Reals = fftconvolve(sound, response)[: len(sound)]
+    return result
 
 
-def telephone(rng: Rng, sound: Floats, rate: int) -> Floats:
-    """Let a sound go through a line that passes about 150 to 350 Hz up to 3 to 3.7 kHz."""
+def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Filter a sound as a telephone does: a band from 150 to 350 Hz up to 3 to 3.7 kHz.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz.
+    """
     frequencies = np.fft.rfftfreq(len(sound), 1 / rate)
     low, high = rng.uniform(150, 350), rng.uniform(3000, 3700)
     below = 1 + (low / np.maximum(frequencies, 1)) ** rng.uniform(4, 10)

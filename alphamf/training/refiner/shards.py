@@ -1,6 +1,6 @@
-"""Clips to learn the refiner from on disk: a hundred in a file, so that a stopped run goes on.
+"""Training clips on disk, a hundred in a file, so that a stopped run can be resumed.
 
-They stay there while they are learnt from, so that there may be more of them than memory.
+Training reads them from there, so that they need not fit into memory.
 """
 
 from __future__ import annotations
@@ -13,33 +13,40 @@ from typing import NamedTuple, overload
 
 import numpy as np
 
-from alphamf.audio.stft import Floats
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.refiner import find
-from alphamf.learnt.refiner import load as load_refiner
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
-from alphamf.training.refiner.mixtures import Clip, Look, clip, load, look
+from alphamf.training.refiner.clips import (
+    FirstStageClip,
+    SecondStageClip,
+    TrainingClip,
+    first_stage_clip,
+    second_stage_clip,
+)
+from alphamf.training.refiner.mixtures import load
 
 SIZE = 100
-"""Clips in a file: 80 MB of 3.2 s each at 8 kHz."""
+"""Clips in a file."""
 
 
 class Recipe(NamedTuple):
-    """What mixtures are made of; they differ where any of these does.
+    """What a set of clips is made of: it determines them.
 
     Attributes
     ----------
     voices, sounds
         Files, folders or patterns of speech and of other sounds.
     model
-        Name or file of the dictionary, which also says the sampling rate.
+        Name or file of the dictionary, which also determines the sampling rate.
     seconds
         Length of a clip.
     seed
         The same seed gives the same clips.
     first
-        Name or file of the refiner that looks at them first, of clips for second looks.
+        Of second-stage clips: name or file of the first stage's refiner; empty otherwise.
     """
 
     voices: tuple[str, ...]
@@ -51,7 +58,17 @@ class Recipe(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A file of `clips` clips, the first of which has the number `first`."""
+    """A file of clips.
+
+    Attributes
+    ----------
+    recipe
+        Of the whole set.
+    path
+        The file, an ``.npy`` of one structured array.
+    first, clips
+        Number of its first clip, and how many there are.
+    """
 
     recipe: Recipe
     path: Path
@@ -60,7 +77,21 @@ class Shard(NamedTuple):
 
 
 def plan(recipe: Recipe, folder: Path, clips: int) -> list[Shard]:
-    """List the files of the first `clips` clips, whether or not they are there."""
+    """List the files of a set of clips, whether or not they exist.
+
+    Parameters
+    ----------
+    recipe
+        Of the clips.
+    folder
+        Where the files lie.
+    clips
+        How many clips there are to be.
+
+    Returns
+    -------
+    list of Shard
+    """
     return [
         Shard(recipe, folder / f"mixtures-{first // SIZE:03d}.npy", first, min(SIZE, clips - first))
         for first in range(0, clips, SIZE)
@@ -68,7 +99,7 @@ def plan(recipe: Recipe, folder: Path, clips: int) -> list[Shard]:
 
 
 def missing(shards: Sequence[Shard]) -> list[Shard]:
-    """Return those whose files are not there, or hold fewer clips, as those of a shorter run may.
+    """Return the shards whose files are absent or hold fewer clips, as those of a shorter run may.
 
     Writes the recipe into a folder that has none.
 
@@ -113,44 +144,46 @@ def make(shard: Shard) -> None:
     voices, sounds = (_recordings(names, dictionary.rate) for names in recipe[:2])
     samples = int(dictionary.rate * recipe.seconds)
     numbers = range(shard.first, shard.first + shard.clips)
-    clips: Sequence[Clip | Look]
+    clips: Sequence[TrainingClip]
     if recipe.first:
-        refiner = load_refiner(find(recipe.first))
+        refiner = Refiner.load(find(recipe.first))
         clips = [
-            look(recipe.seed, number, samples, dictionary, refiner, voices, sounds)
+            second_stage_clip(recipe.seed, number, samples, dictionary, refiner, voices, sounds)
             for number in numbers
         ]
     else:
         clips = [
-            clip(recipe.seed, number, samples, dictionary, voices, sounds) for number in numbers
+            first_stage_clip(recipe.seed, number, samples, dictionary, voices, sounds)
+            for number in numbers
         ]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     with atomic(shard.path) as part, part.open("wb") as file:
         np.save(file, np.array([tuple(each) for each in clips], kinds))
 
 
-class Clips(Sequence[Clip | Look]):
-    """The clips of all files; what is looked at is read from the disk.
+class Clips(Sequence[TrainingClip]):
+    """The clips of all files, read from the disk one at a time.
 
     Parameters
     ----------
     shards
-        Whose files are there.
+        Their files must exist.
     """
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._rows = [np.load(shard.path, mmap_mode="r")[: shard.clips] for shard in shards]
         self._ends = np.cumsum([shard.clips for shard in shards])
-        self._kind: type[Clip | Look] = Look if shards[0].recipe.first else Clip
+        second = bool(shards[0].recipe.first)
+        self._kind: type[TrainingClip] = SecondStageClip if second else FirstStageClip
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
     @overload
-    def __getitem__(self, index: int) -> Clip | Look: ...
+    def __getitem__(self, index: int) -> TrainingClip: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Clip | Look]: ...
-    def __getitem__(self, index: int | slice) -> Clip | Look | Sequence[Clip | Look]:
+    def __getitem__(self, index: slice) -> Sequence[TrainingClip]: ...
+    def __getitem__(self, index: int | slice) -> TrainingClip | Sequence[TrainingClip]:
         if isinstance(index, slice):
             return [self[k] for k in range(len(self))[index]]
         k = range(len(self))[index]
@@ -161,5 +194,5 @@ class Clips(Sequence[Clip | Look]):
 
 @cache
 def _recordings(names: tuple[str, ...], rate: int) -> list[Floats]:
-    """Read recordings once in a process, for all of its shards."""
+    """Read recordings once per process, for all of its shards."""
     return load(names, rate)

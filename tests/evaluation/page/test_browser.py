@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from alphamf.evaluation import page
+from alphamf.evaluation.page import report
 from tests.support.report_page import SETTINGS, Page, result, sounds
 
 
@@ -24,7 +24,7 @@ def small(tmp_path_factory):
         for method, score in zip(("logmmse", "fast"), each, strict=True)
     ]
     sounds(folder, results, seconds=2)
-    return results, page.write(folder, results, SETTINGS)
+    return results, report.write(folder, results, SETTINGS)
 
 
 def test_the_page_needs_no_other_file_and_runs_one_script(small):
@@ -48,7 +48,7 @@ def test_the_same_results_give_the_same_page(small):
     results, path = small
     before = path.read_bytes()
     path.unlink()
-    assert page.write(path.parent, results, SETTINGS).read_bytes() == before
+    assert report.write(path.parent, results, SETTINGS).read_bytes() == before
 
 
 def test_charts_are_text_in_the_colours_of_the_page_with_names_of_their_own(small):

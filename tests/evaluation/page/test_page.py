@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation import page
+from alphamf.evaluation.page import report
 from tests.support.report_page import MINUS, MIXED, corpus, result, sounds, written
 
 
@@ -235,4 +235,4 @@ def test_settings_and_definitions_are_told(mixed):
 
 def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path):
     with pytest.raises(AlphaMFError, match=r"report\.html cannot be written"):
-        page.write(tmp_path / "none", [], {})
+        report.write(tmp_path / "none", [], {})

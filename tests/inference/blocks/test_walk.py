@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.blocks import Alone, Listed, Made, Model, Walk, launched
+from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.targets.bpmf import BPMF
-from alphamf.tools.arrays import generator, noise
 from tests.support import distributed_walks as walks
 from tests.support.distributed_walks import BLOCKS, EVERY, SAMPLERS, SHAPE, STEPS
 

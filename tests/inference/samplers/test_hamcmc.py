@@ -11,9 +11,9 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from alphamf.tools.arrays import generator
 from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
 from tests.support.laws import (
     P_LEAST,

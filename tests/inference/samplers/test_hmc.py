@@ -12,10 +12,10 @@ from scipy import stats
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import hmc, metropolis
 from alphamf.inference.samplers.hmc import HMC, RHMC
 from alphamf.inference.samplers.metropolis import Extended, leapfrog
-from alphamf.tools.arrays import generator
 from tests.support.laws import (
     CHAINS,
     P_LEAST,

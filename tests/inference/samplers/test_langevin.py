@@ -11,9 +11,9 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 from tests.support.laws import (
     CHAINS,
     P_LEAST,

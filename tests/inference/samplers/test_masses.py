@@ -11,11 +11,11 @@ from scipy import integrate, stats
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.samplers.thermostat import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator, noise
 from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 
 KINDS = [(dense, source) for dense in (False, True) for source in ("momenta", "positions")]
@@ -141,7 +141,7 @@ def learnt_in_equilibrium(mass, chains, size, steps, seed=0):
     for _ in range(steps):
         p = mass.inverse(state).inverse_root(noise(rng, theta))
         state = mass.update(rng, state, theta, p)
-    assert (state.count == 0).all()
+    assert (state.samples == 0).all()
     root = np.linalg.inv(np.linalg.cholesky(inverse))
     return root @ as_matrix(state, mass.dense) @ root.T
 

@@ -1,4 +1,4 @@
-"""FactorSGRLD on positive factors and EM: laws, broken twins, majorisation-minimisation."""
+"""SGRLD on positive factors and EM: laws, broken twins, majorisation-minimisation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
-from alphamf.inference.samplers.positive import EM, FactorSGRLD
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.positive import EM, SGRLD
 from alphamf.research.speed import paper
-from alphamf.tools.arrays import generator
 from tests.support.laws import CHAINS, P_LEAST, Z_MOST, step_many
 
 
 class GammaLaw:
-    """Gamma(shape, rate): FactorSGRLD's metric is theta / rate, which is exact."""
+    """Gamma(shape, rate): SGRLD's metric is theta / rate, which is exact."""
 
     positive = True
     size = 1
@@ -60,8 +60,8 @@ class HalfNormal(GammaLaw):
 
 
 @dataclass(frozen=True)
-class NoCorrection(FactorSGRLD):
-    """FactorSGRLD with its Gamma left out."""
+class NoCorrection(SGRLD):
+    """SGRLD with its Gamma left out."""
 
     def step(self, rng, state, target):
         plus, minus, shape, exponent = target.parts(state.theta)
@@ -79,8 +79,8 @@ class NoCorrection(FactorSGRLD):
 
 
 @dataclass(frozen=True)
-class HalfNoise(FactorSGRLD):
-    """FactorSGRLD whose noise lacks the factor 2."""
+class HalfNoise(SGRLD):
+    """SGRLD whose noise lacks the factor 2."""
 
     def step(self, rng, state, target):
         class Quiet:
@@ -101,7 +101,7 @@ def moments_z(theta, mean, variance):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "right"), [(FactorSGRLD, True), (NoCorrection, False), (HalfNoise, False)]
+    ("sampler", "right"), [(SGRLD, True), (NoCorrection, False), (HalfNoise, False)]
 )
 def test_discretised_law_on_a_gamma_posterior(sampler, right):
     """The scheme keeps the mean and has variance shape / rate^2 / (1 - h / 2), as the mirror rests.
@@ -120,7 +120,7 @@ def test_discretised_law_on_a_gamma_posterior(sampler, right):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_steps_leave_a_gamma_posterior_of_shape_below_one(dtype):
     target = GammaLaw(0.5, 2.0)
-    theta = step_many(target, FactorSGRLD(1e-4), target.sample(20_000).astype(dtype), steps=20)
+    theta = step_many(target, SGRLD(1e-4), target.sample(20_000).astype(dtype), steps=20)
     assert theta.dtype == dtype
     assert stats.kstest(theta[:, 0], stats.gamma(0.5, scale=0.5).cdf).pvalue > P_LEAST
 
@@ -138,8 +138,8 @@ def test_a_frozen_metric_leaves_the_law_and_a_moving_one_does_not():
     While c moves at once with theta, G is constant and no Gamma belongs in the drift: the chain
     goes wrong, far more than the step size explains.
     """
-    assert frozen_p(FactorSGRLD(0.01, decay=0.99, freeze=200), steps=1500) > P_LEAST
-    assert frozen_p(FactorSGRLD(0.01, decay=0.0), steps=300) < 1e-12
+    assert frozen_p(SGRLD(0.01, decay=0.99, freeze=200), steps=1500) > P_LEAST
+    assert frozen_p(SGRLD(0.01, decay=0.0), steps=300) < 1e-12
 
 
 def test_a_frozen_metric_gives_the_step_that_the_parts_give():
@@ -147,7 +147,7 @@ def test_a_frozen_metric_gives_the_step_that_the_parts_give():
     target = GammaLaw(0.7, 2.0)
     theta = target.sample(50)
     moving, frozen = (
-        step_many(target, FactorSGRLD(0.2, freeze=freeze), theta, steps=5) for freeze in (None, 1)
+        step_many(target, SGRLD(0.2, freeze=freeze), theta, steps=5) for freeze in (None, 1)
     )
     np.testing.assert_allclose(moving, frozen, rtol=1e-10)
 
@@ -176,7 +176,7 @@ def test_em_does_not_raise_the_potential(free):
     assert values[-1] < values[0] - 10
 
 
-@pytest.mark.parametrize("sampler", [FactorSGRLD(0.3), FactorSGRLD(0.3, freeze=3), EM()])
+@pytest.mark.parametrize("sampler", [SGRLD(0.3), SGRLD(0.3, freeze=3), EM()])
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_factor_kernels_keep_dtype_shape_and_sign(sampler, blocks, chains):
@@ -196,7 +196,7 @@ def test_factor_kernels_keep_dtype_shape_and_sign(sampler, blocks, chains):
 def test_hyperparameters_out_of_range_are_refused():
     for wrong in ({"decay": 1.0}, {"decay": -0.1}, {"freeze": 0}):
         with pytest.raises(AlphaMFError):
-            FactorSGRLD(0.1, **wrong)
+            SGRLD(0.1, **wrong)
     for relaxation in (0.0, 2.0):
         with pytest.raises(AlphaMFError):
             EM(relaxation)
@@ -206,7 +206,7 @@ def test_hyperparameters_out_of_range_are_refused():
 def test_rows_keep_their_scale_while_minibatches_pass_them_by(blocks):
     """A scale that decays between two readings would send the row to infinity at the second."""
     target = paper.target(*paper.made_up(), blocks)
-    sampler = FactorSGRLD(0.5, decay=0.5, freeze=150)
+    sampler = SGRLD(0.5, decay=0.5, freeze=150)
     *_, state = run(target, sampler, steps=600, seed=0)
     assert 0 < state.theta.max() < 100
     free = state.weight[target.layout[1][0]].reshape(-1, paper.RANKS[1])

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs, metropolis, quasi
 from alphamf.inference.samplers.quasi import BFGS, HMCBFGS, LBFGS, QNHMC
-from alphamf.tools.arrays import generator
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.laws import (
     CHAINS,

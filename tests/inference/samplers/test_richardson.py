@@ -12,11 +12,12 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator, noise
+from alphamf.inference.records import Extrapolated
 from alphamf.inference.samplers import richardson
-from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD, Extrapolated
+from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator, noise
 from tests.support.laws import (
     CHAINS,
     P_LEAST,

@@ -1,4 +1,4 @@
-"""SGRLD: its discretised law on Gaussians, and known laws under metrics that vary."""
+"""RSGLD: its discretised law on Gaussians, and known laws under metrics that vary."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.chain import Mean, run
+from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal
+from alphamf.inference.random import generator
+from alphamf.inference.records import Mean
 from alphamf.inference.samplers import riemannian
-from alphamf.inference.samplers.riemannian import SGRLD
-from alphamf.tools.arrays import generator
+from alphamf.inference.samplers.riemannian import RSGLD
 from tests.support.laws import (
     CHAINS,
     P_LEAST,
@@ -110,7 +111,7 @@ def test_leaves_its_discretised_law(dtype, diagonal):
     )
     if not diagonal:
         np.testing.assert_allclose(law[1], inverse / (1 - h / 2), rtol=1e-10)
-    sampler, start = SGRLD(h, diagonal=diagonal), gaussian_draws(*law, dtype=dtype)
+    sampler, start = RSGLD(h, diagonal=diagonal), gaussian_draws(*law, dtype=dtype)
     theta = step_many(target, sampler, start)
     assert theta.dtype == dtype
     assert gaussian_z(theta, *law) < Z_MOST
@@ -130,8 +131,8 @@ def test_minibatches_add_their_gradients_variance():
     target, h = plane(batch=10), 0.3
     # Several steps from the posterior: the noise of the gradients, seen through G^-1, widens it.
     start = gaussian_draws(target.mean, target.covariance, n=FEW)
-    theta = step_many(target, SGRLD(h), start, steps=10)
-    full = step_many(plane(), SGRLD(h), start, steps=10)
+    theta = step_many(target, RSGLD(h), start, steps=10)
+    full = step_many(plane(), RSGLD(h), start, steps=10)
     assert gaussian_z(full, target.mean, target.covariance / (1 - h / 2)) < Z_MOST
     assert np.linalg.det(np.cov(theta.T)) > 1.2 * np.linalg.det(np.cov(full.T))
     white = (theta - target.mean) @ np.linalg.cholesky(target.precision)
@@ -148,15 +149,15 @@ def test_keeps_a_curved_gaussian_only_with_gamma(diagonal):
         white = target.straight(theta)
         return gaussian_z(white, np.zeros(2), np.eye(2)), gaussian_p(white, np.zeros(2), np.eye(2))
 
-    z_most, p_least = z(SGRLD(h, diagonal=diagonal))
+    z_most, p_least = z(RSGLD(h, diagonal=diagonal))
     assert z_most < Z_MOST
     assert p_least > P_LEAST
-    assert z(SGRLD(h, diagonal=diagonal, correction=False))[0] > Z_MOST
+    assert z(RSGLD(h, diagonal=diagonal, correction=False))[0] > Z_MOST
 
     def minus(potential, theta):
         return wrong_metric(potential.metric(theta), divergence=lambda right: -right.divergence())
 
-    assert z(SGRLD(h, diagonal=diagonal), Wrong(target, metric=minus))[0] > Z_MOST
+    assert z(RSGLD(h, diagonal=diagonal), Wrong(target, metric=minus))[0] > Z_MOST
 
 
 def test_keeps_a_gamma_law_under_a_diagonal_metric_only_with_gamma():
@@ -168,8 +169,8 @@ def test_keeps_a_gamma_law_under_a_diagonal_metric_only_with_gamma():
         assert (theta >= 0).all()
         return stats.kstest(theta[:, 0], law.cdf).pvalue
 
-    assert p_value(SGRLD(h)) > P_LEAST
-    assert p_value(SGRLD(h, correction=False)) < P_LEAST
+    assert p_value(RSGLD(h)) > P_LEAST
+    assert p_value(RSGLD(h, correction=False)) < P_LEAST
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
@@ -180,7 +181,7 @@ def test_bias_is_of_first_order_in_the_step(diagonal):
     start = target.curve(gaussian_draws(np.zeros(2), np.eye(2)))
 
     def bias(h):
-        theta = step_many(target, SGRLD(h, diagonal=diagonal), start, steps=round(0.8 / h))
+        theta = step_many(target, RSGLD(h, diagonal=diagonal), start, steps=round(0.8 / h))
         square = target.straight(theta)[:, 1] ** 2
         return square.mean() - 1, square.std() / math.sqrt(CHAINS)
 
@@ -196,7 +197,7 @@ def test_mirror_folds_the_law():
     target = HalfNormal(precision, constant)
 
     def p_value():
-        theta = step_many(target, SGRLD(h), start)
+        theta = step_many(target, RSGLD(h), start)
         return stats.kstest(theta[:, 0], stats.halfnorm(scale=scale).cdf).pvalue
 
     assert p_value() > P_LEAST
@@ -237,19 +238,19 @@ def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
         change = products - start[:, :, None] * start[:, None, :]
         return np.abs(change.mean(0) / change.std(0)).max() * math.sqrt(FEW)
 
-    assert z(SGRLD(h, diagonal=True)) < Z_MOST
+    assert z(RSGLD(h, diagonal=True)) < Z_MOST
     with pytest.raises(AlphaMFError, match="diagonal must be True where the target is positive"):
-        z(SGRLD(h))
+        z(RSGLD(h))
     target.positive = False
     keep = riemannian.reflect
     monkeypatch.setattr(riemannian, "reflect", lambda theta, target: np.abs(keep(theta, target)))
-    assert z(SGRLD(h)) > Z_MOST
+    assert z(RSGLD(h)) > Z_MOST
 
 
 def test_is_its_formula():
     target = Curved()
     theta, h = generator(1).standard_normal((5, 2)), 0.1
-    new = step_many(target, SGRLD(h), theta, seed=6)
+    new = step_many(target, RSGLD(h), theta, seed=6)
     z = generator(6, 1).standard_normal((5, 2))
     for row, expected, draw in zip(theta, new, z, strict=True):
         inverse = np.linalg.inv(target.metric(row).g)
@@ -269,12 +270,12 @@ def test_needs_a_metric():
             return self
 
     with pytest.raises(AlphaMFError, match=r"metric\(theta\), which Bare does not have"):
-        step_many(Bare(), SGRLD(0.1), np.ones((1, 1)))
+        step_many(Bare(), RSGLD(0.1), np.ones((1, 1)))
 
 
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_step_is_pure_and_chains_are_each_alone(diagonal):
-    target, sampler = Curved(), SGRLD(0.1, diagonal=diagonal)
+    target, sampler = Curved(), RSGLD(0.1, diagonal=diagonal)
     state = sampler.init(generator(0), generator(0).standard_normal((3, 2)))
     before = state.theta.copy()
     once = sampler.step(generator(2), state, target)
@@ -297,7 +298,7 @@ def test_step_is_pure_and_chains_are_each_alone(diagonal):
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_resumed_run_is_the_unbroken_one(diagonal, tmp_path):
     settings = {"seed": 5, "chains": (2,), "segment": 4}
-    sampler, target = SGRLD(0.1, diagonal=diagonal), plane(batch=5, dtype=np.float32)
+    sampler, target = RSGLD(0.1, diagonal=diagonal), plane(batch=5, dtype=np.float32)
     unbroken = list(run(target, sampler, steps=10, **settings))
     assert unbroken[-1].theta.dtype == np.float32
 
@@ -313,4 +314,4 @@ def test_resumed_run_is_the_unbroken_one(diagonal, tmp_path):
 
 def test_refuses_a_bad_step_size():
     with pytest.raises(AlphaMFError, match="step_size must"):
-        step_many(plane(), SGRLD(0.0), np.ones((1, 2)))
+        step_many(plane(), RSGLD(0.0), np.ones((1, 2)))

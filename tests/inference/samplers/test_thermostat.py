@@ -10,11 +10,11 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers import thermostat
 from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 from tests.support.laws import (
     CHAINS,
     P_LEAST,

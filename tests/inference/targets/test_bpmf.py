@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.targets import bpmf
 from alphamf.inference.targets.bpmf import BPMF, BPMFPotential
-from alphamf.tools.arrays import generator
 from tests.support.laws import Z_MOST
 
 SHAPE = (5, 4)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import generator
 
 
 def model(batch=None, dtype=np.float64, n=20, size=3):

@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 from alphamf.errors import AlphaMFError
+from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression, sigmoid
-from alphamf.tools.arrays import generator
 from tests.support.laws import Z_MOST
 from tests.support.twins import Wrong
 

@@ -7,14 +7,16 @@ import dataclasses
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.research.experiments import base
-from alphamf.research.experiments.base import Record, markdown, mean_and_error
+from alphamf.research.experiments.base import Record, job_key, markdown, mean_and_error
 from alphamf.research.experiments.catalogue import EXPERIMENTS
+from alphamf.research.experiments.run import results_file, run
+from alphamf.tools.files import exclusive
 
 TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
 
@@ -69,11 +71,11 @@ def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkey
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name
         for full in (False, True):
-            keys = [base._key(job) for job in experiment.jobs(full, 3)]
+            keys = [job_key(job) for job in experiment.jobs(full, 3)]
             assert len(set(keys)) == len(keys) > 0
             for job in experiment.jobs(full, 3):
                 assert json.loads(json.dumps(job)) == job
-        assert not set(keys) & {base._key(job) for job in experiment.jobs(True, 1000)}
+        assert not set(keys) & {job_key(job) for job in experiment.jobs(True, 1000)}
 
 
 @pytest.mark.slow
@@ -92,7 +94,7 @@ def test_run_writes_four_files_and_resumes(small, tmp_path):
     before = {path: path.read_bytes() for path in files.values()}
     files["jsonl"].write_text(lines[0] + "\n" + lines[1][:40])
     done = []
-    base.run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
+    run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
     assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
     for suffix in ("csv", "md", "png"):
         assert files[suffix].read_bytes() == before[files[suffix]]
@@ -101,31 +103,33 @@ def test_run_writes_four_files_and_resumes(small, tmp_path):
 
     # Nothing is left to do, and no process is started.
     done.clear()
-    base.run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
+    run(small, tmp_path, progress=lambda *numbers: done.append(numbers))
     assert done == [(4, 4)]
     assert files["jsonl"].read_text().splitlines() == again
 
 
 @pytest.mark.slow
-def test_full_seed_and_version_are_jobs_of_their_own(small, tmp_path, monkeypatch):
-    first = base.run(small, tmp_path)
-    other = base.run(small, tmp_path, seed=1)
+def test_full_seed_and_version_are_jobs_of_their_own(small, tmp_path):
+    first = run(small, tmp_path)
+    other = run(small, tmp_path, seed=1)
     assert first != other
-    assert base.run(small, tmp_path) == first
-    assert len(base._read(tmp_path / "richardson.jsonl")) == 8
+    assert run(small, tmp_path) == first
+    assert len(list(results_file(tmp_path / "richardson").read())) == 8
     command("richardson", "--full", "--quiet", "--output", tmp_path)
-    assert len(base._read(tmp_path / "richardson-full.jsonl")) == 4
-    monkeypatch.setattr(base, "version", lambda package: "0")
-    assert base._read(tmp_path / "richardson.jsonl") == []
+    assert len(list(results_file(tmp_path / "richardson-full").read())) == 4
+    lines = (tmp_path / "richardson.jsonl").read_text()
+    old = lines.replace(f'"version": "{version("alphamf")}"', '"version": "0"')
+    (tmp_path / "richardson.jsonl").write_text(old)
+    assert old != lines and not list(results_file(tmp_path / "richardson").read())
 
 
 def test_lines_that_are_not_records_are_passed_over(tmp_path):
-    path = tmp_path / "x.jsonl"
-    base._append(path, Record({"a": 1}, {"b": 2.5}))
-    with path.open("ab") as file:
-        file.write(b'\n[]\n3\n{"version": "0.0"}\n{"job"\n\xff\xfe\n{"a"')
-    base._append(path, Record({"a": 2}, {"b": None}))
-    assert base._read(path) == [({"a": 1}, {"b": 2.5}), ({"a": 2}, {"b": None})]
+    file = results_file(tmp_path / "x")
+    file.append(Record({"a": 1}, {"b": 2.5}))
+    with file.path.open("ab") as raw:
+        raw.write(b'\n[]\n3\n{"version": "0.0"}\n{"job"\n\xff\xfe\n{"a"')
+    file.append(Record({"a": 2}, {"b": None}))
+    assert list(file.read()) == [({"a": 1}, {"b": 2.5}), ({"a": 2}, {"b": None})]
 
 
 def test_unknown_name_is_one_sentence():
@@ -160,7 +164,7 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
 def test_two_runs_do_not_share_a_folder(small, tmp_path):
-    with base._locked(tmp_path / "richardson.jsonl"):
+    with exclusive(tmp_path / "richardson.jsonl", "unused"):
         text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
     assert text == f"Error: another run writes to {tmp_path / 'richardson.jsonl'}\n"
     command("richardson", "--output", tmp_path, "--jobs", 1, "-q")
@@ -174,7 +178,7 @@ def test_a_job_that_fails_keeps_those_done_before(tmp_path, small, monkeypatch):
     monkeypatch.setitem(EXPERIMENTS, "richardson", dataclasses.replace(small, jobs=broken))
     text = one_sentence(command("richardson", "--output", tmp_path, "--jobs", 1, code=2).stderr)
     assert "diverged" in text
-    assert len(base._read(tmp_path / "richardson.jsonl")) == 1
+    assert len(list(results_file(tmp_path / "richardson").read())) == 1
     assert not (tmp_path / "richardson.md").exists()
 
 

@@ -8,11 +8,11 @@ from scipy import stats
 
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import linear, quartic, speech
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import generator
 from tests.support.laws import P_LEAST, Z_MOST
 
 LINEAR, SPEECH = (EXPERIMENTS[name] for name in ("linear-gaussian", "alpha-mf-speech"))

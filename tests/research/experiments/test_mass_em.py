@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from alphamf.inference.metric import Dense
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.masses import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
 from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics
-from alphamf.tools.arrays import generator
 
 NORMAL, LOGISTIC, TOPICS = MASS_EM
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
-from alphamf.tools.arrays import generator
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ import pytest
 import soundfile
 
 from alphamf.audio.stft import Frame, forward
-from alphamf.denoising.settings import KERNELS
+from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.chain import run
-from alphamf.inference.samplers import SGLD
+from alphamf.inference.random import generator
 from alphamf.learnt import dictionary
-from alphamf.tools.arrays import generator
 from alphamf.training.dictionary.api import train
 from tests.support.planted import coloured, cosines
 
@@ -71,7 +70,7 @@ def test_objective_falls(files):
 
     def objective(basis):
         target = AlphaMF(power, [Source(2.0, 3, basis)])
-        *_, state = run(target, KERNELS["em"], steps=100, seed=0)
+        *_, state = run(target, kernel("em"), steps=100, seed=0)
         return float(target.draw(generator(0), state.theta).value(state.theta))
 
     values = [
@@ -242,7 +241,7 @@ def test_out_of_range(files, name, value):
 
 
 def test_a_chain_that_diverges(files, monkeypatch):
-    monkeypatch.setitem(KERNELS, "sgld", SGLD(1e39))
+    monkeypatch.setitem(HYPERPARAMETERS, "sgld", {"step_size": 1e39})
     with pytest.raises(AlphaMFError, match="the SGLD chain diverged at step") as caught:
         train(files, **QUICK, sampler="sgld")
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""H of a stretch, and W from speech that streams by: against the EM of all speech."""
+"""H of an excerpt, and W from streamed speech, against EM of all speech."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stable import symmetric_stable
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
-from alphamf.inference.samplers import EM
-from alphamf.tools.arrays import generator
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.positive import EM
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.online import StreamEM
 
@@ -133,7 +133,7 @@ def test_the_scale_of_a_column_is_of_no_account(alpha):
 
 
 class Batches:
-    """The columns of a power spectrum, in two batches that take turns."""
+    """The columns of a power spectrum, in two alternating batches."""
 
     positive = True
     latents: dict = {}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Rank and alpha chosen by speech that was not heard, and work that a stop does not lose."""
+"""Rank and alpha chosen by held-out speech, and work that survives a stop."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.tables import mean_and_error
 from alphamf.training.dictionary import selection
 from alphamf.training.dictionary.held_out import score
-from alphamf.training.dictionary.selection import clear, select
-from alphamf.training.dictionary.settings import Course
+from alphamf.training.dictionary.selection import select
+from alphamf.training.dictionary.settings import TrainingSettings
+from alphamf.training.dictionary.unfinished import clear
 from alphamf.training.dictionary.voices import group
 from tests.support.planted import PLANTED, RATE, Stopped, syllables
 
-COURSE = Course(rate=RATE, context=1, seconds=1.0, steps=40)
+SETTINGS = TrainingSettings(rate=RATE, context=1, seconds=1.0, steps=40)
 GRID = {"ranks": [1, 3], "alphas": [1.0, 2.0]}
 
 
@@ -82,19 +83,19 @@ def test_the_score_passes_over_what_says_nothing(files, tmp_path):
     soundfile.write(tmp_path / "x-1.wav", np.zeros(RATE), RATE)
     (tmp_path / "x-2.wav").write_text("no audio")
     nothing = [str(tmp_path / "x-1.wav"), str(tmp_path / "x-2.wav")]
-    told = []
-    values = score(model_of(PLANTED), group([*nothing, *files[:2]]), 1.0, 0, told.append)
-    assert len(values) == 2 and len(told) == 1
+    reported = []
+    values = score(model_of(PLANTED), group([*nothing, *files[:2]]), 1.0, 0, reported.append)
+    assert len(values) == 2 and len(reported) == 1
     with pytest.raises(AlphaMFError, match=r"x-2\.wav is not audio"):
         score(model_of(PLANTED), group(nothing), 1.0, 0)
     with pytest.raises(AlphaMFError, match="held out have no speech"):
-        score(model_of(PLANTED), group(nothing), 1.0, 0, told.append)
+        score(model_of(PLANTED), group(nothing), 1.0, 0, reported.append)
 
 
 @pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_best_is_kept(files, stream):
     """Gaussian sounds of three kinds: alpha = 2, and not one column."""
-    chosen = select(files, replace(COURSE, stream=stream), **GRID, share=0.4)
+    chosen = select(files, replace(SETTINGS, stream=stream), **GRID, held_out=0.4)
     pairs = [(candidate.rank, candidate.alpha) for candidate in chosen.candidates]
     assert pairs == [(1, 1.0), (1, 2.0), (3, 1.0), (3, 2.0)]
     assert (chosen.best.rank, chosen.best.alpha) == (3, 2.0)
@@ -106,9 +107,9 @@ def test_the_best_is_kept(files, stream):
 
 
 def test_without_a_choice_nothing_is_held_out(files):
-    chosen = select(files, COURSE, ranks=[2], alphas=[1.0])
+    chosen = select(files, SETTINGS, ranks=[2], alphas=[1.0])
     assert chosen.candidates == [] and chosen.model.about["files"] == 10
-    chosen = select(files, COURSE, ranks=[2], alphas=[1.0], share=0.3)
+    chosen = select(files, SETTINGS, ranks=[2], alphas=[1.0], held_out=0.3)
     assert len(chosen.candidates) == 1 and chosen.model.about["files"] == 7
 
 
@@ -116,17 +117,17 @@ def test_without_a_choice_nothing_is_held_out(files):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_stopped_choice_goes_on(files, tmp_path, monkeypatch, stream):
     """What is done is not done again, what was begun goes on, and the bits are the same."""
-    course = replace(COURSE, stream=stream)
-    whole = select(files, course, **GRID)
+    settings = replace(SETTINGS, stream=stream)
+    whole = select(files, settings, **GRID)
     folder, steps = tmp_path / "m.npz.checkpoint", []
 
-    def tell(progress):
+    def report(progress):
         if (progress.rank, progress.alpha, progress.step) == (3, 1.0, 33):
             raise Stopped
 
     with pytest.raises(Stopped):
-        select(files, course, **GRID, folder=folder, progress=tell)
-    chosen = select(files, course, **GRID, folder=folder, progress=steps.append)
+        select(files, settings, **GRID, folder=folder, progress=report)
+    chosen = select(files, settings, **GRID, folder=folder, progress=steps.append)
     # A stream goes on from its last checkpoint, the twentieth step.
     begun = range(21, 41) if stream else range(1, 41)
     assert [(p.rank, p.alpha, p.step) for p in steps] == [
@@ -149,58 +150,67 @@ def test_a_stopped_choice_goes_on(files, tmp_path, monkeypatch, stream):
 
 def test_other_work_is_not_gone_on_with(files, tmp_path):
     """Another setting or another file, even at the same path, is other work."""
-    course = replace(COURSE, stream=True, steps=20)
+    settings = replace(SETTINGS, stream=True, steps=20)
 
-    def steps(paths, course):
-        told = []
-        select(paths, course, ranks=[2], alphas=[1.0], folder=tmp_path / "x", progress=told.append)
-        return len(told)
+    def steps(paths, settings):
+        reported = []
+        select(
+            paths,
+            settings,
+            ranks=[2],
+            alphas=[1.0],
+            folder=tmp_path / "x",
+            progress=reported.append,
+        )
+        return len(reported)
 
     paths = [syllables(tmp_path / "a.wav", 1.0), files[0]]
-    assert steps(paths, course) == 20
-    assert steps(paths, course) == 0
-    assert steps(paths, replace(course, seed=1)) == 20
-    assert steps(paths[::-1], course) == 20
+    assert steps(paths, settings) == 20
+    assert steps(paths, settings) == 0
+    assert steps(paths, replace(settings, seed=1)) == 20
+    assert steps(paths[::-1], settings) == 20
     syllables(tmp_path / "a.wav", 1.0, seed=5)
     os.utime(tmp_path / "a.wav", (1, 1))
-    assert steps(paths, course) == 20
+    assert steps(paths, settings) == 20
 
 
 def test_a_broken_file_of_what_is_done_is_done_again(files, tmp_path):
     folder = tmp_path / "x"
-    whole = select(files[:4], COURSE, **GRID, folder=folder)
+    whole = select(files[:4], SETTINGS, **GRID, folder=folder)
     for path in folder.glob("*.done.npz"):
         path.write_bytes(path.read_bytes()[:-200])
-    told = []
-    again = select(files[:4], COURSE, **GRID, folder=folder, progress=told.append)
-    assert len(told) == 4 * COURSE.steps
+    reported = []
+    again = select(files[:4], SETTINGS, **GRID, folder=folder, progress=reported.append)
+    assert len(reported) == 4 * SETTINGS.steps
     np.testing.assert_array_equal(again.model.basis, whole.model.basis)
 
 
 def test_no_folder_is_left_where_nothing_was_done(files, tmp_path):
     folder = tmp_path / "x"
     with pytest.raises(AlphaMFError, match="does not exist"):
-        select([*files, str(tmp_path / "gone.wav")], COURSE, **GRID, folder=folder)
+        select([*files, str(tmp_path / "gone.wav")], SETTINGS, **GRID, folder=folder)
     assert not folder.exists()
-    select(files[:2], COURSE, ranks=[1], alphas=[1.0], folder=folder)
+    select(files[:2], SETTINGS, ranks=[1], alphas=[1.0], folder=folder)
     assert not folder.exists()
     (tmp_path / "file").touch()
     with pytest.raises(AlphaMFError, match="cannot be made"):
-        select(files, COURSE, **GRID, folder=tmp_path / "file")
+        select(files, SETTINGS, **GRID, folder=tmp_path / "file")
 
 
-def test_a_bad_file_is_told_once(files, tmp_path, monkeypatch):
+def test_a_bad_file_is_reported_once(files, tmp_path, monkeypatch):
     (tmp_path / "text.wav").write_text("no audio")
-    monkeypatch.setattr(selection, "SHARE", 0.5)
-    told = []
-    chosen = select([*files[:3], str(tmp_path / "text.wav")], COURSE, **GRID, skipped=told.append)
-    assert len(told) == 1 and chosen.candidates
+    monkeypatch.setattr(selection, "HELD_OUT", 0.5)
+    reported = []
+    chosen = select(
+        [*files[:3], str(tmp_path / "text.wav")], SETTINGS, **GRID, skipped=reported.append
+    )
+    assert len(reported) == 1 and chosen.candidates
 
 
 def test_what_cannot_be_chosen(files):
     with pytest.raises(AlphaMFError, match="share held out must lie between 0 and 1"):
-        select(files, COURSE, ranks=[1], alphas=[1.0], share=1.5)
+        select(files, SETTINGS, ranks=[1], alphas=[1.0], held_out=1.5)
     with pytest.raises(AlphaMFError, match="at least two"):
-        select(files[:1], COURSE, **GRID)
+        select(files[:1], SETTINGS, **GRID)
     with pytest.raises(AlphaMFError, match="rank must be at least 1"):
-        select(files, COURSE, ranks=[3, 0], alphas=[1.0])
+        select(files, SETTINGS, ranks=[3, 0], alphas=[1.0])

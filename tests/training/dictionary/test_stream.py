@@ -1,4 +1,4 @@
-"""A dictionary from speech that streams by: what is heard, what memory it takes, how it resumes."""
+"""A dictionary from streamed speech: which excerpts, what memory it takes, how it resumes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import soundfile
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import generator
-from alphamf.training.dictionary import fit, stream
+from alphamf.inference.random import generator
+from alphamf.training.dictionary import runs, stream
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.api import train
-from alphamf.training.dictionary.fit import learn
-from alphamf.training.dictionary.settings import Course
-from alphamf.training.dictionary.speech import Stretches
+from alphamf.training.dictionary.fit import fit
+from alphamf.training.dictionary.settings import TrainingSettings
+from alphamf.training.dictionary.speech import Excerpts
 from alphamf.training.dictionary.stream import Stream
 from alphamf.training.dictionary.voices import group
 from tests.support.planted import PLANTED, RATE, Stopped, cosines, syllables
@@ -41,12 +41,12 @@ def test_planted_spectra_are_found(files, alpha):
     np.testing.assert_allclose(model.basis.sum(0), 1, rtol=1e-4)
 
 
-def test_what_is_told(files):
-    told = []
-    model = train(files, **QUICK, steps=30, voices="prefix", seed=4, progress=told.append)
-    assert [progress.step for progress in told] == list(range(1, 31))
-    assert {(p.rank, p.alpha, p.steps) for p in told} == {(3, 1.0, 30)}
-    assert told[-1].objective > told[2].objective
+def test_what_is_reported(files):
+    reported = []
+    model = train(files, **QUICK, steps=30, voices="prefix", seed=4, progress=reported.append)
+    assert [progress.step for progress in reported] == list(range(1, 31))
+    assert {(p.rank, p.alpha, p.steps) for p in reported} == {(3, 1.0, 30)}
+    assert reported[-1].objective > reported[2].objective
     about = model.about
     assert (about["files"], about["voices"], about["passes"]) == (6, 4, 7.5)
     assert (about["steps"], about["keep"], about["seed"]) == (30, 10, 4)
@@ -59,35 +59,35 @@ def test_seeds(files):
     assert (first != other).mean() > 0.99
 
 
-def test_voices_take_turns(files, monkeypatch):
+def test_every_pass_takes_each_voice_once(files, monkeypatch):
     """Every pass hears every voice once, whatever its files, in another order, elsewhere."""
-    heard = []
-    read = Stretches.read
+    excerpts = []
+    read = Excerpts.read
 
     def spy(self, path, place):
-        heard.append((os.path.basename(path)[0], path, place))
+        excerpts.append((os.path.basename(path)[0], path, place))
         return read(self, path, place)
 
-    monkeypatch.setattr(Stretches, "read", spy)
+    monkeypatch.setattr(Excerpts, "read", spy)
     train(files, **QUICK, steps=48, keep=1, voices="prefix")
-    passes = ["".join(name for name, _, _ in heard[k : k + 4]) for k in range(0, 48, 4)]
+    passes = ["".join(name for name, _, _ in excerpts[k : k + 4]) for k in range(0, 48, 4)]
     assert {"".join(sorted(names)) for names in passes} == {"abcd"}
     assert len(set(passes)) > 4
-    assert {path for _, path, _ in heard} == set(files)
-    assert len({place for _, _, place in heard}) == 48
+    assert {path for _, path, _ in excerpts} == set(files)
+    assert len({place for _, _, place in excerpts}) == 48
 
 
 def test_the_amount_of_speech_decides(files, monkeypatch):
-    """By headers; beyond `WHOLE` of all voices it streams, with a step for each at least."""
+    """By headers; beyond `MAX_IN_MEMORY` it is streamed, with at least a step for each voice."""
     settings = {key: value for key, value in QUICK.items() if key != "stream"}
 
     def passes(**more):
         return train(files, **settings | {"seconds": 1.5} | more).about.get("passes")
 
-    monkeypatch.setattr(fit, "STEPS", 3)
-    monkeypatch.setattr(fit, "TURNS", 4)
+    monkeypatch.setattr(runs, "STEPS", 3)
+    monkeypatch.setattr(runs, "MIN_STEPS", 4)
     assert passes() is None
-    monkeypatch.setattr(fit, "WHOLE", 8.9)
+    monkeypatch.setattr("alphamf.training.dictionary.fit.MAX_IN_MEMORY", 8.9)
     assert passes() == 1.0
     assert passes(voices="prefix") is None  # 4 voices of 1.5 s
     assert passes(seconds=2.5, voices="prefix") is None  # 2.5 + 3 * 2 s, though 4 * 2.5 is more
@@ -138,20 +138,20 @@ def voices_of(*paths):
 
 
 def test_silence_is_passed_over(files, tmp_path):
-    """Silent files, silent stretches of a file, and silence at the ends of a stretch."""
+    """Silent files, silent parts of a file, and silence at the ends of an excerpt."""
     soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
     audio, _ = soundfile.read(files[0], dtype="float32")
     gap = np.zeros(20 * RATE, np.float32)
     soundfile.write(tmp_path / "gaps.wav", np.concatenate([gap, audio, gap]), RATE)
-    course = Course(**QUICK)
-    target = Stream(voices_of(tmp_path / "silent.wav", tmp_path / "gaps.wav"), course)
+    settings = TrainingSettings(**QUICK)
+    target = Stream(voices_of(tmp_path / "silent.wav", tmp_path / "gaps.wav"), settings)
     rng = generator(0, 0)
     theta = target.start(rng)
     for _ in range(12):
         assert (target.draw(rng, theta).plus > 0).all()
-    assert target.heard == 1
+    assert target.used == 1
     assert target.seconds == pytest.approx(12, abs=6)
-    reader = Stretches(RATE, course.frame, 1.0)
+    reader = Excerpts(RATE, settings.frame, 1.0)
     assert len(reader.read(str(tmp_path / "gaps.wav"), 0.1)) == 0
     # Two seconds from half a second before the speech: one and a half are left, and cut to one.
     assert len(reader.read(str(tmp_path / "gaps.wav"), 19.5 / 40)) == RATE
@@ -164,12 +164,12 @@ def test_a_stretch_is_where_it_is_asked_for(tmp_path):
     """The first and the last one reach the ends; seeking finds the same as reading on."""
     ramp = np.linspace(0.5, 1, 5 * RATE).astype(np.float32) * (-1) ** np.arange(5 * RATE)
     soundfile.write(tmp_path / "ramp.wav", ramp, RATE, subtype="FLOAT")
-    reader = Stretches(RATE, Frame(256, 64), 1.0)
+    reader = Excerpts(RATE, Frame(256, 64), 1.0)
     path = str(tmp_path / "ramp.wav")
     np.testing.assert_array_equal(reader.read(path, 0.0), ramp[:RATE])
     np.testing.assert_array_equal(reader.read(path, 0.5), ramp[6000 : 6000 + RATE])
     np.testing.assert_array_equal(reader.read(path, 1 - 1e-9), ramp[3 * RATE : 4 * RATE])
-    assert len(Stretches(RATE, Frame(256, 64), 60.0).read(path, 0.7)) == len(ramp)
+    assert len(Excerpts(RATE, Frame(256, 64), 60.0).read(path, 0.7)) == len(ramp)
 
 
 def test_files_that_do_not_do(files, tmp_path):
@@ -198,15 +198,15 @@ def test_a_pipe_is_not_waited_for(files, tmp_path):
     for k in (2, 3, 4):
         soundfile.write(tmp_path / f"x-{k}.wav", np.zeros(RATE), RATE)
     paths = [files[0], *(tmp_path / f"x-{k}.wav" for k in (1, 2, 3, 4))]
-    told = []
-    train(paths, **QUICK, voices="prefix", steps=30, skipped=told.append)
-    assert len(told) == 1 and "not a regular file" in told[0]
+    reported = []
+    train(paths, **QUICK, voices="prefix", steps=30, skipped=reported.append)
+    assert len(reported) == 1 and "not a regular file" in reported[0]
 
 
 def test_a_file_that_goes_away(files, tmp_path):
     path = tmp_path / "a.wav"
     shutil.copyfile(files[0], path)
-    reader = Stretches(RATE, Frame(256, 64), 1.0)
+    reader = Excerpts(RATE, Frame(256, 64), 1.0)
     reader.read(str(path), 0.0)
     path.unlink()
     with pytest.raises(AlphaMFError, match=r"a\.wav can no longer be read"):
@@ -214,24 +214,24 @@ def test_a_file_that_goes_away(files, tmp_path):
 
 
 def stop_at(last):
-    def tell(progress):
+    def report(progress):
         if progress.step == last:
             raise Stopped
 
-    return tell
+    return report
 
 
 def test_resumed_is_unbroken(files, tmp_path):
     """Bit for bit, whether it was stopped before the averaging or during it, or twice."""
-    course = Course(**QUICK, steps=65, keep=30)
+    settings = TrainingSettings(**QUICK, steps=65, keep=30)
     voices = voices_of(*files)
-    whole = learn(voices, course)
+    whole = fit(voices, settings)
     path = tmp_path / "state.npz"
     for last in (21, 47):
         with pytest.raises(Stopped):
-            learn(voices, course, checkpoint=path, progress=stop_at(last))
+            fit(voices, settings, checkpoint=path, progress=stop_at(last))
     steps = []
-    model = learn(voices, course, checkpoint=path, progress=lambda p: steps.append(p.step))
+    model = fit(voices, settings, checkpoint=path, progress=lambda p: steps.append(p.step))
     assert steps == list(range(41, 66))
     np.testing.assert_array_equal(model.basis, whole.basis)
     assert model.about == whole.about

@@ -67,18 +67,18 @@ def test_every_file_has_one_voice(names, rule):
 
 @given(
     count=st.integers(2, 50),
-    share=st.floats(0.01, 0.99),
+    fraction=st.floats(0.01, 0.99),
     most=st.integers(1, 20),
     seed=st.integers(0, 9),
 )
-def test_held_out_voices_are_others(count, share, most, seed):
+def test_held_out_voices_are_others(count, fraction, most, seed):
     voices = group([f"{k}.wav" for k in range(count)])
-    kept, held = hold_out(voices, share, most, seed)
+    kept, held = hold_out(voices, fraction, most, seed)
     assert kept and held
     assert len(held) <= most
     assert sorted(kept + held) == sorted(voices)
     assert kept == sorted(kept, key=voices.index)
-    assert (kept, held) == hold_out(voices, share, most, seed)
+    assert (kept, held) == hold_out(voices, fraction, most, seed)
 
 
 def test_the_seed_decides_who_is_held_out():
@@ -87,7 +87,7 @@ def test_the_seed_decides_who_is_held_out():
     assert len(hold_out(voices, 0.2, 99, 0)[1]) == 10
 
 
-@pytest.mark.parametrize(("count", "share"), [(1, 0.5), (5, 0.0), (5, 1.0), (5, float("nan"))])
-def test_what_cannot_be_held_out(count, share):
+@pytest.mark.parametrize(("count", "fraction"), [(1, 0.5), (5, 0.0), (5, 1.0), (5, float("nan"))])
+def test_what_cannot_be_held_out(count, fraction):
     with pytest.raises(AlphaMFError):
-        hold_out(group([f"{k}.wav" for k in range(count)]), share, 99, 0)
+        hold_out(group([f"{k}.wav" for k in range(count)]), fraction, 99, 0)

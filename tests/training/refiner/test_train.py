@@ -1,4 +1,4 @@
-"""Learning the refiner: noises, mixtures, shards on disk, and the lessons themselves."""
+"""Training of the refiner: noises, mixtures, clips on disk, losses and the optimiser."""
 
 import re
 import sys
@@ -12,9 +12,11 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import stoi
-from alphamf.learnt import network, refiner, second_stage
-from alphamf.learnt.dictionary import Dictionary
-from alphamf.training.refiner import events, mixtures, noises, shaping, shards, train
+from alphamf.learnt import network, second_stage
+from alphamf.learnt.dictionary import Dictionary, load
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.training.refiner import clips, events, fit, mixtures, noises, shaping, shards, train
 
 RATE = 8000
 SAMPLES = 4800
@@ -72,19 +74,19 @@ def made(recipe, tmp_path_factory):
     """Return the shards of all clips, in files of four."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(shards, "SIZE", 4)
-        return train.prepare(recipe, tmp_path_factory.mktemp("mixtures"), CLIPS, jobs=1)
+        return fit.make_clips(recipe, tmp_path_factory.mktemp("mixtures"), CLIPS, jobs=1)
 
 
 @pytest.fixture
-def lessons(monkeypatch):
-    pytest.importorskip("jax", reason="learning needs JAX: pip install 'alphamf[learn]'")
-    pytest.importorskip("optax", reason="learning needs optax: pip install 'alphamf[learn]'")
+def optimise(monkeypatch):
+    pytest.importorskip("jax", reason="training needs JAX: pip install 'alphamf[learn]'")
+    pytest.importorskip("optax", reason="training needs optax: pip install 'alphamf[learn]'")
     # A small network is compiled in a second.
     monkeypatch.setattr(network, "NARROW_SIZES", SMALL)
-    monkeypatch.setattr(network, "FINE_SIZES", SMALL)
-    from alphamf.training.refiner import optimise
+    monkeypatch.setattr(network, "SECOND_STAGE_SIZES", SMALL)
+    from alphamf.training.refiner import optimise as module
 
-    return optimise
+    return module
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,33 +176,33 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
         mixtures.load([str(tmp_path)], 2 * RATE)
 
 
-def test_shards_hold_what_alpha_mf_found_out(made):
+def test_shards_hold_spectra_and_the_posterior(made):
     found = shards.Clips(made)
-    clips = mixtures.Clip(*(np.stack(each) for each in zip(*found, strict=True)))
-    assert all(isinstance(each, mixtures.Clip) for each in found)
+    stacked = clips.FirstStageClip(*(np.stack(each) for each in zip(*found, strict=True)))
+    assert all(isinstance(each, clips.FirstStageClip) for each in found)
     frames = 1 + SAMPLES // FRAME.hop_length
     cells = (CLIPS, FRAME.n_fft // 2 + 1, frames)
     spectra = (CLIPS, 2, *cells[1:])
-    assert [each.shape for each in clips] == [spectra, spectra, cells, cells, cells, cells]
-    assert all(each.dtype == np.float16 and np.isfinite(each).all() for each in clips)
-    power = (clips.noisy.astype(float) ** 2).sum(1)
+    assert [each.shape for each in stacked] == [spectra, spectra, cells, cells, cells, cells]
+    assert all(each.dtype == np.float16 and np.isfinite(each).all() for each in stacked)
+    power = (stacked.noisy.astype(float) ** 2).sum(1)
     np.testing.assert_allclose(power.mean((1, 2)), 1, rtol=1e-2)
-    assert clips.gain.min() >= 0 and clips.gain.max() <= 1 and clips.gain_std.min() >= 0
+    assert stacked.gain.min() >= 0 and stacked.gain.max() <= 1 and stacked.gain_std.min() >= 0
 
 
 @pytest.fixture(scope="module")
-def looks(recipe, tmp_path_factory):
-    """Return the shards of clips for second looks, which a network of zeros looked at first."""
-    folder = tmp_path_factory.mktemp("looks")
+def second_stage_shards(recipe, tmp_path_factory):
+    """Return shards of second-stage clips; the first stage is a network of zeros."""
+    folder = tmp_path_factory.mktemp("second-stage")
     start = network.start(np.random.default_rng(0), FRAME.bins, SMALL)
     zeros = {name: 0 * value for name, value in start.items()}
-    refiner.Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
+    Refiner(zeros, RATE, FRAME).save(folder / "first.npz")
     again = recipe._replace(first=str(folder / "first.npz"))
-    return train.prepare(again, folder / "mixtures", CLIPS, jobs=1)
+    return fit.make_clips(again, folder / "mixtures", CLIPS, jobs=1)
 
 
-def test_shards_for_second_looks_hold_sounds(looks, recipe):
-    for number, found in enumerate(shards.Clips(looks)):
+def test_shards_of_the_second_stage_hold_sounds(second_stage_shards, recipe):
+    for number, found in enumerate(shards.Clips(second_stage_shards)):
         noisy, first, clean = (each.astype(float) for each in found)
         assert noisy.shape == first.shape == clean.shape == (SAMPLES,)
         np.testing.assert_allclose(np.mean(noisy**2), 1, rtol=1e-2)
@@ -214,14 +216,14 @@ def test_shards_for_second_looks_hold_sounds(looks, recipe):
         assert 0 < np.mean(first**2) < 1
 
 
-def test_a_stopped_run_goes_on(made, recipe, monkeypatch):
+def test_a_stopped_run_resumes(made, recipe, monkeypatch):
     monkeypatch.setattr(shards, "SIZE", 4)
     assert [shard.clips for shard in made] == [4, 4, 2]
     before = {
         shard.path: (shard.path.stat().st_mtime_ns, shard.path.read_bytes()) for shard in made
     }
     made[2].path.unlink()
-    again = train.prepare(recipe, made[0].path.parent, CLIPS, jobs=2)
+    again = fit.make_clips(recipe, made[0].path.parent, CLIPS, jobs=2)
     assert again == made
     for shard in made:
         assert (shard.path.stat().st_mtime_ns == before[shard.path][0]) == (shard is not made[2])
@@ -230,15 +232,15 @@ def test_a_stopped_run_goes_on(made, recipe, monkeypatch):
         made[2]._replace(clips=4)  # it holds two
     ]
     with pytest.raises(AlphaMFError, match="does not hold the mixtures that are asked for"):
-        train.prepare(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
+        fit.make_clips(recipe._replace(seed=2), made[0].path.parent, CLIPS, jobs=1)
 
 
 @pytest.mark.slow
-def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
-    made, recipe, lessons, tmp_path, capsys, monkeypatch
+def test_training_lowers_the_losses_and_writes_a_refiner(
+    made, recipe, optimise, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(lessons, "NEWS", 10)
-    train.teach(made, train.load(recipe.model), tmp_path / "refiner.npz", epochs=54, seed=0)
+    monkeypatch.setattr(optimise, "REPORT_EVERY", 10)
+    fit.train(made, load(recipe.model), tmp_path / "refiner.npz", epochs=54, seed=0)
     lines = capsys.readouterr().out.splitlines()
     # Such as: step 10 of 60, 4 s: 5.31 dB, 0.1721, 0.612, 2.412
     number = r"(-?\d+\.\d+)"
@@ -246,12 +248,12 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
         re.search(f": {number} dB, {number}, {number}, {number}", line).groups() for line in lines
     ]
     distortion, compression, intelligibility, likelihood = np.array(found, float).T
-    assert len(lines) == 6 and lines[-1].startswith("step 60 of 60") and "held out" in lines[-1]
+    assert len(lines) == 6 and lines[-1].startswith("step 60 of 60") and "validation" in lines[-1]
     assert distortion[-1] > distortion[0] + 0.5
     assert compression[-1] < 0.8 * compression[0]
     assert intelligibility[-1] > intelligibility[0]
     assert likelihood[-1] < likelihood[0] - 1
-    learnt = refiner.load(tmp_path / "refiner.npz")
+    learnt = Refiner.load(tmp_path / "refiner.npz")
     assert (learnt.rate, learnt.frame) == (RATE, FRAME)
     assert learnt.about["clips"] == CLIPS and learnt.about["step"] == 60
     bins = FRAME.n_fft // 2 + 1
@@ -261,20 +263,22 @@ def test_learning_lowers_the_loss_of_its_clips_and_writes_a_refiner(
 
 
 @pytest.mark.slow
-def test_a_second_look_is_learnt_in_short_windows(looks, recipe, lessons, tmp_path, capsys):
-    train.teach(looks, train.load(recipe.model), tmp_path / "fine.npz", epochs=90, seed=0)
+def test_a_second_stage_is_trained_in_short_windows(
+    second_stage_shards, recipe, optimise, tmp_path, capsys
+):
+    fit.train(second_stage_shards, load(recipe.model), tmp_path / "fine.npz", epochs=90, seed=0)
     lines = capsys.readouterr().out.splitlines()
     found = [re.search(r": (-?[\d.]+) dB, ([\d.]+), ([\d.]+), 0.000", x).groups() for x in lines]
     distortion, _, intelligibility = np.array([found[0], found[-1]], float).T
     assert distortion[1] > distortion[0] + 0.3 and intelligibility[1] > intelligibility[0]
-    learnt = refiner.load(tmp_path / "fine.npz")
+    learnt = SecondStage.load(tmp_path / "fine.npz")
     assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE)) == (RATE, Frame(128, 64))
-    assert learnt.about["first"] == looks[0].recipe.first
+    assert learnt.about["first"] == second_stage_shards[0].recipe.first
 
 
 @pytest.mark.slow
-def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
-    """What is learnt from, in JAX, against what denoises, in NumPy."""
+def test_the_losses_of_the_second_stage_are_those_of_its_output(second_stage_shards, optimise):
+    """The losses, in JAX, against the output in denoising, in NumPy."""
     from alphamf.training.refiner import losses
 
     short = second_stage.frame(RATE)
@@ -283,25 +287,25 @@ def test_the_losses_of_a_second_look_are_those_of_what_it_makes(looks, lessons):
     parameters = {
         k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in parameters.items()
     }
-    each = shards.Clips(looks)[0]
-    found = losses.fine_losses(
-        parameters, mixtures.Look(*(x[None] for x in each)), frame=short, rate=RATE
+    each = shards.Clips(second_stage_shards)[0]
+    found = losses.second_stage_losses(
+        parameters, clips.SecondStageClip(*(x[None] for x in each)), frame=short, rate=RATE
     )
     noisy, first, clean = (stft.forward(x.astype(np.float32), short) for x in each)
-    sound, speech = second_stage.shares(refiner.Refiner(parameters, RATE, short), noisy, first)
+    sound, speech = SecondStage(parameters, RATE, short).coefficients(noisy, first)
     error = np.abs(sound * noisy + speech * first - clean) ** 2
     expected = np.log(error.sum() / (np.abs(clean) ** 2).sum() + 1e-3)
     np.testing.assert_allclose(found.distortion, expected, atol=2e-3)
-    said = stft.inverse(sound * noisy + speech * first, short, SAMPLES)
+    estimate = stft.inverse(sound * noisy + speech * first, short, SAMPLES)
     spoken = each.clean.astype(np.float32)
     assert 1 - float(found.intelligibility) == pytest.approx(
-        stoi(spoken, said, RATE, extended=True), abs=0.05
+        stoi(spoken, estimate, RATE, extended=True), abs=0.05
     )
 
 
 @pytest.mark.slow
-def test_what_is_learnt_is_what_denoises(lessons):
-    """The network's convolutions are others where it is learnt; what they say is the same."""
+def test_the_trained_network_is_the_one_that_denoises(optimise):
+    """The convolutions are other code in training; their output is the same."""
     import jax.numpy as jnp
 
     from alphamf.training.refiner import losses
@@ -317,7 +321,7 @@ def test_what_is_learnt_is_what_denoises(lessons):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [8000, 16000])
-def test_what_is_learnt_from_is_estoi(lessons, rate):
+def test_the_intelligibility_loss_is_estoi(optimise, rate):
     """Speech with pauses in ever more noise, against pystoi, in windows longer than ESTOI's."""
     from alphamf.training.refiner import intelligibility
 
@@ -338,8 +342,8 @@ def test_what_is_learnt_from_is_estoi(lessons, rate):
 
 
 @pytest.mark.slow
-def test_silence_has_a_slope(lessons):
-    """Of what is heard and of what is said: neither makes learning diverge."""
+def test_the_gradient_at_silence_is_finite(optimise):
+    """Silent speech or a silent estimate: neither makes training diverge."""
     import jax
     import jax.numpy as jnp
 
@@ -355,10 +359,10 @@ def test_silence_has_a_slope(lessons):
 
 
 @pytest.mark.slow
-def test_too_little_to_learn_from_is_told(made, lessons):
+def test_too_few_clips_are_refused(made, optimise):
     few = shards.Clips(made)[:5]
-    with pytest.raises(AlphaMFError, match="too little to learn from: 5 clips"):
-        next(lessons.learn(few, FRAME, RATE, epochs=10, seed=0))
+    with pytest.raises(AlphaMFError, match="too few clips to train on: 5, of which"):
+        next(optimise.optimise(few, FRAME, RATE, epochs=10, seed=0))
 
 
 def test_without_jax_one_sentence_says_what_to_install(monkeypatch, tmp_path, capsys):

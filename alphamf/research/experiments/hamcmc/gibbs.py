@@ -33,11 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.factorization import cells
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.cells import TINY
 from alphamf.factorization.priors import GeneralizedGamma, Prior
-from alphamf.factorization.stable import positive_stable, uniform
-from alphamf.tools.arrays import Array, noise
+from alphamf.factorization.stable import positive_stable
+from alphamf.inference.random import noise
+from alphamf.tools.arrays import Array
 
 
 class Gibbs:
@@ -89,7 +91,8 @@ class Gibbs:
             np.einsum("kij,kij->ij", phi, c)
             for phi, c in zip(self.phi, self._variances(), strict=True)
         ]
-        return parts[source] / (sum(parts) + FLOOR)
+        gain: Array = parts[source] / (sum(parts) + FLOOR)
+        return gain
 
     def sweep(self, rng: Any) -> None:
         """Move everything once."""
@@ -147,19 +150,11 @@ class Gibbs:
             )
 
 
-def _move_phi(rng: Any, alpha: float, phi: Array, part: Array) -> None:
-    """Move Phi of one component in place, given |s|^2 / (W H)^(2/alpha)."""
-    u, ratio, spare = (np.empty_like(phi) for _ in range(3))
-    proposal = positive_stable(rng, alpha, np.empty_like(phi), (u, ratio, spare))
-    uniform(rng, u)
-    np.divide(proposal, phi, out=ratio)
-    u *= ratio
-    np.log(u, out=u)
-    np.divide(-1.0, ratio, out=ratio)
-    ratio += 1.0
-    ratio *= part
-    ratio /= phi
-    np.copyto(phi, proposal, where=u < ratio)
+def _move_phi(rng: Any, alpha: float, phi: Array, power: Array) -> None:
+    """Move Phi of one component in place, given `power`, its |s|^2 / (W H)^(2/alpha)."""
+    part, sigma2 = phi.copy(), phi.copy()
+    scratch = [np.empty_like(phi) for _ in range(cells.SCRATCH)]
+    cells.move(rng, alpha, power, phi, part, np.zeros_like(phi), sigma2, scratch)
 
 
 def _draw_factor(
@@ -170,7 +165,8 @@ def _draw_factor(
     y = old**power
     if isinstance(prior, GeneralizedGamma) and np.isclose(prior.c, -power):
         y = (y * total + prior.b**power) / rng.standard_gamma(count + prior.a, y.shape)
-        return (y ** (1 / power)).astype(old.dtype)
+        drawn: Array = (y ** (1 / power)).astype(old.dtype)
+        return drawn
     y = y * total / rng.standard_gamma(count, y.shape)
     new = np.maximum(y ** (1 / power), TINY).astype(old.dtype)
     rise = prior.potential(new) - np.log(new) - prior.potential(old) + np.log(old)

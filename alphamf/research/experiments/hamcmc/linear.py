@@ -23,12 +23,15 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
-from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD, SGRLD, NaiveQN
+from alphamf.inference.random import generator
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.riemannian import RSGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.research.experiments.hamcmc import quartic
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 POINTS = 1000
 """N."""
@@ -76,7 +79,7 @@ SEARCHED: dict[int, tuple[Any, ...]] = {
 METHODS: dict[str, Callable[[int], Any]] = {
     "SGLD": lambda size: SGLD(Polynomial(PRINTED[size][0])),
     "PSGLD": lambda size: PSGLD(Polynomial(PRINTED[size][1]), scale=POINTS),
-    "SGRLD": lambda size: SGRLD(Polynomial(PRINTED[size][2])),
+    "SGRLD": lambda size: RSGLD(Polynomial(PRINTED[size][2])),
     "HAMCMC, M = 2": lambda size: HAMCMC(Polynomial(PRINTED[size][3]), 2, 50.0, 1.0),
     "HAMCMC, M = 3": lambda size: HAMCMC(Polynomial(PRINTED[size][3]), 3, 50.0, 1.0),
     "naive quasi-Newton, M = 2": lambda size: NaiveQN(Polynomial(PRINTED[size][3]), 2, 50.0, 1.0),

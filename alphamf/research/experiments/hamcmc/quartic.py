@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
-from alphamf.inference.samplers import HAMCMC, SGLD, NaiveQN
+from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
+from alphamf.inference.samplers.langevin import SGLD
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.tools.arrays import Array
 
@@ -42,7 +43,8 @@ class Quartic:
         """Draw exactly: |theta|^4 / 2 is chi-square with one degree, the direction uniform."""
         radius = np.sqrt(np.abs(rng.standard_normal((*chains, 1)) * math.sqrt(2)))
         angle = 2 * np.pi * rng.random((*chains, 1))
-        return radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
+        theta: Array = radius * np.concatenate([np.cos(angle), np.sin(angle)], -1)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Quartic:
         """Return itself."""
@@ -50,7 +52,8 @@ class Quartic:
 
     def grad(self, theta: Array) -> Array:
         """Return |theta|^2 theta."""
-        return (theta * theta).sum(-1, keepdims=True) * theta
+        gradient: Array = (theta * theta).sum(-1, keepdims=True) * theta
+        return gradient
 
 
 def jobs(full: bool, seed: int) -> list[Job]:

@@ -27,20 +27,22 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.audio.stft import Floats
-from alphamf.denoising.estimate import sources
-from alphamf.denoising.settings import KERNELS, PRESETS
+from alphamf.denoising.posterior import sources
+from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.priors import Gamma
-from alphamf.inference.chain import Mean, run
-from alphamf.inference.samplers import HAMCMC, PSGLD, SGLD
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
+from alphamf.inference.samplers.hamcmc import HAMCMC
+from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import generator
+from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.api import train
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))
@@ -58,7 +60,7 @@ SAMPLERS: dict[str, Any] = {
     "PSGLD, tuned": PSGLD(3e-4, damping=1.0),
     "HAMCMC, printed": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
     "HAMCMC, tuned": HAMCMC(5e-6, memory=5, gamma=1.0, trust=1e4),
-    "EM": KERNELS["em"],
+    "EM": kernel("em"),
 }
 METHODS = ("noisy", "start", *SAMPLERS, "Gibbs")
 
@@ -143,7 +145,7 @@ def _gain(power: Floats, model: Dictionary, job: Job) -> tuple[Floats, float]:
     parts = sources(model, SETTINGS, level)
     with np.errstate(all="ignore"):
         target = AlphaMF(power / level, parts, blocks=blocks)
-        start = target.start(generator(seed, 0, 0))
+        start = target.start(generator(seed, Key.CHAIN, START))
         if method == "start":
             return target.gain(start), 0.0
         begun = time.process_time()

@@ -20,13 +20,15 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference import diagnostics
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
+from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.normal_wishart import NormalWishart
 from alphamf.research import corpora
 from alphamf.research.experiments.base import Job, Numbers
 from alphamf.research.experiments.mass_em import methods
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 NORMAL: dict[str, dict[str, Any]] = {
     "HMC": {"step_size": 1e-2},

@@ -21,14 +21,15 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Diagonal, Metric
-from alphamf.inference.samplers import SGHMC
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.masses import MassEM, MassEMState
+from alphamf.inference.samplers.thermostat import SGHMC
 from alphamf.inference.targets.perplexity import Perplexity, split
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research import corpora
 from alphamf.research.experiments.base import Job, Numbers, Record
 from alphamf.research.experiments.mass_em import methods
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "SGHMC": {"step_size": 1e-3, "friction": 100.0},

@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
-from alphamf.tools.arrays import Array, generator, noise
+from alphamf.tools.arrays import Array
 
 RANK = 10
 MEMORY = 7
@@ -182,7 +183,8 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     found = minimize(
         loss, theta.astype(np.float64), jac=True, method="L-BFGS-B", options={"maxiter": steps}
     )
-    return found.x.astype(theta.dtype)
+    optimum: Array = found.x.astype(theta.dtype)
+    return optimum
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference import diagnostics
-from alphamf.inference.chain import Trace, run
+from alphamf.inference.chain import run
+from alphamf.inference.random import generator
+from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 LAGS = 500
 ENSEMBLE = 5
@@ -48,7 +50,8 @@ class Gaussian:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw far from the mode, shape (*chains, D)."""
-        return FAR * rng.standard_normal((*chains, self.size))
+        theta: Array = FAR * rng.standard_normal((*chains, self.size))
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
         """Return the potential of all data, which is the target itself."""
@@ -56,11 +59,13 @@ class Gaussian:
 
     def grad(self, theta: Array) -> Array:
         """Gradient, shape (*chains, D)."""
-        return theta @ self.precision
+        gradient: Array = theta @ self.precision
+        return gradient
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
-        return 0.5 * (self.grad(theta) * theta).sum(-1)
+        potential: Array = 0.5 * (self.grad(theta) * theta).sum(-1)
+        return potential
 
 
 def sampler_of(job: Job) -> Any:

@@ -18,13 +18,14 @@ import numpy as np
 
 from alphamf.inference import diagnostics
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 MEMORY = 7
 STEP = 0.1
@@ -137,7 +138,7 @@ def _optimum(target: LogisticRegression, x_test: Array, y_test: Array) -> Number
 
     from scipy.optimize import minimize
 
-    potential = target.draw(None, None)
+    potential = target.draw(None, np.zeros(target.size, np.float32))
 
     def loss(w: Array) -> tuple[float, Array]:
         theta = w.astype(np.float32)

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.bpmf import RANK, Ratings
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
 STEPS, BURN_IN = 10_500, 500
@@ -45,7 +46,8 @@ class Stopwatch:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw the target's start."""
-        return self.target.start(rng, chains)
+        theta: Array = self.target.start(rng, chains)
+        return theta
 
     def draw(self, rng: Any, theta: Array) -> Any:
         """Draw a minibatch of the target."""

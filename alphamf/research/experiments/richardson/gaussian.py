@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from alphamf.inference.chain import run
+from alphamf.inference.random import generator
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3
@@ -116,7 +117,8 @@ class Moments:
         """Estimates of theta's covariance, about the chain's own mean, shape (*chains, D, D)."""
         mean = self.first / self.count
         own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
-        return PRIOR_VARIANCE * own
+        covariance: Array = PRIOR_VARIANCE * own
+        return covariance
 
 
 def work(job: Job) -> Numbers:

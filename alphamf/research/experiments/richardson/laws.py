@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.samplers.thermostat import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.tools.arrays import Array, generator
+from alphamf.tools.arrays import Array
 
 PRIOR_VARIANCE = 10.0
 SCALE = float(np.sqrt(PRIOR_VARIANCE))

@@ -1,4 +1,4 @@
-"""What a method is, and how it looks in every table and chart."""
+"""Kinds of methods, and their colours and markers in every table and chart."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ COLOURS = 8
 """Colours of methods, ``--m0`` to ``--m7`` in the style sheet; the ninth method gets the first."""
 
 _MARKERS = "osD^vPX"
-"""Shapes of methods. Seven against eight colours, so that 56 methods look different."""
+"""Markers of methods: seven, against eight colours, distinguish 56 methods."""
 
 _OTHERS = {"input": ("input", "o"), "oracle": ("oracle", "*")}
 
 
-class Look(NamedTuple):
-    """A method and its look.
+class Style(NamedTuple):
+    """Kind, colour and marker of a method.
 
     Attributes
     ----------
     method
         As in `Result`.
     kind
-        A preset of alphamf, another method, one that is told the clean signal, or none at all.
+        A preset of alphamf, another method, one that knows the clean signal, or the input.
     colour
-        End of a colour's name in the style sheet, ``--m0``.
+        Suffix of a colour's name in the style sheet: 0 of ``--m0``.
     marker
-        As matplotlib names it.
+        A name of matplotlib's.
     """
 
     method: str
@@ -42,18 +42,18 @@ class Look(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The name, cut to what has room beside a chart."""
+        """The name, shortened to fit beside a chart."""
         name = shown(self.method)
         return name if len(name) <= 20 else f"{name[:12]}…{name[-7:]}"
 
     @property
     def competes(self) -> bool:
-        """Whether it may be called best: it does something, without the clean signal."""
+        """Whether it can be the best: it is neither the input nor an oracle."""
         return self.kind in ("alphamf", "baseline")
 
 
 def kind(method: str) -> Kind:
-    """Return what a method is by its name."""
+    """Return the kind of a method by its name."""
     name = method.partition("@")[0]
     if name == "noisy":
         return "input"
@@ -62,18 +62,18 @@ def kind(method: str) -> Kind:
     return "alphamf" if name in PRESETS else "baseline"
 
 
-def looks(results: Iterable[Result], order: Iterable[str] = ()) -> dict[str, Look]:
-    """Return a look for each method that has results, those in `order` first."""
+def styles(results: Iterable[Result], order: Iterable[str] = ()) -> dict[str, Style]:
+    """Return a style for each method that has results, those in `order` first."""
     there = dict.fromkeys(result.method for result in results)
     methods = [*(name for name in order if name in there), *there]
-    found: dict[str, Look] = {}
+    found: dict[str, Style] = {}
     taken = 0
     for method in dict.fromkeys(methods):
         what = kind(method)
         if what in _OTHERS:
-            found[method] = Look(method, what, *_OTHERS[what])
+            found[method] = Style(method, what, *_OTHERS[what])
         else:
-            found[method] = Look(
+            found[method] = Style(
                 method, what, str(taken % COLOURS), _MARKERS[taken % len(_MARKERS)]
             )
             taken += 1

@@ -1,0 +1,104 @@
+"""Find audio files: in a folder and all folders below, or by a pattern."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.audio.formats import SUFFIXES
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason, shown
+
+RESULT = ".denoised"
+"""End of the stem of a denoised file; such files are not found."""
+
+
+class Found(NamedTuple):
+    """A file.
+
+    Attributes
+    ----------
+    path
+        The file.
+    relative
+        Its path within the folder that was searched.
+    searched
+        Whether it was found in a folder or by a pattern, not named itself.
+    """
+
+    path: str
+    relative: str
+    searched: bool = True
+
+
+def expand(name: str, skipped: str | None = None) -> Iterator[Found]:
+    """Yield the files that a name stands for.
+
+    Parameters
+    ----------
+    name
+        A file, a folder, or a pattern where ``**`` crosses folders.
+    skipped
+        A folder that is not searched.
+
+    Raises
+    ------
+    AlphaMFError
+        A folder or a pattern holds no audio file, or a folder cannot be listed.
+    """
+    if os.path.isdir(name):
+        files = _walk(name, skipped)
+        yield from _nonempty(files, f"{shown(name)} is a folder without audio files")
+    elif not os.path.lexists(name) and glob.has_magic(name):
+        yield from _nonempty(_match(name, skipped), f"{shown(name)} matches no audio file")
+    else:
+        yield Found(name, os.path.basename(name), searched=False)
+
+
+def _nonempty(files: Iterable[Found], sentence: str) -> Iterator[Found]:
+    empty = True
+    for item in files:
+        empty = False
+        yield item
+    if empty:
+        raise AlphaMFError(sentence)
+
+
+def _walk(folder: str, skipped: str | None) -> Iterator[Found]:
+    skip = skipped and os.path.realpath(skipped)
+    for parent, folders, names in os.walk(folder, onerror=_refuse):
+        # The folder for the outputs may lie in that of the inputs.
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and os.path.realpath(os.path.join(parent, name)) != skip
+        )
+        for name in sorted(names):
+            if _is_audio(name):
+                path = os.path.join(parent, name)
+                yield Found(path, os.path.relpath(path, folder))
+
+
+def _refuse(error: OSError) -> None:
+    raise AlphaMFError(f"{shown(error.filename)} cannot be listed: {reason(error)}")
+
+
+def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
+    """Yield what a pattern matches, placed relative to the part of it before the first wildcard."""
+    skip = skipped and os.path.join(os.path.realpath(skipped), "")
+    parts = Path(pattern).parts
+    fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
+    root = os.path.join(*parts[:fixed]) if fixed else os.curdir
+    for path in sorted(glob.glob(pattern, recursive=True)):
+        if skip and os.path.realpath(path).startswith(skip):
+            continue
+        if _is_audio(os.path.basename(path)) and not os.path.isdir(path):
+            yield Found(path, os.path.relpath(path, root))
+
+
+def _is_audio(name: str) -> bool:
+    stem, suffix = os.path.splitext(name)
+    return suffix.lower() in SUFFIXES and not stem.endswith(RESULT) and not name.startswith(".")

@@ -1,0 +1,87 @@
+"""From a file, a pipe or a stream to a file on the disk that can be decoded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+from alphamf.audio import formats
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason, shown
+
+
+@contextmanager
+def decodable(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path, str]]:
+    """Yield a path to decode, and the name of the source in messages.
+
+    Streams and named pipes are copied to a temporary file, as decoding needs to seek; so are files
+    whose header has to be corrected.
+
+    Parameters
+    ----------
+    source
+        A file, or a binary stream such as ``sys.stdin.buffer``.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, it is a folder or empty, it cannot be copied, or it ends before what
+        its header promises.
+    """
+    with ExitStack() as stack:
+        copy = None
+        if isinstance(source, (str, os.PathLike)):
+            name, path = shown(source), Path(source)
+            stream = _unseekable(path, name)
+        else:
+            name, stream = "standard input", source
+        if stream is not None:
+            with stream if stream is not source else nullcontext():
+                path = copy = _copy(stream, name, stack)
+        if not path.stat().st_size:
+            raise AlphaMFError(f"{name} is empty (0 bytes)")
+        unset = formats.check(path, name)
+        if unset is not None:
+            if copy is None:
+                with path.open("rb") as file:
+                    path = _copy(file, name, stack)
+            with path.open("r+b") as file:
+                file.seek(unset)
+                file.write(b"\xff\xff\xff\xff")
+        yield path, name
+
+
+def _unseekable(path: Path, name: str) -> BinaryIO | None:
+    """Return an open pipe or device, which has to be copied; None for a regular file."""
+    try:
+        mode = path.stat().st_mode
+        if not stat.S_ISDIR(mode):
+            file = path.open("rb")
+            if not stat.S_ISREG(mode):
+                return file
+            file.close()
+            return None
+    except FileNotFoundError:
+        raise AlphaMFError(f"{name} does not exist") from None
+    except (OSError, ValueError) as error:
+        raise AlphaMFError(f"{name} cannot be opened: {reason(error)}") from error
+    raise AlphaMFError(f"{name} is a folder, not an audio file")
+
+
+def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
+    """Copy a stream to a temporary file, which is deleted when the stack is closed."""
+    try:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
+        copy = Path(folder, "audio")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(stream, file, 1 << 20)
+    except OSError as error:
+        place = shown(tempfile.gettempdir())
+        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
+    return copy

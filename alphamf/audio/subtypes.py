@@ -1,0 +1,55 @@
+"""The sample formats that files hold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Subtype(NamedTuple):
+    """A sample format.
+
+    Attributes
+    ----------
+    name
+        As libsndfile names it.
+    bits
+        Bits of an integer that `alphamf.audio.writer` rounds to; 0 where it does not round.
+    size
+        Bytes of a sample in a file, where it is not compressed.
+    fine
+        Whether it resolves more than 16 bits do.
+    companded
+        Whether larger values than full scale would wrap around.
+    """
+
+    name: str
+    bits: int = 0
+    size: int = 1
+    fine: bool = False
+    companded: bool = False
+
+
+SUBTYPES = {
+    subtype.name: subtype
+    for subtype in (
+        Subtype("PCM_S8", 8),
+        Subtype("PCM_U8", 8),
+        Subtype("PCM_16", 16, size=2),
+        Subtype("PCM_24", 24, size=3, fine=True),
+        Subtype("PCM_32", 32, size=4, fine=True),
+        Subtype("FLOAT", size=4, fine=True),
+        Subtype("DOUBLE", size=8, fine=True),
+        Subtype("ULAW", companded=True),
+        Subtype("ALAW", companded=True),
+        Subtype("ALAC_16", 16),
+        Subtype("ALAC_20", fine=True),
+        Subtype("ALAC_24", fine=True),
+        Subtype("ALAC_32", fine=True),
+    )
+}
+"""The sample formats of which more than the name matters."""
+
+
+def get(name: str) -> Subtype:
+    """Return the record of a sample format; a bare one where only the name matters."""
+    return SUBTYPES.get(name, Subtype(name))

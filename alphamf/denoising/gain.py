@@ -1,0 +1,151 @@
+"""From a posterior to clean speech: the ordered chain of gains.
+
+1. Posterior mean of the speech's Wiener gain, and its standard deviation.
+2. Refiner: a network that reads the posterior gives both anew.
+3. Native grid: the gain moves from the dictionary's grid to the sound's own rate.
+4. Limit: no gain is below the largest attenuation.
+5. Second stage: a network that corrects the result in windows of 16 ms, within the limit.
+6. Dry: some of the input stays in.
+
+Training takes the same steps, so what a network was trained on is what it meets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
+from alphamf.denoising.posterior import Posterior
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools.arrays import Array, Floats, to_host
+
+
+class Estimate(NamedTuple):
+    """What is found of a segment of one channel.
+
+    Attributes
+    ----------
+    speech
+        Shape (samples,), float32.
+    gain, gain_std
+        Gain after link 4 of the chain and its standard deviation, shape (bins, frames).
+    acceptance
+        Share of accepted Phi proposals of speech and noise.
+    """
+
+    speech: Floats
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+
+
+def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
+    """Return the gain and its standard deviation after links 1 and 2.
+
+    Parameters
+    ----------
+    power
+        |X|^2 that the posterior is of, shape (..., bins, frames).
+    posterior
+        Arrays of the same shape.
+    refiner
+        None: those of the posterior.
+    """
+    if refiner is None:
+        return posterior.gain, posterior.gain_std
+    return refiner.refine(
+        power,
+        gain=posterior.gain,
+        gain_std=posterior.gain_std,
+        speech=posterior.speech,
+        noise=posterior.noise,
+    )
+
+
+def least_gain(settings: Settings) -> np.float32:
+    """Return the gain of the largest attenuation, 0 where there is no limit."""
+    limit = np.inf if settings.max_attenuation is None else settings.max_attenuation
+    return np.float32(10 ** (-limit / 20))
+
+
+def separate(
+    spectra: Spectra,
+    gains: tuple[Floats, Floats],
+    acceptance: list[float],
+    weights: Weights,
+    settings: Settings,
+    xp: Any,
+) -> Estimate:
+    """Go through links 3 to 5 for a segment of one channel.
+
+    Parameters
+    ----------
+    spectra
+        The segment.
+    gains
+        Gain and standard deviation on the dictionary's grid, shape (bins, frames).
+    acceptance
+        As in `Estimate`.
+    weights, settings
+        Of the run; without `settings.refine` there is no second stage.
+    xp
+        Array module that the networks run on.
+    """
+    model = weights.dictionary
+    native = native_grid(model, spectra.rate)
+    spectrum = spectra.on(native)
+    gain, gain_std = (regrid(each, grid_of(model), native, spectrum.shape) for each in gains)
+    least = least_gain(settings)
+    limited = np.maximum(gain, least)
+    network = weights.second_stage if settings.refine else None
+    # Digital silence needs no second stage, nor does a sound that nothing may be taken from.
+    staged = network is not None and least < 1 and spectra.sound.any()
+    speech = stft.inverse(
+        spectrum * (gain if staged else limited), native.frame, len(spectra.sound)
+    )
+    if network is not None and staged:
+        speech = corrected(spectra, speech, network, least, xp)
+    return Estimate(speech, limited, gain_std, acceptance)
+
+
+def corrected(
+    spectra: Spectra, speech: Floats, network: SecondStage, least: np.float32, xp: Any
+) -> Floats:
+    """Return the speech after link 5.
+
+    Parameters
+    ----------
+    spectra
+        The segment.
+    speech
+        After link 4, without its limit; shape (samples,).
+    network
+        The second stage.
+    least
+        Smallest gain of a cell.
+    xp
+        Array module that the network runs on.
+    """
+    first = Spectra(speech, spectra.rate)
+    model, native = grid_of(network), native_grid(network, spectra.rate)
+    inputs = (xp.asarray(each.on(model)) for each in (spectra, first))
+    noisy = spectra.on(native)
+    of_noisy, of_first = (
+        regrid(to_host(each), model, native, noisy.shape) for each in network.coefficients(*inputs)
+    )
+    found = of_noisy * noisy + of_first * first.on(native)
+    if least:
+        found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
+    return stft.inverse(found, native.frame, len(speech))
+
+
+def with_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
+    """Return the speech after link 6: a share `settings.dry` of it is the input."""
+    mixed: Floats = settings.dry * audio + (1 - settings.dry) * speech
+    return mixed

@@ -1,0 +1,97 @@
+"""Between sampling rates and windows: a segment's spectra, and gains moved from grid to grid."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Complexes, Frame
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.tools.arrays import Floats
+
+BAND_TOP = (0.85, 0.95)
+"""The top of a model's band, as fractions of it, whose mean gain serves above the band. It ends
+below the resampler's edge."""
+
+
+class Grid(NamedTuple):
+    """The cells of a spectrogram: a sampling rate in Hz, and a window and hop in samples."""
+
+    rate: int
+    frame: Frame
+
+
+def grid_of(model: Dictionary | TrainedNetwork) -> Grid:
+    """Return the grid that a model works on."""
+    return Grid(model.rate, model.frame)
+
+
+def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
+    """Return the grid at `rate` Hz whose windows last as long as the model's."""
+    overlap = model.frame.n_fft // model.frame.hop_length
+    hop = max(1, round(model.frame.hop_length * rate / model.rate))
+    return Grid(rate, Frame(hop * overlap, hop))
+
+
+class Spectra:
+    """A segment of one channel, and its STFT on any grid, each computed once.
+
+    Parameters
+    ----------
+    sound
+        Finite samples, shape (samples,), float32.
+    rate
+        Sampling rate in Hz.
+    """
+
+    def __init__(self, sound: Floats, rate: int) -> None:
+        self.sound, self.rate = sound, rate
+        self._resampled: dict[int, Floats] = {rate: sound}
+        self._spectra: dict[Grid, Complexes] = {}
+
+    def on(self, grid: Grid) -> Complexes:
+        """Return the spectrum on a grid, shape (bins, frames)."""
+        if grid not in self._spectra:
+            if grid.rate not in self._resampled:
+                self._resampled[grid.rate] = resample(self.sound, self.rate, grid.rate)
+            self._spectra[grid] = stft.forward(self._resampled[grid.rate], grid.frame)
+        return self._spectra[grid]
+
+
+def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
+    """Interpolate cells linearly; above the band they get the mean of the band's top.
+
+    Parameters
+    ----------
+    values
+        Gains of a model, shape (bins, frames) on `source`.
+    source, target
+        Grids; where they are the same, `values` is returned as it is.
+    shape
+        Bins and frames on `target`.
+    """
+    if source == target:
+        return values
+    low, high = (int(fraction * (values.shape[0] - 1)) for fraction in BAND_TOP)
+    top = values[low : high + 1].mean(axis=0, keepdims=True)
+    values = np.concatenate([values[: high + 1], top])
+    for axis, positions in enumerate(_positions(source, target, shape)):
+        at = np.minimum(positions, values.shape[axis] - 1)
+        first = np.minimum(at.astype(int), max(values.shape[axis] - 2, 0))
+        second = np.minimum(first + 1, values.shape[axis] - 1)
+        weight = (at - first).astype(np.float32)
+        weight = weight[:, None] if axis == 0 else weight
+        values = values.take(first, axis) * (1 - weight) + values.take(second, axis) * weight
+    return values
+
+
+def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Return where the bins and frames of `target` lie among those of `source`."""
+    seconds = source.frame.n_fft / source.rate
+    bins = np.arange(shape[0]) * (target.rate / target.frame.n_fft * seconds)
+    step = source.frame.hop_length / source.rate
+    return bins, np.arange(shape[1]) * (target.frame.hop_length / target.rate / step)

@@ -1,0 +1,168 @@
+"""Everything learnt that a run uses: found, read and checked once, then handed down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import dictionary as dictionaries
+from alphamf.learnt import network_file
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+
+N = TypeVar("N", bound=TrainedNetwork)
+
+Choice = str | os.PathLike[str]
+"""A file, the name of a shipped one, ``"auto"`` or ``"none"``."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a run has learnt beforehand.
+
+    Attributes
+    ----------
+    dictionary
+        Spectra of clean speech.
+    refiner
+        Network that reads the posterior; None: the gain is the posterior mean.
+    second_stage
+        Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
+
+    Raises
+    ------
+    AlphaMFError
+        The refiner is for another rate or window than the dictionary, or there is a second stage
+        and no refiner.
+    """
+
+    dictionary: Dictionary
+    refiner: Refiner | None = None
+    second_stage: SecondStage | None = None
+
+    def __post_init__(self) -> None:
+        if self.refiner is not None and not _fits(self.refiner, self.dictionary):
+            raise AlphaMFError(
+                f"the refiner {self.refiner.name} is for {_grid(self.refiner)}, and the dictionary "
+                f"{self.dictionary.name} for {_grid(self.dictionary)}"
+            )
+        if self.second_stage is not None and self.refiner is None:
+            raise AlphaMFError(
+                f"the second stage {self.second_stage.name} corrects the result of a refiner, and "
+                "there is none"
+            )
+
+    def on(self, xp: Any) -> Weights:
+        """Return the same weights with the networks' parameters in the memory of module `xp`."""
+        if xp is np:
+            return self
+        return replace(
+            self,
+            refiner=self.refiner and self.refiner.on(xp),
+            second_stage=self.second_stage and self.second_stage.on(xp),
+        )
+
+
+def find(
+    rate: int,
+    model: Choice | Dictionary | Weights = "auto",
+    *,
+    refiner: Choice = "auto",
+    second_stage: Choice = "auto",
+) -> Weights:
+    """Return the weights for sound at `rate`.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    model
+        A dictionary, its file or the name of a shipped one; ``"auto"``: the shipped one for the
+        rate. `Weights` are returned as they are.
+    refiner
+        A file or the name of a shipped refiner; ``"auto"``: the shipped one that fits the
+        dictionary's rate and window, if there is one; ``"none"``.
+    second_stage
+        Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, it holds something else, or the parts do not fit each other.
+    """
+    if isinstance(model, Weights):
+        return model
+    dictionary = model if isinstance(model, Dictionary) else dictionaries.choose(model, rate)
+    first = network(Refiner, refiner, dictionary.rate)
+    if first is not None and str(refiner) == "auto" and not _fits(first, dictionary):
+        first = None
+    if str(second_stage) == "auto" and (first is None or first.name not in network_file.shipped()):
+        second_stage = "none"
+    return Weights(dictionary, first, network(SecondStage, second_stage, dictionary.rate))
+
+
+def network(kind: type[N], choice: Choice, rate: int) -> N | None:
+    """Return a network, None for ``"none"``; for ``"auto"`` the shipped one for `rate`, if any.
+
+    Parameters
+    ----------
+    kind
+        `Refiner` or `SecondStage`.
+    choice
+        A file, the name of a shipped network, ``"auto"`` or ``"none"``.
+    rate
+        Sampling rate of the dictionary in Hz.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such file, or it is not a network.
+    """
+    name = str(choice)
+    if name == "none":
+        return None
+    if name == "auto":
+        path = network_file.shipped().get(f"{kind.kind}-{rate // 1000}k")
+        return _shipped(kind.load, path) if path else None
+    return kind.load(network_file.find(name))
+
+
+@cache
+def _shipped(load: Callable[[Path], N], path: Path) -> N:
+    return load(path)
+
+
+def _fits(refiner: Refiner, dictionary: Dictionary) -> bool:
+    return (refiner.rate, refiner.frame) == (dictionary.rate, dictionary.frame)
+
+
+def _grid(model: Dictionary | Refiner) -> str:
+    return f"{model.rate} Hz with windows of {model.frame.n_fft} samples"
+
+
+def missing_refiner(weights: Weights, refiner: Choice) -> str | None:
+    """Return a note where a refiner is wanted and none is shipped for the dictionary."""
+    if weights.refiner is not None or str(refiner) != "auto":
+        return None
+    name = weights.dictionary.name
+    return f"there is no network for the rate and window of {name}, and none was used"
+
+
+def narrow_recording(weights: Weights, rate: int) -> str | None:
+    """Return a note where the dictionary is for wider sound than a recording at `rate` Hz."""
+    dictionary = weights.dictionary
+    if dictionary.rate <= rate:
+        return None
+    return (
+        f"{dictionary.name} is for sound of {dictionary.rate} Hz and more, and denoises this of "
+        f"{rate} Hz badly"
+    )

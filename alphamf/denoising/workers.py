@@ -1,0 +1,189 @@
+"""Segments estimated in order: one by one, side by side in threads, or together on a device."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import groupby
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from alphamf.denoising.estimate import estimate
+from alphamf.denoising.gain import Estimate
+from alphamf.denoising.segments import Piece
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights
+from alphamf.tools.arrays import Floats
+
+TINY = np.finfo(np.float32).tiny
+"""A peak below this, 760 dB below full scale, is digital silence."""
+
+Task = Callable[[], list[Estimate]]
+Estimated = tuple[Piece, list[Estimate]]
+"""A piece, and the estimate of each of its channels."""
+
+
+class Workers:
+    """Estimates pieces of sound, and gives them back in order.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    weights, settings
+        Of the run.
+    seed
+        The same seed gives the same bits.
+    xp
+        Array module that samples. On a device pieces move together, which is what fills it.
+    jobs
+        Pieces side by side.
+    progress
+        Called with the seconds of sound done so far, or None.
+    """
+
+    def __init__(
+        self,
+        rate: int,
+        weights: Weights,
+        settings: Settings,
+        *,
+        seed: int,
+        xp: Any,
+        jobs: int,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self._rate, self._weights, self._settings = rate, weights.on(xp), settings
+        self._seed, self._xp, self._jobs = seed, xp, jobs
+        self._progress = _Progress(progress)
+        self._together = xp is not np
+        self._threads = ThreadPoolExecutor(jobs) if jobs > 1 and not self._together else None
+        self._waiting: list[Piece] = []
+        self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
+        self._count = 0
+
+    def submit(self, piece: Piece) -> Iterator[Estimated]:
+        """Have a piece estimated, and yield the oldest once enough are under way."""
+        if self._together:
+            self._waiting.append(piece)
+            if len(self._waiting) == self._jobs:
+                yield from self._batch()
+            return
+        places, tasks = self._tasks([piece], self._number(1))
+        self._pending.append((piece, places, [self._started(task) for task in tasks]))
+        # Pending pieces cost memory: no more sounds are under way than there are jobs.
+        while sum(len(futures) for _, _, futures in self._pending) >= self._jobs:
+            yield self._oldest()
+
+    def drain(self) -> Iterator[Estimated]:
+        """Yield what is left."""
+        yield from self._batch()
+        while self._pending:
+            yield self._oldest()
+
+    def close(self) -> None:
+        """Stop work that is still under way."""
+        self._progress.stopped = True
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    def _number(self, count: int) -> int:
+        """Return the stream number of the next `count` pieces."""
+        first, self._count = self._count, self._count + count
+        return first
+
+    def _started(self, task: Task) -> Future[list[Estimate]]:
+        if self._threads is not None:
+            return self._threads.submit(task)
+        future: Future[list[Estimate]] = Future()
+        future.set_result(task())
+        return future
+
+    def _oldest(self) -> Estimated:
+        piece, places, futures = self._pending.popleft()
+        found = [estimate for future in futures for estimate in future.result()]
+        return piece, [found[k] for k in places]
+
+    def _batch(self) -> Iterator[Estimated]:
+        """Estimate the waiting pieces, those of one length together."""
+        while self._waiting:
+            _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
+            pieces = list(group)
+            del self._waiting[: len(pieces)]
+            places, tasks = self._tasks(pieces, self._number(len(pieces)))
+            found = [estimate for task in tasks for estimate in task()]
+            channels = len(places) // len(pieces)
+            for k, piece in enumerate(pieces):
+                own = places[k * channels : (k + 1) * channels]
+                yield piece, [found[place] for place in own]
+
+    def _tasks(self, pieces: Sequence[Piece], number: int) -> tuple[list[int], list[Task]]:
+        """Return what is to be done for the channels of some pieces, equal ones only once.
+
+        Parameters
+        ----------
+        pieces
+            Of one length.
+        number
+            Their stream number.
+
+        Returns
+        -------
+        places : list of int
+            For each channel of the first piece, then of the next, its place among the estimates.
+        tasks : list of callable
+            Tasks whose estimates, one after the other, are those.
+        """
+        sounds: list[Floats] = []
+        places: list[int] = []
+        for piece in pieces:
+            # The reciprocal of a peak below the normal numbers would be infinite.
+            audio = np.where(np.abs(piece.audio).max(axis=0) < TINY, 0, piece.audio)
+            for sound in audio.T:
+                known = (k for k, other in enumerate(sounds) if np.array_equal(other, sound))
+                places.append(next(known, len(sounds)))
+                if places[-1] == len(sounds):
+                    sounds.append(sound)
+        groups = [sounds] if self._together else [[sound] for sound in sounds]
+        seconds = sum(piece.step for piece in pieces) / self._rate
+        a_step = seconds / len(groups) / self._settings.steps
+        return places, [
+            partial(
+                estimate,
+                group,
+                self._rate,
+                self._weights,
+                self._settings,
+                (self._seed, number),
+                self._xp,
+                partial(self._progress.advance, (number, k), a_step),
+            )
+            for k, group in enumerate(groups)
+        ]
+
+
+class _Stopped(Exception):
+    """Ends the work of a thread whose stream was closed."""
+
+
+class _Progress:
+    """Adds up the seconds done in several threads."""
+
+    def __init__(self, callback: Callable[[float], None] | None) -> None:
+        self._callback = callback
+        self._lock = Lock()
+        self._seconds: dict[tuple[int, int], float] = {}
+        self.stopped = False
+
+    def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
+        """Note that task `key` has made so many steps of so many seconds each."""
+        if self.stopped:
+            raise _Stopped
+        if self._callback is not None:
+            with self._lock:
+                self._seconds[key] = seconds * steps
+                self._callback(sum(self._seconds.values()))

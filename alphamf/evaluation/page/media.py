@@ -1,0 +1,136 @@
+"""Sounds and spectrograms of the page, embedded as ``data:`` addresses."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.evaluation.plot import Spectrogram
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import system_name
+
+SECONDS = 15.0
+"""Longest part of a clip that is embedded."""
+
+RANGE = 70
+"""Decibels of the colour scale, below the loudest cell of the clean and the noisy signal."""
+
+_COLUMNS, _ROWS = 400, 160
+"""Largest size of a spectrogram, that at which it is shown."""
+
+
+class Ticks(NamedTuple):
+    """End of an axis, and its marks: fractions of it, with their text."""
+
+    end: float
+    marks: list[tuple[float, str]]
+
+
+class Sound(NamedTuple):
+    """The first seconds of a file, and their spectrogram.
+
+    Attributes
+    ----------
+    audio
+        Mean of the channels, shape (samples,).
+    rate
+        Sampling rate in Hz.
+    power
+        Spectrogram, shape (bins, columns).
+    cut
+        Whether the file is longer.
+    """
+
+    audio: Floats
+    rate: int
+    power: NDArray[np.float32]
+    cut: bool
+
+
+def read(path: Path) -> Sound | None:
+    """Return the first seconds of a file, its channels averaged, or None without a sound."""
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(system_name(path)) as file:
+            rate = file.samplerate
+            block = file.read(int(SECONDS * rate), dtype="float32", always_2d=True)
+            cut = file.frames > len(block)
+    except (OSError, soundfile.LibsndfileError):
+        return None
+    if not len(block) or not np.isfinite(block).all():
+        return None
+    audio: Floats = block.mean(1)
+    spectrogram = Spectrogram(len(audio), rate)
+    spectrogram.add(audio[:, None])
+    return Sound(audio, rate, _smaller(spectrogram.power()), cut)
+
+
+def _smaller(power: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Average neighbouring cells down to the size at which the picture is shown."""
+    for axis, most in enumerate((_ROWS, _COLUMNS)):
+        size = power.shape[axis]
+        if size > most:
+            start = np.arange(most) * size // most
+            width = np.diff(start, append=size)
+            total = np.add.reduceat(power, start, axis)
+            power = (total / (width[:, None] if axis == 0 else width)).astype(np.float32)
+    return power
+
+
+def _address(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def flac(sound: Sound) -> str:
+    """Return the sound as the address of a FLAC file."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    soundfile.write(buffer, sound.audio, sound.rate, "PCM_16", format="FLAC")
+    return _address("audio/flac", buffer.getvalue())
+
+
+def png(power: NDArray[np.float32], loudest: float) -> str:
+    """Return a spectrogram as the address of a PNG, with one colour per decibel below `loudest`."""
+    from PIL import Image
+
+    floor = max(loudest, 1e-20) * 10 ** (-RANGE / 10)
+    level = 10 * np.log10(np.maximum(power, floor) / floor)
+    image = Image.fromarray(np.minimum(level, RANGE).round().astype(np.uint8)[::-1], "P")
+    image.putpalette(_palette())
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return _address("image/png", buffer.getvalue())
+
+
+def _palette() -> bytes:
+    from matplotlib import colormaps
+
+    colours = colormaps["magma"](np.arange(RANGE + 1) / RANGE, bytes=True)
+    return bytes(colours[:, :3])
+
+
+def scale() -> str:
+    """Return the colour scale, from quiet (left) to loud, as the address of a PNG."""
+    from PIL import Image
+
+    image = Image.fromarray(np.arange(RANGE + 1, dtype=np.uint8)[None], "P")
+    image.putpalette(_palette())
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return _address("image/png", buffer.getvalue())
+
+
+def ticks(end: float, most: int) -> Ticks:
+    """Return round numbers from zero to the end of an axis."""
+    from matplotlib.ticker import MaxNLocator
+
+    places = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, end)
+    marks = [(float(place / end), f"{place:g}") for place in places if place <= end * (1 + 1e-9)]
+    return Ticks(end, marks)

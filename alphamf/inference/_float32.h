@@ -1,0 +1,151 @@
+/* Functions of float32 and random words, for the extensions that loop over cells and over noise.
+ *
+ * Logarithm, exponential and sine are polynomials without branches, so that compilers make vector
+ * instructions of the loops; they are right to 3e-7, relative (the logarithm near one: absolute),
+ * which is what float32 holds.
+ */
+#ifndef ALPHAMF_FLOAT32_H
+#define ALPHAMF_FLOAT32_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* One copy of a loop for each generation of processors, chosen when the module is loaded. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#define LOOP \
+    static __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
+#else
+#define LOOP static
+#endif
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+#if defined(_MSC_VER)
+#define restrict __restrict
+#endif
+
+/* Cells of a chunk, whose random words and arrays the first cache holds, and generators side by
+ * side, of which a chunk is a multiple. */
+#define CHUNK 1024
+#define LANES 32
+
+INLINE float as_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+INLINE uint32_t as_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+INLINE float smaller(float x, float y) { return x < y ? x : y; }
+
+/* Of a positive normal number; Cephes' logf. */
+INLINE float log_(float x) {
+    int32_t bits = (int32_t)as_bits(x);
+    int32_t exponent = (bits - 0x3F3504F3) >> 23; /* so that m lies between the roots of 1/2 and 2 */
+    float m = as_float((uint32_t)(bits - exponent * (1 << 23))) - 1.0f;
+    float e = (float)exponent, z = m * m, p = 7.0376836292e-2f;
+    p = p * m - 1.1514610310e-1f;
+    p = p * m + 1.1676998740e-1f;
+    p = p * m - 1.2420140846e-1f;
+    p = p * m + 1.4249322787e-1f;
+    p = p * m - 1.6668057665e-1f;
+    p = p * m + 2.0000714765e-1f;
+    p = p * m - 2.4999993993e-1f;
+    p = p * m + 3.3333331174e-1f;
+    return m + (p * m * z + e * -2.12194440e-4f - 0.5f * z) + e * 0.693359375f;
+}
+
+/* Kept within the normal numbers; Cephes' expf. */
+INLINE float exp_(float x) {
+    x = x < -87.0f ? -87.0f : x;
+    x = smaller(x, 88.0f);
+    float n = x * 1.44269504f + 12582912.0f; /* rounds to the nearest whole number */
+    n -= 12582912.0f;
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return (p * r * r + r + 1.0f) * as_float((uint32_t)((int32_t)n + 127) << 23);
+}
+
+/* sin(pi w) of w from -1/2 to 1/2, interpolated at Chebyshev nodes: 3e-11 but for rounding. */
+INLINE float sin_half(float w) {
+    float q = w * w, p = -7.0282993e-3f;
+    p = p * q + 8.2050345e-2f;
+    p = p * q - 5.9925219e-1f;
+    p = p * q + 2.5501633f;
+    p = p * q - 5.1677128f;
+    p = p * q + 3.1415927f;
+    return w * p;
+}
+
+/* sin(pi u) of u from 0 to 1. */
+INLINE float sin_(float u) {
+    return sin_half(smaller(u, 1.0f - u));
+}
+
+/* An odd multiple of 2^-24, as alphamf.inference.random.uniform draws. */
+INLINE float uniform(uint32_t word) {
+    return as_float(word >> 9 | 0x3F800000u) - 0.999999940395355224609375f;
+}
+
+INLINE uint32_t turn(uint32_t word, int count) { return word << count | word >> (32 - count); }
+
+/* xoshiro128++ in each lane (Blackman & Vigna, ACM TOMS 47, 2021); count is rounded up to LANES. */
+LOOP void fill_words(uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count) {
+    uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
+    memcpy(a, state, sizeof a);
+    memcpy(b, state + LANES, sizeof b);
+    memcpy(c, state + 2 * LANES, sizeof c);
+    memcpy(d, state + 3 * LANES, sizeof d);
+    for (Py_ssize_t start = 0; start < count; start += LANES) {
+        for (int i = 0; i < LANES; i++) {
+            uint32_t shifted = b[i] << 9;
+            out[start + i] = turn(a[i] + d[i], 7) + a[i];
+            c[i] ^= a[i];
+            d[i] ^= b[i];
+            b[i] ^= c[i];
+            a[i] ^= d[i];
+            c[i] ^= shifted;
+            d[i] = turn(d[i], 11);
+        }
+    }
+    memcpy(state, a, sizeof a);
+    memcpy(state + LANES, b, sizeof b);
+    memcpy(state + 2 * LANES, c, sizeof c);
+    memcpy(state + 3 * LANES, d, sizeof d);
+}
+
+#define FLOATS(view) ((float *)(view).buf)
+#define WORDS(view) ((uint32_t *)(view).buf)
+#define COUNT(view) ((view).len / 4)
+
+/* Whether a state has its size, and the cells are so many times the power. */
+static int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {
+    if ((state && state->len != 16 * LANES) ||
+        (power && (power->len == 0 || cells->len % power->len))) {
+        PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
+        return 0;
+    }
+    return 1;
+}
+
+static PyObject *finish(Py_buffer *views, int count, PyObject *result) {
+    for (int k = 0; k < count; k++) PyBuffer_Release(&views[k]);
+    return result;
+}
+
+#endif

@@ -1,0 +1,124 @@
+"""Streams of random numbers, and the draws that samplers make of them.
+
+Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). Where that could not be
+compiled when the package was installed, `COMPILED` is False and NumPy draws, other numbers of the
+same law.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.tools.arrays import Array, namespace
+
+try:
+    from alphamf.inference import _random
+except ImportError:
+    COMPILED = False
+else:
+    COMPILED = True
+
+
+class Key(IntEnum):
+    """First number of a stream's key, by what the stream is for: no two uses share a stream.
+
+    An experiment, or a data set that is made up, has a seed of its own and numbers its streams from
+    0; what runs under the seed of a chain takes its key from this list.
+    """
+
+    CHAIN = 0
+    """``(CHAIN + c, START)`` draws the start of chain c, and ``(CHAIN + c, k)`` its segment k, from
+    1. In `inference.blocks` the second number is a block instead, and the first is 0 for the start
+    and k for step k."""
+
+    VOICE_ORDER = 1 << 28
+    """``(VOICE_ORDER, p)``: the order of the voices in pass p over them, when W is trained."""
+
+    HELD_OUT_VOICES = 1 << 29
+    """``(HELD_OUT_VOICES, 0)``: which voices are held out when W is trained."""
+
+    HELD_OUT_CELLS = (1 << 29) + 1
+    """``(HELD_OUT_CELLS, v)``: which cells of held-out voice v are hidden, and the fit of H."""
+
+    WARM_UP = 1 << 30
+    """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
+
+
+START = 0
+"""Second number of the key of a chain's start."""
+
+
+def generator(seed: int, *key: int, xp: Any = np) -> Any:
+    """Return the random generator of stream `key` under `seed`.
+
+    Streams with different keys are independent, and a key always opens the same stream, so a
+    resumed run needs no saved generator state.
+
+    Parameters
+    ----------
+    seed
+        Seed of the run.
+    key
+        Of the stream; see `Key`.
+    xp
+        Array module of the numbers: numpy or cupy.
+    """
+    sequence = np.random.SeedSequence(seed, spawn_key=key)
+    if xp is np:
+        return np.random.Generator(np.random.SFC64(sequence))
+    return xp.random.Generator(xp.random.XORWOW(int(sequence.generate_state(1, np.uint64)[0])))
+
+
+def word_state(rng: Any, lanes: int) -> Array:
+    """Draw the state of a compiled loop's generators of random words, so many side by side."""
+    words: Array = rng.bit_generator.random_raw(2 * lanes)
+    return words
+
+
+def noise(rng: Any, like: Array) -> Array:
+    """Draw standard normal noise with the shape and dtype of `like`."""
+    host = isinstance(like, np.ndarray) and isinstance(rng, np.random.Generator)
+    if COMPILED and host and like.dtype == np.float32:
+        out = np.empty(like.shape, like.dtype)
+        _random.normal(word_state(rng, _random.LANES), out)
+        return out
+    drawn: Array = rng.standard_normal(like.shape, dtype=like.dtype)
+    return drawn
+
+
+class _Bits(NamedTuple):
+    """How a floating-point number is made of the upper bits of a random word."""
+
+    word: type[np.unsignedinteger[Any]]
+    shift: int
+    one: int
+    below_one: float
+
+
+_BITS = {
+    "float32": _Bits(np.uint32, 9, 0x3F800000, 1 - 2.0**-24),
+    "float64": _Bits(np.uint64, 12, 0x3FF0000000000000, 1 - 2.0**-53),
+}
+
+
+def uniform(rng: Any, out: Array) -> Array:
+    """Fill `out` with uniform draws from the open interval (0, 1), whose logarithms are finite.
+
+    The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
+    """
+    xp = namespace(out)
+    if xp is not np:
+        rng.random(dtype=out.dtype, out=out)
+        xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
+        return out
+    # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.
+    bits = _BITS[out.dtype.name]
+    raw = rng.bit_generator.random_raw((out.nbytes + 7) // 8)
+    words = raw.view(bits.word)[: out.size].reshape(out.shape)
+    np.right_shift(words, bits.word(bits.shift), out=words)
+    np.bitwise_or(words, bits.word(bits.one), out=words)
+    np.subtract(words.view(out.dtype), out.dtype.type(bits.below_one), out=out)
+    return out

@@ -1,0 +1,226 @@
+"""What a run is for: records that take in every state and keep a statistic of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Array, namespace, to_host
+
+Statistic = Callable[[Array, Any], Array]
+"""A function of theta and the target, whose value has theta's leading chain axes."""
+
+
+class Mean:
+    """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
+
+    Steps after `burn_in` are kept, every `thin`-th of them. Updated in place by Welford's method,
+    in the statistic's dtype.
+
+    Parameters
+    ----------
+    statistic
+        Function of theta and the target, of shape (*chains, ...).
+    burn_in
+        Number of steps that are dropped first.
+    thin
+        Distance between kept steps.
+    apart
+        Number of theta's last leading axes that are not averaged over: clips, and not chains.
+
+    Attributes
+    ----------
+    count
+        Number of kept values: steps times chains.
+
+    References
+    ----------
+    Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
+    """
+
+    def __init__(
+        self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
+    ) -> None:
+        _check_kept(burn_in, thin)
+        self.statistic = statistic
+        self.burn_in, self.thin, self.apart = burn_in, thin, apart
+        self.count = 0
+        self._mean: Array
+        self._square: Array  # sum of squared deviations from the mean
+
+    def __repr__(self) -> str:
+        return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
+
+    def add(self, state: Any, target: Any) -> None:
+        """Take in one state."""
+        if not _kept(state.step, self.burn_in, self.thin):
+            return
+        value = self.statistic(state.theta, target)
+        axes = tuple(range(state.theta.ndim - 1 - self.apart))
+        batch = int(np.prod(value.shape[: len(axes)]))
+        mean = value.mean(axes) if axes else value
+        if self.count == 0:
+            xp = namespace(value)
+            self._mean, self._square = xp.zeros_like(mean), xp.zeros_like(mean)
+        self.count += batch
+        change = mean - self._mean
+        self._mean += change * (batch / self.count)
+        change *= change
+        change *= batch * (self.count - batch) / self.count
+        self._square += change
+        if axes:
+            self._square += ((value - mean) ** 2).sum(axes)
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the kept values, of the statistic's shape without the axes averaged over."""
+        self._require()
+        return self._mean.copy()
+
+    @property
+    def std(self) -> Array:
+        """Posterior standard deviation: the root of the kept values' second central moment."""
+        self._require()
+        std: Array = namespace(self._square).sqrt(self._square / self.count)
+        return std
+
+    def _require(self) -> None:
+        if not self.count:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        count = {"count": np.asarray(self.count)}
+        return {**count, "mean": self._mean, "square": self._square} if self.count else count
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        self.count = int(arrays["count"])
+        if self.count:
+            self._mean, self._square = arrays["mean"], arrays["square"]
+
+
+class Trace:
+    """Every kept value of a statistic, copied to the CPU.
+
+    Parameters
+    ----------
+    statistic
+        Function of theta and the target.
+    burn_in, thin
+        As in `Mean`.
+    """
+
+    def __init__(self, statistic: Statistic, *, burn_in: int = 0, thin: int = 1) -> None:
+        _check_kept(burn_in, thin)
+        self.statistic = statistic
+        self.burn_in, self.thin = burn_in, thin
+        self._values: list[Array] = []
+
+    def __repr__(self) -> str:
+        return f"Trace(burn_in={self.burn_in}, thin={self.thin})"
+
+    def add(self, state: Any, target: Any) -> None:
+        """Take in one state."""
+        if _kept(state.step, self.burn_in, self.thin):
+            self._values.append(np.array(to_host(self.statistic(state.theta, target))))
+
+    @property
+    def values(self) -> Array:
+        """The kept values, shape (kept, ...)."""
+        if not self._values:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        return np.stack(self._values)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        return {"values": self.values} if self._values else {}
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        self._values = list(to_host(arrays["values"])) if arrays else []
+
+
+class Extrapolated:
+    r"""Richardson-Romberg estimate of a statistic's mean, from the states of SGRRLD or SGRRHMC.
+
+    .. math:: \hat\pi(f) = \frac{\sum_k h_k \left[ f(\theta_{k - 1/2}) + f(\theta_k)
+       - f(\theta'_k) \right]}{\sum_k h_k},
+
+    also averaged over the leading chain axes. Steps after `burn_in` are kept.
+
+    Parameters
+    ----------
+    statistic
+        Function of theta and the target, of shape (*chains, ...).
+    burn_in
+        Number of steps that are dropped first.
+
+    Attributes
+    ----------
+    weight
+        Sum of the kept steps' sizes.
+
+    References
+    ----------
+    Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step that led to it in the
+    place of the next one; the two differ by a boundary term.
+    """
+
+    def __init__(self, statistic: Statistic, *, burn_in: int) -> None:
+        _check_kept(burn_in)
+        self.statistic = statistic
+        self.burn_in = burn_in
+        self.weight = 0.0
+        self._mean: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"Extrapolated(burn_in={self.burn_in})"
+
+    def add(self, state: Any, target: Any) -> None:
+        """Take in one state."""
+        if state.step <= self.burn_in:
+            return
+        # The statistic may write into one buffer each time, so the first value is copied.
+        value = self.statistic(state.middle, target) * 1.0
+        value += self.statistic(state.theta, target)
+        value -= self.statistic(state.coarse, target)
+        value = value.mean(tuple(range(state.theta.ndim - 1)))
+        self.weight += state.size
+        if self._mean is None:
+            self._mean = value
+        else:
+            self._mean = self._mean + (value - self._mean) * (state.size / self.weight)
+
+    @property
+    def mean(self) -> Array:
+        """The estimate, of the statistic's shape without the chain axes."""
+        if self._mean is None:
+            raise AlphaMFError(f"no state was kept yet: burn_in is {self.burn_in}")
+        return self._mean.copy()
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores."""
+        weight = {"weight": np.asarray(self.weight)}
+        if self._mean is None:
+            return weight
+        return {**weight, "mean": namespace(self._mean).asarray(self._mean)}
+
+    def load(self, arrays: dict[str, Array]) -> None:
+        """Take back what `arrays` returned."""
+        self.weight = float(arrays["weight"])
+        self._mean = arrays.get("mean")
+
+
+def _check_kept(burn_in: int, thin: int = 1) -> None:
+    if burn_in < 0:
+        raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
+    if thin < 1:
+        raise AlphaMFError(f"thin must be at least 1, not {thin}")
+
+
+def _kept(step: int, burn_in: int, thin: int) -> bool:
+    return step > burn_in and (step - burn_in) % thin == 0

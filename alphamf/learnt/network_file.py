@@ -1,0 +1,138 @@
+"""Trained networks: what a file of one holds, and the files in the package."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.stft import Frame
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import model_file, network
+from alphamf.learnt.dictionary import folder
+from alphamf.tools.arrays import Array
+from alphamf.tools.files import shown
+
+MAX_BYTES = 64 * 2**20
+"""Most bytes of all parameters, and of the header: checked before anything is read."""
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network that was trained for spectrograms of one kind.
+
+    Attributes
+    ----------
+    parameters
+        As `network.shapes` names and shapes them, float32.
+    rate
+        Sampling rate in Hz.
+    frame
+        Window length and hop in samples.
+    exponent
+        The network's gain is raised to this power: below 1, less is taken away.
+    about
+        How it was made. For reading only.
+    name
+        What it was loaded by.
+    sha256
+        Of the file that it was loaded from.
+    """
+
+    kind: ClassVar[str] = "network"
+    """What files of this class are called: shipped ones are KIND-RATE.npz."""
+
+    parameters: dict[str, Array]
+    rate: int
+    frame: Frame
+    exponent: float = 1.0
+    about: dict[str, Any] = field(default_factory=dict)
+    name: str = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
+
+    def on(self, xp: Any) -> Self:
+        """Return the same network with its parameters in the memory of array module `xp`."""
+        moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
+        return replace(self, parameters=moved)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to an ``.npz``, its parameters in half precision.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        header = {
+            "rate": self.rate,
+            "n_fft": self.frame.n_fft,
+            "hop_length": self.frame.hop_length,
+            "exponent": self.exponent,
+            "names": {name: value.shape for name, value in self.parameters.items()},
+            "about": self.about,
+        }
+        values = np.concatenate([value.ravel() for value in self.parameters.values()])
+        model_file.write(path, header, {"parameters": values.astype(np.float16)})
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read a network that `save` wrote.
+
+        Raises
+        ------
+        AlphaMFError
+            There is no such file, or it is not a network.
+        """
+        if not path.is_file():
+            raise AlphaMFError(f"there is no {cls.kind} {shown(path)}")
+        limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
+        return model_file.load(path, cls.kind, limits, partial(cls._make, path.stem))
+
+    @classmethod
+    def _make(
+        cls, name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+    ) -> Self:
+        frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
+        exponent = float(header.get("exponent", 1))
+        if not 0 < exponent < math.inf:
+            raise AlphaMFError(f"its exponent, {exponent:g}, is not a positive number")
+        return cls(
+            parameters=_unpacked(header, arrays["parameters"].astype(np.float32), frame),
+            rate=int(header["rate"]),
+            frame=frame,
+            exponent=exponent,
+            about=dict(header["about"]),
+            name=name,
+            sha256=digest,
+        )
+
+
+def _unpacked(header: dict[str, Any], values: Array, frame: Frame) -> dict[str, Array]:
+    """Cut the flat parameters into arrays of the names and shapes in the header."""
+    shapes = {key: tuple(shape) for key, shape in header["names"].items()}
+    if shapes != network.shapes(frame.bins, network.sizes_of(shapes, frame.bins)):
+        raise AlphaMFError("its parameters are those of another network")
+    parameters, end = {}, 0
+    for key, shape in shapes.items():
+        first, end = end, end + int(np.prod(shape))
+        parameters[key] = values[first:end].reshape(shape)
+    if not np.isfinite(values).all():
+        raise AlphaMFError("its parameters are not finite")
+    return parameters
+
+
+def shipped() -> dict[str, Path]:
+    """Return the networks in the package: name to file."""
+    paths = [*folder().glob("refiner-*.npz"), *folder().glob("second-stage-*.npz")]
+    return {path.stem: path for path in sorted(paths)}
+
+
+def find(name: str) -> Path:
+    """Return the file of a shipped network by its name, or the file that is named."""
+    return shipped().get(name, Path(name))

@@ -1,0 +1,62 @@
+"""Spectrograms in windows as long as those that a network was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from alphamf.tools.arrays import Array, namespace
+
+
+def in_windows(
+    function: Callable[..., tuple[Array, Array]], inputs: Sequence[Array], window: int
+) -> tuple[Array, Array]:
+    """Apply a function to windows half of one apart, and fade its results into each other.
+
+    Parameters
+    ----------
+    function
+        Takes a window of each of `inputs`, and returns two arrays of its shape.
+    inputs
+        Shape (..., bins, frames) each.
+    window
+        Most frames of a window.
+
+    Returns
+    -------
+    tuple of ndarray
+        Both of the shape of an input, real.
+    """
+    xp = namespace(inputs[0])
+    frames, dtype = inputs[0].shape[-1], inputs[0].real.dtype
+    length = min(frames, window)
+    fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(dtype)
+    total = xp.zeros((2, *inputs[0].shape), dtype)
+    weight = xp.zeros(frames, dtype)
+    for first in sorted({*range(0, frames - length, window // 2), frames - length}):
+        part = slice(first, first + length)
+        total[..., part] += fade * xp.stack(function(*(each[..., part] for each in inputs)))
+        weight[part] += fade
+    total /= weight
+    return total[0], total[1]
+
+
+def mean_level(power: Array, xp: Any) -> Array:
+    """Return the mean over the cells that are not silent, which silence beside them leaves alone.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (..., bins, frames).
+    xp
+        Module of the array.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., 1, 1); 1 where all is silent.
+    """
+    level = power.sum((-2, -1), keepdims=True)
+    level = level / xp.maximum((power > 0).sum((-2, -1), keepdims=True), 1).astype(power.dtype)
+    mean: Array = xp.where(level > 0, level, 1)
+    return mean

@@ -1,0 +1,150 @@
+"""Run an experiment: resume its jobs, and write its numbers, table and figure.
+
+The numbers that a job returns are kept as a JSON line as soon as it ends; a run that was stopped
+continues with the jobs that are missing.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.blocks.ranks import launched
+from alphamf.research.corpora import find
+from alphamf.research.experiments import over_ranks
+from alphamf.research.experiments.base import Experiment, Job, Record, job_key, markdown
+from alphamf.tools import jobs
+from alphamf.tools.files import atomic, shown
+
+Each = Callable[[Experiment, Sequence[Job]], Iterable[Record]]
+"""Does jobs of an experiment, and yields the record of each as soon as it is there."""
+
+Progress = Callable[[int, int], None]
+"""Takes the number of jobs done, and of all."""
+
+
+def in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[Record]:
+    """Do jobs one after the other, in this process."""
+    return (Record(job, experiment.work(job)) for job in todo)
+
+
+def run(
+    experiment: Experiment,
+    output: Path,
+    *,
+    full: bool = False,
+    seed: int = 0,
+    each: Each = in_turn,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Run the jobs that `output` does not hold yet, and write table and figure.
+
+    Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
+    ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
+    Where ``mpiexec`` started several ranks, they share each job, and rank 0 writes.
+
+    Parameters
+    ----------
+    experiment
+        One of `alphamf.research.experiments.catalogue.EXPERIMENTS`.
+    output
+        Folder of the files.
+    full
+        Whether to take the paper's sizes.
+    seed
+        Shifts the seeds of all jobs.
+    each
+        Does jobs, in parallel perhaps.
+    progress
+        Called with the number of jobs done, and of all.
+
+    Returns
+    -------
+    list of dict
+        The table's rows; none on ranks other than 0.
+
+    Raises
+    ------
+    AlphaMFError
+        The folder cannot be written to, data are missing, or a job failed.
+    """
+    stem = output / (f"{experiment.name}-full" if full else experiment.name)
+    ranks = launched()
+    if ranks is None:
+        return _run(experiment, stem, experiment.jobs(full, seed), each, progress)
+    with ranks.together():
+        if experiment.over_ranks is None:
+            raise AlphaMFError(f"{experiment.name} runs in one process: start it without mpiexec")
+        checkpoints = stem.with_name(f"{stem.name}.checkpoint")
+        if ranks.rank == 0:
+            lead = partial(over_ranks.lead, ranks=ranks, checkpoints=checkpoints)
+            return _run(experiment, stem, experiment.jobs(full, seed), lead, progress)
+        over_ranks.follow(experiment, ranks, checkpoints)
+    return []
+
+
+def _run(
+    experiment: Experiment,
+    stem: Path,
+    todo: Sequence[Job],
+    each: Each,
+    progress: Progress | None,
+) -> list[dict[str, Any]]:
+    """Run the jobs whose numbers are missing, and write the files; all names start with `stem`."""
+
+    def do(left: Sequence[Job]) -> Iterator[Record]:
+        if left:
+            # Here, so that the processes find what was downloaded.
+            for name in experiment.data:
+                find(name)
+        done = len(todo) - len(left)
+        if progress is not None:
+            progress(done, len(todo))
+        for count, record in enumerate(each(experiment, left), done + 1):
+            yield record
+            if progress is not None:
+                progress(count, len(todo))
+
+    file = results_file(stem)
+    with file.locked(f"another run writes to {shown(file.path)}"):
+        found = jobs.run(file, todo, do, key=job_key, known=file.last())
+        records = {file.key(record): record for record in found}
+        return _write(experiment, stem, [records[job_key(job)] for job in todo])
+
+
+def results_file(stem: Path) -> jobs.ResultsFile[Record]:
+    """Return the file of the numbers of this version, a line per job."""
+
+    def encode(record: Record) -> dict[str, Any]:
+        return {"version": version("alphamf"), **record._asdict()}
+
+    def decode(item: Mapping[str, Any]) -> Record:
+        if item["version"] != version("alphamf"):
+            raise KeyError("version")
+        return Record(item["job"], item["numbers"])
+
+    path = stem.with_name(f"{stem.name}.jsonl")
+    return jobs.ResultsFile(path, lambda record: job_key(record.job), encode, decode)
+
+
+def _write(experiment: Experiment, stem: Path, records: list[Record]) -> list[dict[str, Any]]:
+    """Write table and figure, and return the table's rows."""
+    rows = experiment.table(records)
+    _write_csv(stem.with_name(f"{stem.name}.csv"), rows)
+    with atomic(stem.with_name(f"{stem.name}.md")) as part:
+        part.write_text(markdown(rows) + "\n", encoding="utf-8")
+    with atomic(stem.with_name(f"{stem.name}.png")) as part:
+        experiment.figure(records).savefig(part, format="png", dpi=110)
+    return rows
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    with atomic(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,127 @@
+"""Resumable runs: results are JSON lines, and a job that has a result is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools import jsonlines
+from alphamf.tools.files import exclusive, reason, shown
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class ResultsFile(Generic[Result]):
+    """A file of results, a JSON object a line; of a job that is done again, the last one counts.
+
+    Attributes
+    ----------
+    path
+        The file.
+    key
+        Returns a result's key, which is also its job's key.
+    encode
+        Returns a result as an object of JSON values.
+    decode
+        Undoes `encode`; raises KeyError for a line that is not to be used.
+    """
+
+    path: Path
+    key: Callable[[Result], str]
+    encode: Callable[[Result], Mapping[str, Any]]
+    decode: Callable[[Mapping[str, Any]], Result]
+
+    @contextmanager
+    def locked(self, sentence: str) -> Iterator[None]:
+        """Make the file and its folder if need be, and keep other runs out.
+
+        Parameters
+        ----------
+        sentence
+            Error message where another run holds the lock.
+
+        Raises
+        ------
+        AlphaMFError
+            Another run works there, or the file cannot be made.
+        """
+        folder = self.path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+        with exclusive(self.path, sentence):
+            yield
+
+    def read(self) -> Iterator[Result]:
+        """Yield the results in the order in which they were appended."""
+        for item in jsonlines.read(self.path):
+            with suppress(KeyError):
+                yield self.decode(item)
+
+    def last(self) -> dict[str, Result]:
+        """Return the last result of every key."""
+        return {self.key(result): result for result in self.read()}
+
+    def append(self, result: Result) -> None:
+        """Append a result.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be written.
+        """
+        try:
+            jsonlines.append(self.path, self.encode(result))
+        except OSError as error:
+            raise AlphaMFError(f"{shown(self.path)} cannot be written: {reason(error)}") from error
+
+
+def run(
+    file: ResultsFile[Result],
+    jobs: Iterable[Job],
+    each: Callable[[Sequence[Job]], Iterable[Result]],
+    *,
+    key: Callable[[Job], str],
+    known: Mapping[str, Result],
+    usable: Callable[[Result], bool] = lambda result: True,
+) -> Iterator[Result]:
+    """Yield the results of all jobs: first those that are known, then the others.
+
+    Parameters
+    ----------
+    file
+        Where new results are appended.
+    jobs
+        What there is to do.
+    each
+        Does jobs and yields their results, in any order; called once, with those that are left.
+    key
+        Returns a job's key.
+    known
+        Results of earlier runs by key.
+    usable
+        Whether the job of a known result need not be done again.
+
+    Raises
+    ------
+    AlphaMFError
+        A result cannot be written.
+    """
+    todo: list[Job] = []
+    for job in jobs:
+        result = known.get(key(job))
+        if result is not None and usable(result):
+            yield result
+        else:
+            todo.append(job)
+    for result in each(todo):
+        if result != known.get(file.key(result)):
+            file.append(result)
+        yield result

@@ -1,0 +1,33 @@
+"""How a training run reports to its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Progress(NamedTuple):
+    """State of a training run.
+
+    Attributes
+    ----------
+    rank, alpha
+        Of the dictionary.
+    step, steps
+        Steps made, and in all.
+    objective
+        Mean log density of a cell, in nats.
+    """
+
+    rank: int
+    alpha: float
+    step: int
+    steps: int
+    objective: float
+
+
+ProgressCallback = Callable[[Progress], None]
+"""Called after every step."""
+
+SkipCallback = Callable[[str], None]
+"""Called with one sentence for each file that cannot be used and is skipped."""

@@ -1,0 +1,112 @@
+"""Files of an unfinished selection, from which the same call resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic, exclusive, reason, shown
+from alphamf.training.dictionary.settings import TrainingSettings
+from alphamf.training.dictionary.voices import Voice
+
+_OURS = re.compile(r"[0-9a-f]{16}(\.done)?\.npz(\.part)?|\.alphamf-[0-9a-f]{16}\.part")
+
+
+def clear(folder: str | os.PathLike[str]) -> None:
+    """Remove the files of unfinished work from a folder, and the folder if it is then empty."""
+    with suppress(OSError):
+        for path in Path(folder).iterdir():
+            if _OURS.fullmatch(path.name):
+                path.unlink()
+        Path(folder).rmdir()
+
+
+@contextmanager
+def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
+    """Make and lock a folder, and remove it in the end if it is empty; None yields None.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be made, or another run holds its lock.
+    """
+    if folder is None:
+        yield None
+        return
+    place = Path(folder)
+    try:
+        place.mkdir(exist_ok=True)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+    with exclusive(place, f"another run works in {shown(folder)}", folder=True):
+        try:
+            yield place
+        finally:
+            with suppress(OSError):
+                place.rmdir()
+
+
+def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:
+    """Return a hash of the settings, and of the files by name, size and time of change.
+
+    Parameters
+    ----------
+    settings
+        Of the training run.
+    voices, held_out
+        Whose files are read.
+    """
+    digest = hashlib.sha256()
+    digest.update(json.dumps([version("alphamf"), asdict(settings)]).encode())
+    for part in (voices, held_out):
+        for voice in part:
+            for file in voice.files:
+                try:
+                    status = os.stat(file)
+                    state = [status.st_size, status.st_mtime_ns]
+                except OSError:
+                    state = []
+                digest.update(json.dumps([voice.name, file, state]).encode())
+        digest.update(b"/")
+    return digest.hexdigest()[:16]
+
+
+def save(path: Path, model: Dictionary, scores: Floats) -> None:
+    """Write a finished candidate.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    model, scores
+        The dictionary, and its score for every voice held out.
+    """
+    with atomic(path) as part, part.open("wb") as file:
+        about = np.array(json.dumps(model.about))
+        np.savez(file, basis=model.basis, scores=scores, about=about)
+
+
+def load(path: Path, settings: TrainingSettings) -> tuple[Dictionary, Floats] | None:
+    """Read a finished candidate, trained with `settings`; None where no readable one exists."""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            basis, scores, about = file["basis"], file["scores"], json.loads(str(file["about"]))
+        model = Dictionary(
+            basis, settings.alpha, settings.rate, settings.frame, settings.context, about
+        )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AlphaMFError):
+        return None
+    return model, scores

@@ -1,0 +1,85 @@
+r"""Draw the figure of README.md: spectrograms of the sample before and after.
+
+From the repository root::
+
+    python -m benchmarks.figures
+
+It denoises data/sample-noisy.wav with the default settings and seed 0, and writes
+docs/figures/sample.png.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from alphamf.audio.reader import read
+from alphamf.denoising.api import denoise
+from alphamf.evaluation.plot import Spectrogram
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic
+
+REPOSITORY = Path(__file__).parents[1]
+DECIBELS = 70.0
+"""Range of the colours, below the loudest cell of the noisy recording."""
+COLOURS = 96
+"""Colours of the file, which keep it below 200 kB."""
+
+
+def power(audio: Floats, rate: int) -> Floats:
+    """Return the power spectrogram, shape (bins, columns), of `audio`, shape (samples, 1)."""
+    picture = Spectrogram(len(audio), rate)
+    picture.add(audio.astype(np.float32))
+    return picture.power()
+
+
+def draw(before: Floats, after: Floats, rate: int, seconds: float) -> Figure:
+    """Draw two power spectrograms beside each other, on one scale in decibels.
+
+    Parameters
+    ----------
+    before, after
+        Power, shape (bins, columns).
+    rate
+        Samples per second.
+    seconds
+        Length of the recording.
+    """
+    figure = Figure(figsize=(9, 2.8), dpi=110, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(1, 2, sharey=True)
+    loudest = 10 * np.log10(before.max())
+    for panel, values, title in zip(axes, (before, after), ("before", "after"), strict=True):
+        image = panel.imshow(
+            10 * np.log10(np.maximum(values, 1e-20)) - loudest,
+            origin="lower",
+            aspect="auto",
+            extent=(0, seconds, 0, rate / 2000),
+            vmin=-DECIBELS,
+            vmax=0,
+            cmap="magma",
+        )
+        panel.set(title=title, xlabel="seconds")
+    axes[0].set_ylabel("kHz")
+    figure.colorbar(image, ax=axes, label="dB", pad=0.01)
+    return figure
+
+
+def main() -> None:
+    """Denoise the sample, and write the figure."""
+    noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
+    clean = denoise(noisy, rate).audio
+    figure = draw(power(noisy, rate), power(clean, rate), rate, len(noisy) / rate)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    with atomic(REPOSITORY / "docs" / "figures" / "sample.png") as part:
+        Image.open(buffer).convert("RGB").quantize(COLOURS).save(part, format="png", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

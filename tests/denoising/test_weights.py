@@ -1,0 +1,131 @@
+"""Weights: found once, checked against each other, chosen on the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alphamf.audio.stft import Frame
+from alphamf.denoising.weights import find
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import dictionary as dictionaries
+from alphamf.learnt import network_file
+from alphamf.learnt.refiner import Refiner
+from tests.support.commands import run
+
+FAST = ("--preset", "fast", "--steps", 4, "--json")
+
+
+@pytest.fixture
+def sample(tmp_path):
+    """Half a second of noise at 16 kHz."""
+    import soundfile
+
+    path = tmp_path / "a.wav"
+    soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(8000), 16000)
+    return path
+
+
+@pytest.mark.parametrize(("rate", "second_stage"), [(8000, False), (16000, True), (48000, True)])
+def test_what_is_shipped_is_found_for_the_rate(rate, second_stage):
+    found = find(rate)
+    assert found.dictionary.rate == found.refiner.rate == min(rate, 16000)
+    assert (found.second_stage is not None) == second_stage
+    assert find(rate, found) is found
+
+
+def test_none_is_none_and_takes_the_second_stage_with_it():
+    found = find(16000, refiner="none")
+    assert found.refiner is None and found.second_stage is None
+    assert find(16000, second_stage="none").refiner is not None
+    assert find(16000, second_stage="none").second_stage is None
+
+
+def test_a_refiner_of_ones_own_has_no_second_stage_unless_asked_for(tmp_path):
+    own = tmp_path / "own.npz"
+    find(16000).refiner.save(own)
+    assert find(16000, refiner=own).second_stage is None
+    both = find(16000, refiner=own, second_stage="second-stage-16k")
+    assert both.second_stage.name == "second-stage-16k" and both.refiner.name == "own"
+
+
+@pytest.mark.parametrize(
+    ("choices", "sentence"),
+    [
+        ({"refiner": "refiner-8k"}, "refiner-8k is for 8000 Hz with windows of 512 samples, and"),
+        ({"refiner": "none", "second_stage": "second-stage-16k"}, "there is none"),
+        ({"refiner": "nowhere.npz"}, "there is no refiner nowhere.npz"),
+        ({"second_stage": "nowhere.npz"}, "there is no second-stage nowhere.npz"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(choices, sentence):
+    with pytest.raises(AlphaMFError, match=sentence):
+        find(16000, **choices)
+
+
+def test_a_refiner_for_other_windows_is_not_chosen():
+    model = dictionaries.choose("auto", 16000)
+    other = replace(model, frame=Frame(256, 64), basis=np.ones((387, 1)))
+    found = find(16000, other)
+    assert found.dictionary is other and found.refiner is None and found.second_stage is None
+
+
+def test_files_are_read_once_a_run(monkeypatch):
+    """Not once for every channel and segment."""
+    from alphamf import PRESETS, denoise
+
+    folders = []
+    shipped = network_file.shipped
+    monkeypatch.setattr(network_file, "shipped", lambda: folders.append(1) or shipped())
+    settings = replace(PRESETS["fast"], steps=2, keep=1)
+    noise = 0.1 * np.random.default_rng(0).standard_normal((8000 * 35, 2))
+    denoise(noise, 8000, settings)
+    assert len(folders) <= 3
+
+
+def test_the_command_takes_networks_or_none(sample, tmp_path):
+    output = tmp_path / "b.wav"
+    report = {}
+    for name, options in {
+        "auto": (),
+        "no second stage": ("--second-stage", "none"),
+        "no refiner": ("--refiner", "none"),
+        "shipped": ("--refiner", "refiner-16k", "--second-stage", "second-stage-16k"),
+        "plain with": ("--preset", "plain", "--refiner", "refiner-16k"),
+    }.items():
+        arguments = ("denoise", sample, "-o", output, "--overwrite", *FAST, *options)
+        line = json.loads(run(*arguments).stdout)
+        report[name] = line["refiner"], line["second_stage"], output.read_bytes()
+    assert report["auto"][:2] == ("refiner-16k", "second-stage-16k")
+    assert report["auto"] == report["shipped"]
+    assert report["no second stage"][:2] == ("refiner-16k", None)
+    assert report["no refiner"][:2] == (None, None)
+    assert report["plain with"][0] == "refiner-16k"
+    assert len({sound for _, _, sound in report.values()}) == 4
+
+
+@pytest.mark.parametrize("option", ["--refiner", "--second-stage"])
+def test_the_command_refuses_a_network_that_does_not_exist(sample, option):
+    result = run("denoise", sample, option, "nowhere.npz", code=2)
+    assert result.stderr.startswith("Error: there is no ") and result.stderr.count("\n") == 1
+
+
+def test_networks_move_to_a_device_once():
+    """`Weights.on` hands a module every parameter, and leaves NumPy's as they are."""
+
+    class Device:
+        moved = 0
+
+        @classmethod
+        def asarray(cls, array):
+            cls.moved += 1
+            return array
+
+    weights = find(16000)
+    assert weights.on(np) is weights
+    assert isinstance(weights.on(Device).refiner, Refiner)
+    both = len(weights.refiner.parameters) + len(weights.second_stage.parameters)
+    assert Device.moved == both

@@ -1,0 +1,131 @@
+"""The documents: links, paths, modules and tests that they name exist, and tables stay narrow."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import ROOT
+
+PAGES = sorted(
+    page for pattern in ("*.md", "*/README.md", "docs/**/*.md") for page in ROOT.glob(pattern)
+)
+FOLDERS = ("alphamf", "benchmarks", "cli", "data", "docs", "models", "tests")
+MOVED = {"alphamf.cli": "cli", "alphamf.models": "models"}
+"""Packages that lie beside alphamf/."""
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose_of(page: Path) -> str:
+    """Return the text without fenced code."""
+    return re.sub(r"^```.*?^```$", "", text_of(page), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings."""
+    titles = re.findall(r"^#+ (.+)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@cache
+def files() -> list[Path]:
+    """Return the source files of the repository."""
+    return [path for name in FOLDERS for path in (ROOT / name).rglob("*") if path.is_file()]
+
+
+@cache
+def all_tests() -> str:
+    """Return the source of all tests."""
+    return "\n".join(text_of(path) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def source(dotted: str) -> tuple[str, list[str]]:
+    """Return the source of the longest module of a dotted name, and the parts left over."""
+    parts = dotted.split(".")
+    for end in range(len(parts), 0, -1):
+        name = ".".join(parts[:end])
+        for package, folder in MOVED.items():
+            name = re.sub(rf"^{re.escape(package)}\b", folder, name)
+        path = ROOT / name.replace(".", "/")
+        if path.is_dir():
+            return text_of(path / "__init__.py"), parts[end:]
+        if path.with_suffix(".py").is_file():
+            return text_of(path.with_suffix(".py")), parts[end:]
+    return "", parts
+
+
+@each_page
+def test_relative_links_resolve(page):
+    links = re.findall(r"\]\(([^)\s]+)\)", prose_of(page))
+    broken = []
+    for link in links:
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert not broken
+
+
+@each_page
+def test_paths_exist(page):
+    """A path may start at the repository or at alphamf/; a bare file name may lie anywhere."""
+    names = {path.name for path in files()}
+    paths = re.findall(r"(?<![\w/.*-])((?:\w+/)*\w+\.(?:py|c|npz|j2))(?![\w*])", text_of(page))
+    missing = [
+        path
+        for path in paths
+        if path.split("/")[0] in (*FOLDERS, *(p.name for p in (ROOT / "alphamf").iterdir()))
+        and "/" in path
+        and not ((ROOT / path).exists() or (ROOT / "alphamf" / path).exists())
+    ]
+    bare = re.findall(r"`(\w+\.py)`", text_of(page))
+    assert missing + [name for name in bare if name not in names] == []
+    folders = re.findall(r"`((?:alphamf|cli|tests|docs|benchmarks)/[\w/]*)`", text_of(page))
+    assert [folder for folder in folders if not (ROOT / folder).exists()] == []
+
+
+@each_page
+def test_modules_and_their_names_exist(page):
+    text = text_of(page)
+    missing = []
+    for dotted in re.findall(r"(?<![\w/.-])((?:alphamf|benchmarks)(?:\.[A-Za-z_]\w*)+)", text):
+        found, rest = source(dotted)
+        if not found or (rest and not re.search(rf"\b{rest[0]}\b", found)):
+            missing.append(dotted)
+    for dotted, names in re.findall(r"^from (alphamf[\w.]*) import (.+)$", text, re.MULTILINE):
+        found, rest = source(dotted)
+        absent = [name for name in names.split(", ") if not re.search(rf"\b{name}\b", found)]
+        missing += [f"{dotted}: {name}" for name in [*rest, *absent]]
+    assert not missing
+
+
+@each_page
+def test_named_tests_exist(page):
+    named = re.findall(r"`(test_\w+)`", text_of(page))
+    assert [name for name in named if f"def {name}(" not in all_tests()] == []
+
+
+def test_samplers_are_all_described():
+    from alphamf import SAMPLERS
+
+    table = text_of(ROOT / "docs/samplers.md").split("## All of them")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == list(SAMPLERS)
+
+
+def test_readme_is_short():
+    assert len(text_of(ROOT / "README.md").splitlines()) < 120
+
+
+def test_tables_of_benchmarks_are_narrow():
+    rows = [line for line in text_of(ROOT / "BENCHMARKS.md").splitlines() if line.startswith("|")]
+    assert max(row.count(" | ") + 1 for row in rows) <= 6

@@ -1,0 +1,76 @@
+"""Results files: what is there is not done again, and the last result of a key counts."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools import jobs
+from alphamf.tools.jobs import ResultsFile
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Name a file of numbers and their squares."""
+    return ResultsFile(
+        tmp_path / "below" / "squares.jsonl",
+        key=lambda result: str(result[0]),
+        encode=lambda result: {"number": result[0], "square": result[1]},
+        decode=lambda item: (item["number"], item["square"]),
+    )
+
+
+def squares(file, numbers, *, done, **options):
+    """Run jobs and return the results; `done` collects the numbers that were worked on."""
+
+    def each(todo):
+        for number in todo:
+            done.append(number)
+            yield number, number**2
+
+    with file.locked("taken"):
+        return list(jobs.run(file, numbers, each, key=str, known=file.last(), **options))
+
+
+def test_what_is_known_comes_first_and_is_not_done_again(file):
+    done = []
+    assert squares(file, [1, 2], done=done) == [(1, 1), (2, 4)]
+    assert squares(file, [3, 2, 1], done=done) == [(2, 4), (1, 1), (3, 9)]
+    assert done == [1, 2, 3]
+    assert list(file.read()) == [(1, 1), (2, 4), (3, 9)]
+
+
+def test_a_result_that_is_not_usable_is_made_again_and_kept_if_it_differs(file):
+    done = []
+    squares(file, [2, 3], done=done)
+    file.append((3, -1))
+    found = squares(file, [2, 3], done=done, usable=lambda result: False)
+    assert found == [(2, 4), (3, 9)] and done == [2, 3, 2, 3]
+    assert list(file.read()) == [(2, 4), (3, 9), (3, -1), (3, 9)]
+    assert file.last() == {"2": (2, 4), "3": (3, 9)}
+
+
+def test_lines_that_cannot_be_decoded_are_passed_over(file):
+    squares(file, [1], done=[])
+    with file.path.open("ab") as raw:
+        raw.write(b'{"other": 1}\n[]\n{"number": 2, "squ')
+    file.append((3, 9))
+    assert list(file.read()) == [(1, 1), (3, 9)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks are POSIX")
+def test_a_second_run_is_refused(file):
+    with file.locked("taken"), pytest.raises(AlphaMFError, match="taken"), file.locked("taken"):
+        pass
+
+
+def test_a_file_that_cannot_be_made_or_written_is_one_sentence(file):
+    file.path.parent.write_text("")
+    with pytest.raises(AlphaMFError, match="below cannot be made"), file.locked("taken"):
+        pass
+    file.path.parent.unlink()
+    file.path.mkdir(parents=True)
+    with pytest.raises(AlphaMFError, match="cannot be written"):
+        file.append((1, 1))
