@@ -108,6 +108,7 @@ def test_only_what_has_changed_is_done_again(corpus, plain_page, monkeypatch):
     assert lines()[: len(kept)] == kept and {row["version"] for row in table().values()} == {"9.9"}
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
     evaluate(*CORPUS)
     path = Path("evaluation/results.jsonl")

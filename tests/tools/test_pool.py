@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-
-
-def half(item: int, update: object) -> int:
-    """Halve an even number."""
-    if item == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if item % 2:
-        raise AlphaMFError(f"{item} is odd")
-    return item // 2
+from tests.support.tasks import half
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -32,6 +23,7 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 def test_a_killed_worker_is_an_error():
     outcomes = list(pool.each(half, [13, 13], workers=2))

@@ -184,7 +184,10 @@ def test_the_clips_are_best_median_and_worst_of_the_main_method_with_all_sounds(
         [result("fast", si_sdr=math.inf, si_sdr_gain=math.inf), result("noisy", si_sdr=-math.inf)],
         [result("fast", si_sdr=None, reasons={"si_sdr": "why"}), result("fast", 1, pesq=2.0)],
         [result("fast", seconds=None, rate=None, noise="car", snr=None, estoi=0.5)],
-        corpus({f"method-with-a-long-name-{k}": k for k in range(10)}, clips=1),
+        pytest.param(
+            corpus({f"method-with-a-long-name-{k}": k for k in range(10)}, clips=1),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["none", "one", "noisy", "oracle", "unknown", "failed", "level", "infinite", "score",
          "short", "many"],

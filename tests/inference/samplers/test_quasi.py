@@ -48,7 +48,7 @@ def one_step(target, sampler, *, dtype=np.float64, n=CHAINS):
     return sampler.step(generator(0, 1), state, target)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("freeze", [None, 0])
 def test_qnhmc_leaves_its_law_while_c_does_not_know_theta(memory, freeze, dtype, monkeypatch):
@@ -232,7 +232,7 @@ def independent_p(target, past):
     return min(*together, *(target.p_value(member) for member in past))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     target, sampler = Quartic(), HMCBFGS(0.9, 3, ensemble=4, gamma=0.3)
     state = ensemble_step(target, sampler, steps=4, dtype=dtype)

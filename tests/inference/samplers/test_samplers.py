@@ -137,12 +137,14 @@ def test_leaves_its_law(name):
         assert 0.4 < acceptance(state) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(DISCRETISED) - {"sghmc-splitting"}))
 def test_discretised_law_is_not_the_posterior(name):
     target, draws, _, _ = trace_of(name)
     assert moments_z(draws, target.mean, target.covariance) > Z_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_wrong_samplers_are_wrong(name):
     target, draws, _, _ = trace_of(name)

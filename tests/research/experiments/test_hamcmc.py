@@ -112,6 +112,7 @@ def test_linear_posterior_is_correlated_and_runs_are_repeatable():
     assert first["running"] == second["running"]
 
 
+@pytest.mark.slow
 def test_linear_right_and_wrong_samplers_are_told_apart():
     """SGRLD reaches the posterior; PSGLD at the printed step is far too wide, SGLD too narrow."""
     spread = {name: linear_gaussian(name, 2, 1500)["spread"] for name in ("SGLD", "PSGLD", "SGRLD")}

@@ -61,6 +61,7 @@ def test_all_rows_of_table_1(normal):
     assert "0.1590" in markdown(rows)
 
 
+@pytest.mark.slow
 def test_exact_samplers_have_the_posterior_s_rmse(normal):
     for job, numbers in normal:
         if job["method"] in ("HMC", "RHMC"):
@@ -203,6 +204,7 @@ def test_all_rows_of_table_4(topic_records):
     assert len({tuple(row) for row in rows}) == 1
 
 
+@pytest.mark.slow
 def test_topics_predict_better_than_a_flat_distribution(topic_records):
     for job, numbers in topic_records:
         steps, seconds, perplexity = np.array(numbers["curve"]).T

@@ -33,6 +33,7 @@ def test_posterior_is_that_of_the_papers_prior():
     assert target.batch == 100 and len(x) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["SGLD", "SGHMC", "SGHMC-s"])
 def test_laws_are_those_of_the_samplers(method):
     # From the posterior, many steps at a large step size, with minibatches.

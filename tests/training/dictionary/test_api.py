@@ -37,7 +37,7 @@ def files(tmp_path_factory):
     return paths
 
 
-@pytest.mark.parametrize("alpha", [2.0, 1.2])
+@pytest.mark.parametrize("alpha", [pytest.param(2.0, marks=pytest.mark.slow), 1.2])
 @pytest.mark.parametrize("sampler", ["em", "sgrld"])
 def test_planted_spectra_are_found(files, alpha, sampler):
     """The dispersion of a power spectrum P is in proportion to P^(alpha/2)."""
