@@ -19,6 +19,9 @@ TINY = 1e-12
 SCRATCH = 4
 """Buffers that `move` asks for; the slopes take two of them."""
 
+FLOOR = 1e-9
+"""epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
+
 LARGEST = 1e30
 """Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
 

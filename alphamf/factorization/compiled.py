@@ -1,14 +1,12 @@
 """The steps of `cells` by compiled loops: for float32 on a CPU.
 
 The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and NumPy does the same: `balanced` then takes 2.4 times as long, with other
-draws.
+`AVAILABLE` is False and `cells` does the same, with other draws. The functions have the arguments
+of those in `cells`.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,11 +29,6 @@ SCRATCH = 2
 def suits(array: Array) -> bool:
     """Whether arrays like this one are for the functions of this module."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
-
-
-def loops(power: Array) -> ModuleType:
-    """Return the module whose steps are for arrays like `power`: this one, or `cells`."""
-    return sys.modules[__name__] if suits(power) else cells
 
 
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:

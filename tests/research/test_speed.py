@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.factorization.alpha_mf import AlphaMFPotential
 from alphamf.inference.random import generator
 from alphamf.research.speed import measure as speed
 from alphamf.research.speed import paper
@@ -27,7 +26,7 @@ def test_plain_numpy_is_the_same_model():
     assert plain.start(generator(1, 0)).shape == theta.shape
     plain.latents = target.latents
     potential = plain.draw(generator(2, 0), theta)
-    ours = AlphaMFPotential(target, slice(None), target._buffers)
+    ours = target.potential()
     np.testing.assert_allclose(potential.grad(theta), ours.grad(theta), rtol=1e-9, atol=1e-9)
     for one, two in zip(potential.parts(theta)[:3], ours.parts(theta)[:3], strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-9)
