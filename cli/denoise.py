@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from alphamf.audio.inputs import plan
+from alphamf.audio.inputs import check_extra, plan
 from alphamf.cli import report
 from alphamf.cli.batch import run
 from alphamf.cli.options import (
+    RUN,
     Cluster,
+    Device,
     build_settings,
-    check_extra,
     check_least,
     check_model,
     check_streams,
@@ -32,18 +33,9 @@ class Preset(StrEnum):
     paper = "paper"
 
 
-class Device(StrEnum):
-    """Where the sampling runs."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-    auto = "auto"
-
-
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
-RUN = "Run"
 
 
 def denoise(

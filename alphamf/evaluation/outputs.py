@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,7 +22,17 @@ _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pes
 
 
 def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[str, Any]:
-    """Return what made the results, as JSON values: settings, versions, machine, command, date."""
+    """Return settings, versions, machine, command and date as JSON values.
+
+    Parameters
+    ----------
+    entries
+        The methods.
+    seed
+        Of the methods.
+    command
+        The command line.
+    """
     return {
         "version": version("alphamf"),
         "packages": {name: found for name in _PACKAGES if (found := _version(name))},
@@ -39,6 +49,15 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
 
 def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> None:
     """Write results.csv, settings.json, summary.md and report.html.
+
+    Parameters
+    ----------
+    output
+        Folder of results.
+    results
+        All results.
+    settings
+        As `describe_run` returns them.
 
     Raises
     ------
@@ -62,14 +81,30 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
     page.write(output, list(results), settings)
 
 
+def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
+    """Yield a sentence for each dictionary whose rate is higher than that of some clips."""
+    from alphamf.learnt.dictionary import load
+
+    for entry in entries:
+        if entry.method.uses_model and entry.model != "auto":
+            rate = load(entry.model).rate
+            rates = [result.rate for result in results if result.method == entry.spec]
+            lower = sum(found is not None and found < rate for found in rates)
+            if lower:
+                yield (
+                    f"{entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
+                    f"denoises sound below badly ({lower} of {len(rates)} clips)"
+                )
+
+
 def _flat(result: Result) -> dict[str, Any]:
     """Return a result with a column for each score."""
     item = result.to_json()
     scores, reasons = item.pop("scores"), item.pop("reasons")
     flat = {"method": item.pop("method"), **item}
     error = flat.pop("error")
-    told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-    return {**flat, **{name: scores.get(name) for name in SCORES}, "error": error, "reasons": told}
+    text = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+    return {**flat, **{name: scores.get(name) for name in SCORES}, "error": error, "reasons": text}
 
 
 def _version(name: str) -> str | None:

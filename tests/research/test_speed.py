@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.factorization.alpha_mf import AlphaMFPotential
 from alphamf.research import speed
-from alphamf.research.speed import paper
+from alphamf.research.speed import paper, parallel
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
@@ -72,7 +72,7 @@ def test_command(as_json, monkeypatch):
     steps, denoisers = speed.steps, speed.denoisers
     monkeypatch.setattr(speed, "steps", lambda *given: islice(steps(*given), 1))
     monkeypatch.setattr(speed, "denoisers", lambda *given: islice(denoisers(*given), 1))
-    monkeypatch.setattr(speed, "made_up_sound", lambda *given: np.ones(100, np.float32))
+    monkeypatch.setattr(parallel, "made_up_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(pool, "cores", lambda: 1)
     result = CliRunner().invoke(
         app, ["benchmark", "--rounds", "1", *["--json"] * as_json], catch_exceptions=False

@@ -5,5 +5,6 @@ use as well, ratios hold where times do not.
 """
 
 from alphamf.research.speed.measure import Denoiser, Step, denoisers, made_up_sound, steps
+from alphamf.research.speed.parallel import Cores, cores
 
-__all__ = ["Denoiser", "Step", "denoisers", "made_up_sound", "steps"]
+__all__ = ["Cores", "Denoiser", "Step", "cores", "denoisers", "made_up_sound", "steps"]
