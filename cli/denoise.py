@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from alphamf.audio.inputs import plan
+from alphamf.audio.inputs import check_extra, plan
 from alphamf.cli import batch, report
 from alphamf.cli.options import (
+    RUN,
     Cluster,
+    Device,
     build_settings,
-    check_extra,
     check_least,
     check_streams,
     check_weights,
@@ -30,18 +31,9 @@ class Preset(StrEnum):
     paper = "paper"
 
 
-class Device(StrEnum):
-    """Where the sampling runs."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-    auto = "auto"
-
-
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
-RUN = "Run"
 
 
 def denoise(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from alphamf.cli.app import app
 from alphamf.inference.random import generator
 from alphamf.research.speed import measure as speed
-from alphamf.research.speed import paper
+from alphamf.research.speed import paper, parallel
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
@@ -74,6 +74,7 @@ def test_command(as_json, monkeypatch):
     monkeypatch.setattr(speed, "steps", lambda *given: islice(steps(*given), 1))
     monkeypatch.setattr(speed, "denoisers", lambda *given: islice(denoisers(*given), 1))
     monkeypatch.setattr(speed, "synthetic_sound", lambda *given: np.ones(100, np.float32))
+    monkeypatch.setattr(parallel, "synthetic_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(pool, "cores", lambda: 1)
     result = CliRunner().invoke(
         app, ["benchmark", "--rounds", "1", *["--json"] * as_json], catch_exceptions=False
