@@ -40,13 +40,14 @@ def benchmark(
                 "alphamf was installed: install it again where there is a C compiler"
             )
         from alphamf.research.speed import measure as speed
+        from alphamf.research.speed import parallel
 
         parts = [
             ("steps", step_rows(speed.steps(rounds, device.value))),
             ("denoisers", denoiser_rows(speed.denoisers(max(1, rounds // 5), device.value))),
         ]
         if device is Device.cpu:
-            parts.append(("cores", core_rows(speed.cores(max(1, rounds // 5)))))
+            parts.append(("cores", core_rows(parallel.cores(max(1, rounds // 5)))))
         for name, rows in parts:
             _print(name, rows, as_json=as_json)
 

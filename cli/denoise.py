@@ -216,8 +216,7 @@ def denoise(
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, overrides)
-        networks = {"refiner": refiner, "second_stage": second_stage}
-        check_weights(model, **networks)
+        check_weights(model, refiner=refiner, second_stage=second_stage)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
@@ -232,7 +231,8 @@ def denoise(
         ),
         preset=preset.value,
         model=model,
-        **networks,
+        refiner=refiner,
+        second_stage=second_stage,
         seed=seed,
         device=place,
         overwrite=overwrite,
