@@ -142,10 +142,7 @@ def evaluate(
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
             _print(results, output)
-        failed = sum(result.error is not None for result in results)
-        if failed:
-            typer.echo(f"Error: {failed} of {len(results)} results failed", err=True)
-            raise typer.Exit(1 if crashes else 2)
+        _exit(results, crashed=bool(crashes))
 
 
 def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path) -> list[Pair]:
@@ -206,6 +203,13 @@ def _report(result: Result, reported: set[tuple[str, str]], *, as_json: bool) ->
         return
     reported.add((result.noisy, result.error))
     report.error(result.noisy, result.error)
+
+
+def _exit(results: Sequence[Result], *, crashed: bool) -> None:
+    failed = sum(result.error is not None for result in results)
+    if failed:
+        typer.echo(f"Error: {failed} of {len(results)} results failed", err=True)
+        raise typer.Exit(1 if crashed else 2)
 
 
 def _print(results: Sequence[Result], output: Path) -> None:
