@@ -81,7 +81,7 @@ def differences(function, theta, h=1e-6):
 
 
 @pytest.mark.parametrize("blocks", [1, 4])
-@pytest.mark.parametrize("chains", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("chains", [(), (2, 3)])
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("alphas", ALPHAS, ids=str)
 def test_gradient(alphas, fixed, chains, blocks):

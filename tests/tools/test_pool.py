@@ -37,6 +37,7 @@ def identity(item: int, update: object) -> int:
     return item
 
 
+@pytest.mark.slow
 def test_outcomes_come_as_soon_as_they_are_there():
     outcomes = pool.each(identity, range(3), workers=2, in_order=False)
     assert [outcome.result for outcome in outcomes] == [1, 2, 0]
@@ -49,7 +50,7 @@ def inverse(item: int) -> float:
     return 1 / item
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_results_come_in_order_and_the_first_error_is_raised(workers):
     assert list(pool.results(inverse, [1, 2, 4], workers=workers)) == [1, 0.5, 0.25]
     with pytest.raises(AlphaMFError, match="3 is refused"):

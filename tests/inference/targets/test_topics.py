@@ -275,7 +275,7 @@ def joint_scores(batch, n=400):
     return min(p), z.max()
 
 
-@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("batch", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_joint_law_is_kept(batch):
     p, z = joint_scores(batch)
     assert p > P_LEAST and z < Z_MOST

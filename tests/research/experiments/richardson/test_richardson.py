@@ -146,6 +146,7 @@ def test_stopwatch_has_the_chains_side_by_side():
     assert watch.parallel(0.0, 10.0) == 10
 
 
+@pytest.mark.slow
 def test_ratings_are_learnt(shared, monkeypatch):
     if not (shared / "datasets").is_dir():
         pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")
