@@ -70,7 +70,7 @@ MASS_EM = (
 Beside the paper's rows stand those of a mass learnt from positions. In equilibrium the momenta have
 the covariance M whatever M is, and so teach nothing of the posterior: what the -EM rows learn is
 chance, how far from equilibrium the burn-in was, and how much gradient noise heats each direction.
-See `alphamf.inference.samplers.masses.MassEM`.
+See `alphamf.inference.samplers.mass_em.MassEM`.
 """
 
 QUASI_NEWTON = (quasi_newton_gaussian.EXPERIMENT, mnist.EXPERIMENT, bpmf.EXPERIMENT)

@@ -23,15 +23,15 @@ def lead(
     )
     with ranks.watched(lost):
         for job in jobs:
-            ranks.share(job)
+            ranks.broadcast(job)
             yield Record(job, _work(experiment, job, ranks, checkpoints))
             shutil.rmtree(checkpoints, ignore_errors=True)
-    ranks.share(None)
+    ranks.broadcast(None)
 
 
 def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
     """Do this rank's share of the jobs that rank 0 names."""
-    while (job := ranks.share(None)) is not None:
+    while (job := ranks.broadcast(None)) is not None:
         _work(experiment, job, ranks, checkpoints)
 
 

@@ -12,10 +12,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
-from alphamf.inference.samplers import masses
+from alphamf.inference.samplers import mass_em
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.masses import MassEM
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 
@@ -386,10 +386,10 @@ def test_positions_are_taken_about_their_mean(monkeypatch):
         return np.abs(learnt / thetas.std(0) - 1).max()
 
     assert error() < 0.2
-    right = masses.MassEM.update
+    right = mass_em.MassEM.update
 
     def about_zero(self, rng, state, *sample):
         return right(self, rng, state._replace(mean=0 * state.mean), *sample)
 
-    monkeypatch.setattr(masses.MassEM, "update", about_zero)
+    monkeypatch.setattr(mass_em.MassEM, "update", about_zero)
     assert error() > 1
