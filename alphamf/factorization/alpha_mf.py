@@ -123,7 +123,7 @@ class AlphaMF:
         return AlphaMFPotential(self.model, self.latents, rows, self._buffers)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
-        """Share of a source in sigma^2 at theta and the current Phi: its Wiener gain.
+        """Part of a source in sigma^2 at theta and the current Phi: its Wiener gain.
 
         Returns
         -------
@@ -154,6 +154,6 @@ class AlphaMF:
 
     @property
     def acceptance(self) -> list[float]:
-        """Share of accepted Phi proposals of each source (1 where alpha is 2: Phi is constant)."""
+        """Proportion of accepted Phi proposals of each source: 1 where alpha is 2."""
         counts = zip(self.accepted, self.proposed, strict=True)
         return [float(accepted) / proposed if proposed else 1.0 for accepted, proposed in counts]

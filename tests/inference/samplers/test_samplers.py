@@ -11,9 +11,9 @@ from alphamf.inference.diagnostics import acceptance, interleaved, mcse
 from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.samplers.registry import SAMPLERS
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.laws import Z_MOST, discretised
 from tests.support.momenta import sghmc_law

@@ -9,7 +9,7 @@ import pytest
 
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import Record, markdown
