@@ -100,11 +100,11 @@ class Independent:
 
 
 def mass() -> str:
-    """Return the table of what masses learn, and draw the learnt inverse masses of HMC."""
+    """Return the table of adapted masses, and draw the inverse masses of HMC."""
     import matplotlib.pyplot as plt
 
     scales = np.geomspace(0.1, 10, 10)
-    learn, chains = 4000, 8
+    adapt, chains = 4000, 8
     hmc, sghmc = partial(HMC, 0.1), partial(SGHMC, 0.05, friction=0.1)
     cases: list[tuple[str, Any, str, float, bool]] = [
         ("HMC", hmc, "none", 0.0, False),
@@ -121,14 +121,14 @@ def mass() -> str:
     figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
     for name, kind, source, heat, far in cases:
         target = Independent(scales, heat, far)
-        learner = UnitMass() if source == "none" else MassEM(source=source, freeze=learn)
-        record = Trace(lambda theta, _: theta, burn_in=learn)
+        learner = UnitMass() if source == "none" else MassEM(source=source, freeze=adapt)
+        record = Trace(lambda theta, _: theta, burn_in=adapt)
         sampler = kind(mass=learner)
-        *_, state = run(target, sampler, steps=2 * learn, seed=0, chains=(chains,), record=record)
+        *_, state = run(target, sampler, steps=2 * adapt, seed=0, chains=(chains,), record=record)
         inverse = np.broadcast_to(sampler.mass.inverse(state.mass).g, (chains, target.size))
         exponents = np.polyfit(np.log(scales**2), np.log(inverse.T), 1)[0]
         error = exponents.std(ddof=1) / np.sqrt(chains)
-        draws = 1000 / (learn * chains) * ess(record.values)
+        draws = 1000 / (adapt * chains) * ess(record.values)
         heated = record.values[..., 0].var() / scales[0] ** 2
         rows.append(
             [
@@ -145,7 +145,7 @@ def mass() -> str:
             (points,) = axes.loglog(scales**2, np.exp(np.log(inverse).mean(0)), "o-", label=label)
             axes.loglog(scales**2, inverse.T, ".", color=points.get_color(), alpha=0.3)
     axes.loglog(scales**2, scales**2, "k--", label="posterior variance")
-    axes.set(xlabel="posterior variance of the coordinate", ylabel="inverse mass learnt by HMC")
+    axes.set(xlabel="posterior variance of the coordinate", ylabel="adapted inverse mass of HMC")
     axes.legend()
     _save(figure, "mass.png")
     headings = ["sampler", "mass from", "exponent of the variance in M⁻¹ (ideal: 1)"]

@@ -225,7 +225,7 @@ def _tell_of_misfits(entries: Sequence[Entry], results: Sequence[Result]) -> Non
 
 
 def _show(results: Sequence[Result], output: Path) -> None:
-    from alphamf.evaluation.summary import overview
+    from alphamf.evaluation.markdown import overview
     from alphamf.tools.tables import markdown
 
     headings, rows = overview(results)
