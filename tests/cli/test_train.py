@@ -79,7 +79,7 @@ def test_a_bad_file_is_told_and_the_others_are_learnt_from(here, form):
     Path("worse.wav").touch()
     several = run("clean/bad.wav", "worse.wav", "-o", "n.npz", form, *QUICK, code=2)
     assert several.stderr.count("\n") == 3
-    assert "there is no speech to learn from: none of the files can be used" in several.stderr
+    assert "there is no speech to train on: none of the files can be used" in several.stderr
     assert not os.path.exists("n.npz")
 
 
