@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import soundfile
 
-from alphamf.cli.benchmark import core_rows, denoiser_rows, step_rows
 from alphamf.research import speed
+from alphamf.research.speed.rows import core_rows, denoiser_rows, step_rows
 from alphamf.tools import tables
 from benchmarks.report import caption, write_section
 
