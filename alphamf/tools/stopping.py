@@ -48,7 +48,7 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 def leave_if_stopped() -> None:
-    """Raise SystemExit in a worker that has been told to stop."""
+    """Raise SystemExit in a worker that is to stop."""
     if _stopped:
         raise SystemExit
 
