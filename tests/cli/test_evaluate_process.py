@@ -30,6 +30,7 @@ __all__ = ["corpus", "plain_page"]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and terminals are POSIX")
 
 
+@pytest.mark.slow
 @posix
 def test_two_runs_do_not_share_a_folder(corpus, plain_page):
     with runner.locked(Path("evaluation")):

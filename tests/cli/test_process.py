@@ -66,6 +66,7 @@ def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):
     assert b"standard input is cut short" in broken.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_crash(tmp_path):
     sound(tmp_path / "a.wav", 3)
     process = subprocess.Popen(

@@ -129,6 +129,7 @@ def test_names_at_the_limit_and_names_that_are_no_text(here):
     assert "8000 Hz" in run("info", f"{odd}m.npz").stdout + run("info", f"{odd}/a.wav").stdout
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(
     ("room", "arguments", "sentence"),

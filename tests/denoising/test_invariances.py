@@ -91,15 +91,9 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
         assert away(denoise(late, rate, preset).audio[shift:]) < seed + 3 < -15
 
 
-@pytest.mark.parametrize(
-    "preset",
-    [
-        "fast",
-        pytest.param("plain", marks=pytest.mark.slow),
-        pytest.param("balanced", marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("silence", [pytest.param("before", marks=pytest.mark.slow), "within"])
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", ["fast", "plain", "balanced"])
+@pytest.mark.parametrize("silence", ["before", "within"])
 def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silence):
     """The model's noise is about as loud all the time, and must not be taken to vanish."""
     noisy, clean = (

@@ -79,6 +79,7 @@ def test_differences_are_paired_and_to_the_best_baseline(mixed):
     assert "best +0.0" in chart and "noisy" not in chart and "oracle" not in chart
 
 
+@pytest.mark.slow
 def test_a_constant_difference_has_an_interval_of_no_width(tmp_path):
     rng = np.random.default_rng(0)
     before = rng.normal(5, 3, 8)
@@ -99,6 +100,7 @@ def test_a_constant_difference_has_an_interval_of_no_width(tmp_path):
     assert "there is no other method" in found.text
 
 
+@pytest.mark.slow
 def test_the_breakdown_has_the_means_of_each_noise_and_level(tmp_path):
     results = [
         result(method, k, noisy=f"{noise}{snr}/{k}.wav", noise=noise, snr=snr,

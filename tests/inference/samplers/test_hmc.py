@@ -276,7 +276,11 @@ def test_force_is_the_gradient_of_the_energy(target):
         np.testing.assert_allclose(force[:, k], (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(Curved(), marks=pytest.mark.slow), *RIEMANNIAN[1:]],
+    ids=lambda t: type(t).__name__,
+)
 def test_rhmc_leaves_its_law(target):
     sampler, n = RHMC(0.4, 2, 5), 30_000
     assert target.p_value(exact_step(target, sampler, n=n)) > P_LEAST

@@ -223,6 +223,7 @@ def test_figure_1(topic_records):
     assert [len(axis.lines) for axis in figure.axes] == [len(topics.METHODS)] * 2
 
 
+@pytest.mark.slow
 def test_a_chain_that_diverges_is_a_row(topic_records):
     job, _ = next(r for r in topic_records if r.job["method"] == "SGNHT")
     job = {**job, "settings": {**job["settings"], "step_size": 1e6}}
