@@ -56,7 +56,7 @@ def posterior(power: Floats, dictionary: Dictionary) -> Mean:
         burn_in=BASE.steps - BASE.keep,
         thin=BASE.thin,
     )
-    sample(power, dictionary, BASE, (SEED, 0), [record])
+    sample(power, dictionary, BASE, (SEED, 0), record.add)
     return record
 
 
