@@ -11,12 +11,14 @@ import numpy as np
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
-from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.samplers.riemannian import RSGLD
-from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
+from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.thermostat import SGNHT
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.tools.arrays import Array
 from alphamf.tools.tables import markdown

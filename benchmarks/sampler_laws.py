@@ -15,8 +15,9 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.masses import MassEM, UnitMass
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.masses import UnitMass
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.research.experiments.hamcmc.quartic import bias
 from alphamf.tools.arrays import Array
 from alphamf.tools.tables import markdown

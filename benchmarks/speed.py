@@ -82,7 +82,7 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
 PARTS: dict[str, Callable[[], Rows]] = {
     "steps": lambda: step_rows(speed.steps(ROUNDS)),
     "denoisers": lambda: denoiser_rows(speed.denoisers(3)),
-    "cores": lambda: core_rows(3),
+    "cores": lambda: core_rows(speed.cores(3)),
     "long": long,
 }
 

@@ -1,4 +1,4 @@
-"""Denoise the files of a plan and say what became of each."""
+"""Denoise the files of a plan, and report the result of each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
 from alphamf.tools.files import shown
+from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
     from alphamf.denoising.file import Request
 
 SEGMENTS = 16
-"""Segments that move together on a device: a gigabyte of its memory, for mono."""
+"""Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
 
 
 def run(
@@ -31,63 +32,79 @@ def run(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Do all jobs, report them and the problems, and return the exit code."""
+    """Do all jobs, report them and the problems, and return the exit code.
+
+    Parameters
+    ----------
+    files
+        The jobs and the problems.
+    request
+        What to do with each file.
+    workers
+        Number of processes; None: one per core.
+    cluster
+        Address of a Dask cluster, or None.
+    as_json
+        Whether to print a JSON object for each file in place of sentences.
+    quiet
+        Whether to print errors only.
+    """
     from alphamf.denoising.file import process
 
-    each = each_on(cluster, quiet=quiet)
     codes = {0}
-    skipped = 0
     for problem in files.problems:
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
-    # Standard output holds either audio, or JSON, or sentences.
-    to_stderr = any(job.output == STREAM for job in files.jobs)
-    side_by_side = _workers(files.jobs, request.device, workers)
+    each = each_on(cluster, quiet=quiet)
+    processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files
         request = replace(request, jobs=_segments(files.jobs, request.device, workers))
+    # Standard output holds either audio, or JSON, or sentences.
+    to_stderr = any(job.output == STREAM for job in files.jobs)
+    skipped = 0
     with report.progress(quiet) as update:
-        for outcome in each(
-            partial(process, request=request),
-            files.jobs,
-            workers=side_by_side,
-            update=update,
-        ):
-            source = outcome.item.source
-            codes.add(outcome.code)
+        work = partial(process, request=request)
+        for outcome in each(work, files.jobs, workers=processes, update=update):
             if update:
-                update(shown(source), 1.0, 1.0)
-            if outcome.error is not None:
-                report.error(source, outcome.error, as_json=as_json)
-                if outcome.details:
-                    typer.echo(outcome.details, err=True, nl=False)
-                continue
-            skipped += "skipped" in outcome.result
-            if as_json:
-                report.json_line(outcome.result)
-            elif not (quiet or "skipped" in outcome.result):
-                typer.echo(_sentences(outcome.result), err=to_stderr)
+                update(shown(outcome.item.source), 1.0, 1.0)
+            codes.add(outcome.code)
+            skipped += outcome.error is None and "skipped" in outcome.result
+            _report(outcome, as_json=as_json, quiet=quiet, to_stderr=to_stderr)
     if skipped and not quiet:
         sentence = f"outputs that exist already, left as they are: {skipped}"
-        typer.echo(f"Note: {sentence} (--overwrite makes them anew)", err=True)
+        typer.echo(f"Note: {sentence} (--overwrite replaces them)", err=True)
     return 1 if 1 in codes else max(codes)
 
 
+def _report(outcome: Outcome, *, as_json: bool, quiet: bool, to_stderr: bool) -> None:
+    """Print the result of a file, or its error."""
+    if outcome.error is not None:
+        report.error(outcome.item.source, outcome.error, as_json=as_json)
+        if outcome.details:
+            typer.echo(outcome.details, err=True, nl=False)
+    elif as_json:
+        report.json_line(outcome.result)
+    elif not (quiet or "skipped" in outcome.result):
+        typer.echo(_sentences(outcome.result), err=to_stderr)
+
+
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return how many processes to use: only this one has standard input, or a GPU to itself."""
+    """Return the number of processes: one for standard input or output, and for a GPU."""
     if device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs):
         return 1
     return wanted or pool.cores()
 
 
 def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return how many segments of a file to do side by side; on a device they move together."""
+    """Return how many segments of a file to do in parallel, or together on a GPU."""
     if device != "cpu":
         return wanted or SEGMENTS
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
 def _sentences(result: Mapping[str, Any]) -> str:
-    acceptance = ", ".join(f"{share:.2f}" for share in result["acceptance"])
+    """Return the result of a file as text of one or more lines."""
+    acceptance = ", ".join(f"{rate:.2f}" for rate in result["acceptance"])
     lines = [
         f"{shown(result['file'])} -> {shown(result['output'])}: "
         f"{result['duration']:.2f} s in {result['seconds']:.2f} s "
@@ -105,7 +122,7 @@ def _sentences(result: Mapping[str, Any]) -> str:
             ("STOI", "stoi", "{:.3f}"),
         ):
             texts = (
-                "not to be had" if value is None else form.format(value)
+                "undefined" if value is None else form.format(value)
                 for value in (before[key], after[key])
             )
             lines.append(f"  {name:7}{' -> '.join(texts)}")

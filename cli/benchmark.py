@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.denoise import Device
-from alphamf.cli.options import check_least
+from alphamf.cli.options import Device, check_least, json_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from alphamf.research.speed.measure import Denoiser, Step
+    from alphamf.research.speed.parallel import Cores
 
 
 def benchmark(
     rounds: Annotated[
-        int, typer.Option(metavar="N", help="Measurements, whose median is told.")
+        int, typer.Option(metavar="N", help="Measurements of each, whose median is printed.")
     ] = 15,
     device: Annotated[Device, typer.Option(help="Where the sampling runs.")] = Device.cpu,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    as_json: Annotated[bool, json_option("row")] = False,
 ) -> None:
     """Measure the samplers and presets on this machine, against plain NumPy and its limits.
 
@@ -41,19 +36,20 @@ def benchmark(
         module(device.value)
         if not compiled.AVAILABLE:
             raise AlphaMFError(
-                "alphamf benchmark is about the compiled loops, which could not be built when "
+                "alphamf benchmark measures the compiled loops, which could not be built when "
                 "alphamf was installed: install it again where there is a C compiler"
             )
         from alphamf.research.speed import measure as speed
+        from alphamf.research.speed import parallel
 
         parts = [
             ("steps", step_rows(speed.steps(rounds, device.value))),
             ("denoisers", denoiser_rows(speed.denoisers(max(1, rounds // 5), device.value))),
         ]
         if device is Device.cpu:
-            parts.append(("cores", core_rows(max(1, rounds // 5))))
+            parts.append(("cores", core_rows(parallel.cores(max(1, rounds // 5)))))
         for name, rows in parts:
-            _tell(name, rows, as_json=as_json)
+            _print(name, rows, as_json=as_json)
 
 
 def step_rows(steps: Iterator[Step]) -> Iterator[dict[str, str | float]]:
@@ -81,51 +77,27 @@ def denoiser_rows(denoisers: Iterator[Denoiser]) -> Iterator[dict[str, str | flo
         }
 
 
-def core_rows(rounds: int) -> Iterator[dict[str, str | float]]:
-    """Denoise a folder and a long recording with ``fast``, on one core and on all, in turn."""
-    import numpy as np
-    import soundfile
-
-    from alphamf.audio.inputs import plan
-    from alphamf.denoising.file import Request, process
-    from alphamf.denoising.settings import PRESETS
-    from alphamf.evaluation.observers import Observers
-    from alphamf.research.speed.measure import synthetic_sound
-
-    cores = pool.cores()
-    for name, lengths in (("a folder of clips", range(10, 26)), ("one recording", [280])):
-        with TemporaryDirectory() as folder:
-            for k, seconds in enumerate(lengths):
-                soundfile.write(Path(folder, f"{k}.wav"), synthetic_sound(seconds, 16000), 16000)
-            output = str(Path(folder, "out"))
-            jobs = plan([folder], output=None, output_dir=output, overwrite=True).jobs
-            times = []
-            for _ in range(rounds):
-                for count in (1, cores):
-                    threads = max(1, count // len(jobs))
-                    request = Request(PRESETS["fast"], Observers, overwrite=True, jobs=threads)
-                    start = perf_counter()
-                    work = partial(process, request=request)
-                    list(pool.each(work, jobs, workers=count, update=None))
-                    times.append(perf_counter() - start)
-        single, together = np.array(times).reshape(rounds, 2).T
+def core_rows(found: Iterator[Cores]) -> Iterator[dict[str, str | float]]:
+    """Yield the times on one core and on all as rows of a table."""
+    for row in found:
         yield {
-            "sound": name,
-            "files": len(jobs),
-            "seconds": sum(lengths),
-            "one core s": round(float(np.median(single)), 1),
-            f"{cores} cores s": round(float(np.median(together)), 1),
-            "times as fast": round(float(np.median(single / together)), 2),
+            "sound": row.sound,
+            "files": row.files,
+            "seconds": row.seconds,
+            "one core s": round(row.one, 1),
+            f"{row.cores} cores s": round(row.all, 1),
+            "times as fast": round(row.faster, 2),
         }
 
 
-def _tell(name: str, rows: Iterator[dict[str, str | float]], *, as_json: bool) -> None:
+def _print(name: str, rows: Iterator[dict[str, str | float]], *, as_json: bool) -> None:
+    """Print a table; as JSON, each row as soon as it is measured."""
     from alphamf.tools import tables
 
     if as_json:
         for row in rows:
             report.json_line({"table": name, **row})
         return
-    told = list(rows)
-    typer.echo(tables.markdown(list(told[0]), [[str(v) for v in row.values()] for row in told]))
+    found = list(rows)
+    typer.echo(tables.markdown(list(found[0]), [[str(v) for v in row.values()] for row in found]))
     typer.echo()

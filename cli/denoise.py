@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from alphamf.audio.inputs import plan
+from alphamf.audio.inputs import check_extra, plan
 from alphamf.cli import batch, report
 from alphamf.cli.options import (
+    RUN,
     Cluster,
+    Device,
     build_settings,
-    check_extra,
     check_least,
     check_streams,
     check_weights,
@@ -30,18 +31,9 @@ class Preset(StrEnum):
     paper = "paper"
 
 
-class Device(StrEnum):
-    """Where the sampling runs."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-    auto = "auto"
-
-
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
-RUN = "Run"
 
 
 def denoise(
@@ -224,8 +216,7 @@ def denoise(
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, overrides)
-        networks = {"refiner": refiner, "second_stage": second_stage}
-        check_weights(model, **networks)
+        check_weights(model, refiner=refiner, second_stage=second_stage)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
@@ -240,7 +231,8 @@ def denoise(
         ),
         preset=preset.value,
         model=model,
-        **networks,
+        refiner=refiner,
+        second_stage=second_stage,
         seed=seed,
         device=place,
         overwrite=overwrite,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,23 +14,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.options import Cluster, check_least
+from alphamf.cli.options import (
+    RUN,
+    Cluster,
+    Quiet,
+    check_least,
+    json_option,
+    model_option,
+    seed_option,
+)
 from alphamf.cli.parallel import Each, each_on
 from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
 from alphamf.tools.files import shown
+from alphamf.tools.pool import cores
 from alphamf.tools.stopping import stoppable
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.methods import Entry
     from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.runner import Job, Result
 
 CORPUS = "Corpus"
 METHOD = "Methods"
-RUN = "Run"
 
-_NOT_SHOWN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
+_HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
 
 
@@ -81,18 +87,8 @@ def evaluate(
             rich_help_panel=METHOD,
         ),
     ] = None,
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
-            rich_help_panel=METHOD,
-        ),
-    ] = "auto",
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", help="The same seed, the same result.", rich_help_panel=METHOD),
-    ] = 0,
+    model: Annotated[str, model_option(METHOD)] = "auto",
+    seed: Annotated[int, seed_option("result", METHOD)] = 0,
     output: Annotated[
         Path,
         typer.Option(
@@ -109,14 +105,10 @@ def evaluate(
         ),
     ] = None,
     cluster: Cluster = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a result.", rich_help_panel=RUN)
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
-    ] = False,
+    as_json: Annotated[bool, json_option("result")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Score denoisers on a corpus of noisy and clean speech; a run that was stopped goes on.
+    """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
 
     Files belong together by their names: clean/sp01.wav and car_5dB/sp01.wav or sp01_car_sn5.wav.
     """
@@ -133,34 +125,24 @@ def evaluate(
         crashes: list[str] = []
         each = partial(
             _each,
-            side_by_side=each_on(cluster, quiet=quiet),
-            workers=jobs or pool.cores(),
+            pool=each_on(cluster, quiet=quiet),
+            workers=jobs or cores(),
             crashes=crashes,
         )
         with runner.locked(output):
             todo = runner.plan(clips, entries, str(output), seed=seed)
-            done: dict[str, Result] = {}
-            told: set[tuple[str, str]] = set()
-            with report.progress(quiet, "results") as update:
-                for result in runner.run(todo, output, each):
-                    done[result.key] = result
-                    _tell(result, told, as_json=as_json)
-                    if update is not None:
-                        update("evaluation", len(done), len(todo))
-            results = [done[job.result.key] for job in todo]
+            results = _run(todo, output, each, as_json=as_json, quiet=quiet)
             settings = outputs.describe_run(
                 entries, seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
             )
             settings |= {"clean": clean, "noisy": noisy, "pairs": pairs}
             outputs.write(output, results, settings)
         if not quiet:
-            _tell_of_misfits(entries, results)
+            for note in outputs.notes(entries, results):
+                typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
-            _show(results, output)
-        failed = sum(result.error is not None for result in results)
-        if failed:
-            typer.echo(f"Error: {failed} of {len(results)} results could not be had", err=True)
-            raise typer.Exit(1 if crashes else 2)
+            _print(results, output)
+        _exit(results, crashed=bool(crashes))
 
 
 def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path) -> list[Pair]:
@@ -178,18 +160,34 @@ def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path)
     return read_pairs(table, clean, next(iter(noisy), None))
 
 
-def _each(
-    jobs: Sequence[Job],
+def _run(
+    todo: Sequence[Job],
+    output: Path,
+    each: Callable[[Sequence[Job]], Iterator[Result]],
     *,
-    side_by_side: Each,
-    workers: int,
-    crashes: list[str],
-) -> Iterator[Result]:
-    """Do jobs side by side, and note what went wrong that nobody foresaw."""
+    as_json: bool,
+    quiet: bool,
+) -> list[Result]:
+    """Run the jobs, report each result, and return all in the order of the jobs."""
+    from alphamf.evaluation import runner
+
+    done: dict[str, Result] = {}
+    reported: set[tuple[str, str]] = set()
+    with report.progress(quiet, "results") as update:
+        for result in runner.run(todo, output, each):
+            done[result.key] = result
+            _report(result, reported, as_json=as_json)
+            if update is not None:
+                update("evaluation", len(done), len(todo))
+    return [done[job.result.key] for job in todo]
+
+
+def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) -> Iterator[Result]:
+    """Do jobs in parallel, and collect the errors that are no AlphaMFError in `crashes`."""
     from alphamf.evaluation.measure import measure
 
     work = partial(measure, stoppable=stoppable)
-    for outcome in side_by_side(work, jobs, workers=workers, update=None, in_order=False):
+    for outcome in pool(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
                 typer.echo(outcome.details or "", err=True, nl=False)
@@ -197,53 +195,26 @@ def _each(
         yield outcome.result or replace(outcome.item.result, error=outcome.error)
 
 
-def _tell(result: Result, told: set[tuple[str, str]], *, as_json: bool) -> None:
-    """Report a result, but what is wrong with a clip only once for all methods."""
+def _report(result: Result, reported: set[tuple[str, str]], *, as_json: bool) -> None:
+    """Report a result, but an error of a clip only once for all methods."""
     if as_json:
         report.json_line(result.to_json())
-    if result.error is None or (result.noisy, result.error) in told:
+    if result.error is None or (result.noisy, result.error) in reported:
         return
-    told.add((result.noisy, result.error))
+    reported.add((result.noisy, result.error))
     report.error(result.noisy, result.error)
 
 
-def _tell_of_misfits(entries: Sequence[Entry], results: Sequence[Result]) -> None:
-    """Say which dictionaries are for wider sound than that of some clips."""
-    from alphamf.learnt.dictionary import load
-
-    for entry in entries:
-        if entry.method.uses_model and entry.model != "auto":
-            rate = load(entry.model).rate
-            rates = [result.rate for result in results if result.method == entry.spec]
-            narrow = sum(found is not None and found < rate for found in rates)
-            if narrow:
-                typer.echo(
-                    f"Note: {entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
-                    f"denoises sound below badly ({narrow} of {len(rates)} clips)",
-                    err=True,
-                )
+def _exit(results: Sequence[Result], *, crashed: bool) -> None:
+    failed = sum(result.error is not None for result in results)
+    if failed:
+        typer.echo(f"Error: {failed} of {len(results)} results failed", err=True)
+        raise typer.Exit(1 if crashed else 2)
 
 
-def _show(results: Sequence[Result], output: Path) -> None:
+def _print(results: Sequence[Result], output: Path) -> None:
     from alphamf.evaluation.markdown import overview
-    from alphamf.tools.tables import markdown
 
-    headings, rows = overview(results)
-    if sys.stdout.isatty():
-        from rich.box import SIMPLE
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        # A terminal is not wide enough for all of them, nor for the errors.
-        chosen = [k for k, heading in enumerate(headings) if heading not in _NOT_SHOWN]
-        grid = Table(box=SIMPLE, padding=0)
-        for k in chosen:
-            grid.add_column(headings[k], justify="right" if k else "left", no_wrap=not k)
-        for row in rows:
-            grid.add_row(*(Text(row[k].partition(" ±")[0]) for k in chosen))
-        Console().print(grid)
-    else:
-        typer.echo(markdown(headings, rows))
+    report.table(*overview(results), hidden=_HIDDEN)
     folder = shown(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

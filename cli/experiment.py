@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.cli import report
+from alphamf.cli.options import Quiet
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
 
@@ -29,16 +30,14 @@ def experiment(
         int, typer.Option(metavar="N", min=0, help="Processes; 0: one per core.", show_default="0")
     ] = 0,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed, the same run.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Run an experiment of the papers again; a run that was stopped goes on."""
+    """Reproduce a table or figure of the papers; the same command continues a stopped run."""
     with report.user_errors():
         from alphamf.research.experiments.catalogue import EXPERIMENTS
 
         if name == "list":
-            for known in EXPERIMENTS.values():
-                quick, long = (f"{minutes:g} min" for minutes in known.minutes)
-                typer.echo(f"{known.name:18}{known.paper:60}{quick:>8}, full {long:>8}")
+            _list(EXPERIMENTS.values())
             return
         if name not in EXPERIMENTS:
             raise AlphaMFError(
@@ -67,10 +66,16 @@ def experiment(
         typer.echo(f"{markdown(rows)}\n\n{output / stem}.csv, .md, .png and .jsonl")
 
 
+def _list(experiments: Iterable[Experiment]) -> None:
+    for known in experiments:
+        quick, long = (f"{minutes:g} min" for minutes in known.minutes)
+        typer.echo(f"{known.name:18}{known.paper:60}{quick:>8}, full {long:>8}")
+
+
 def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int
 ) -> Iterator[Record]:
-    """Do jobs side by side, each in a process with one thread."""
+    """Do jobs in parallel, each in a process with one thread."""
     work = partial(_work, name=experiment.name)
     yield from pool.results(work, jobs, workers=workers, in_order=False)
 

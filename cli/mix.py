@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
-from alphamf.audio.inputs import STREAM, Problem, plan
+from alphamf.audio.inputs import STREAM, Problem
 from alphamf.cli import report
-from alphamf.cli.options import check_least
+from alphamf.cli.options import Clean, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
-    from alphamf.evaluation.mixing.recipes import Noise, Speech
     from alphamf.evaluation.mixing.table import Mixture
+
+T = TypeVar("T")
 
 RATES = (4000, 192000)
 """Lowest and highest sampling rate of ``--rate``, in Hz."""
@@ -34,14 +34,7 @@ class Level(StrEnum):
 
 
 def mix(
-    clean: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CLEAN",
-            help="Recordings of clean speech: files, folders, patterns in quotes.",
-            show_default=False,
-        ),
-    ],
+    clean: Clean,
     noise: Annotated[
         list[str],
         typer.Option(
@@ -83,11 +76,11 @@ def mix(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same corpus.")] = 0,
+    seed: Annotated[int, seed_option("corpus")] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the corpus in DIR.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Mix clean speech with noise, for a corpus that alphamf evaluate reads.
 
@@ -97,29 +90,25 @@ def mix(
     clean file and all other mixtures of that file.
     """
     started = time.perf_counter()
-    problems: list[Problem] = []
-    made: list[Mixture] = []
-
-    def note(sentence: str) -> None:
-        if not quiet:
-            typer.echo(f"Note: {sentence}", err=True)
-
+    sorter = _Sorter([])
+    note = None if quiet else _note
     with report.user_errors(), report.progress(quiet, "mixtures") as update:
-        from alphamf.evaluation.mixing import corpus, recipes, table
+        from alphamf.evaluation.mixing import corpus, recipes, recordings, table
 
         snrs = _ratios(snr, recipes.SNR_LIMIT)
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
-        speech = list(_speech(clean, output_dir, problems))
-        noises: list[Noise] = []
-        for item in corpus.usable(_noises(noise, output_dir, problems)):
-            _sort(item, noises, problems)
+        speech = list(sorter.good(recordings.speech(clean, output_dir)))
+        found = sorter.good(recordings.noises(noise, output_dir))
+        noises = list(sorter.good(corpus.usable(found)))
         todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
+        made: list[Mixture] = []
         if todo:
-            inputs = [*(item.path for item in speech), *(item.path for item in noises)]
+            inputs = [each.path for each in speech] + [each.path for each in noises]
             table.claim(output_dir, inputs, overwrite=overwrite)
             with table.writing(output_dir, made):
-                for found in corpus.make(todo, output_dir, level=level, rate=rate, note=note):
-                    _sort(found, made, problems)
+                mixtures = corpus.make(todo, output_dir, level=level, rate=rate, note=note)
+                for mixture in sorter.good(mixtures):
+                    made.append(mixture)
                     if update is not None:
                         update("mixing", len(made), len(todo))
     if made and not quiet:
@@ -128,7 +117,7 @@ def mix(
             f"{len({mixture.clean for mixture in made})} recordings in "
             f"{time.perf_counter() - started:.1f} s, listed in {shown(output_dir / table.TABLE)}"
         )
-    if problems:
+    if sorter.problems:
         raise typer.Exit(2)
 
 
@@ -152,49 +141,29 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(f"--rate must be from {RATES[0]} to {RATES[1]} Hz, not {rate}")
     if STREAM in names:
-        raise AlphaMFError("- is no place for speech or noise: name files")
+        raise AlphaMFError("- cannot be speech or noise: name files")
 
 
-def _speech(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Speech]:
-    """Yield the clean recordings, under different names."""
-    from alphamf.evaluation.mixing.recipes import Speech
-
-    taken: dict[str, str] = {}
-    for path, relative in _found(names, folder, problems):
-        name = relative.with_suffix("").as_posix()
-        if name in taken:
-            sentence = f"{shown(path)} has the same name in the corpus as {shown(taken[name])}"
-            _sort(Problem(path, sentence), [], problems)
-            continue
-        taken[name] = path
-        yield Speech(path, name)
+def _note(sentence: str) -> None:
+    typer.echo(f"Note: {sentence}", err=True)
 
 
-def _noises(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[Noise]:
-    from alphamf.evaluation.mixing.recipes import Noise
+class _Sorter(NamedTuple):
+    """Reports problems at once, and keeps them.
 
-    for path, relative in _found(names, folder, problems):
-        yield Noise(path, relative.parent.name or relative.stem)
+    Attributes
+    ----------
+    problems
+        Those so far.
+    """
 
+    problems: list[Problem]
 
-def _found(names: list[str], folder: Path, problems: list[Problem]) -> Iterator[tuple[str, Path]]:
-    """Yield the audio files that names stand for, once each, and their places in a folder named."""
-    taken = set()
-    for name in names:
-        # Of one name at a time: files of different folders may be called the same.
-        files = plan([name], output_dir=str(folder), overwrite=True)
-        for problem in files.problems:
-            _sort(problem, [], problems)
-        for job in files.jobs:
-            if (real := os.path.realpath(job.source)) not in taken:
-                taken.add(real)
-                yield job.source, Path(os.path.relpath(job.output, folder))
-
-
-def _sort(item: Any, good: list[Any], problems: list[Problem]) -> None:
-    """Report a problem at once; keep what is none."""
-    if not isinstance(item, Problem):
-        good.append(item)
-        return
-    report.error(item.source, item.sentence)
-    problems.append(item)
+    def good(self, items: Iterable[T | Problem]) -> Iterator[T]:
+        """Yield what is no problem."""
+        for item in items:
+            if isinstance(item, Problem):
+                report.error(item.source, item.sentence)
+                self.problems.append(item)
+            else:
+                yield item

@@ -1,24 +1,25 @@
-"""``alphamf models``: the dictionaries in the package."""
+"""``alphamf models``: the dictionaries and networks in the package."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.info import describe
 
 
 def models() -> None:
     """List the speech models that come with alphamf."""
     from alphamf.learnt import dictionary, network_file
+    from alphamf.learnt.about import summary
 
     with report.user_errors():
-        for name, path in dictionary.shipped().items():
-            kilobytes = path.stat().st_size // 1024
-            typer.echo(f"{name:18}{describe(dictionary.load(name)):48}{kilobytes:6} kB")
-        for name, path in network_file.shipped().items():
-            kilobytes = path.stat().st_size // 1024
-            found = network_file.TrainedNetwork.load(path)
-            window = f"{1000 * found.frame.n_fft / found.rate:g} ms"
-            about = f"{found.rate} Hz, network for windows of {window}"
-            typer.echo(f"{name:18}{about:48}{kilobytes:6} kB")
+        for path in dictionary.shipped().values():
+            _print(path, summary(dictionary.load(path)))
+        for path in network_file.shipped().values():
+            _print(path, summary(network_file.TrainedNetwork.load(path)))
+
+
+def _print(path: Path, summary: str) -> None:
+    typer.echo(f"{path.stem:18}{summary:48}{path.stat().st_size // 1024:6} kB")

@@ -1,21 +1,32 @@
-"""Options of ``alphamf denoise`` that need more than their type checked."""
+"""Options that several commands have, and checks of options beyond their types."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alphamf.audio.inputs import STREAM, Job, Plan, exists
+from alphamf.audio.inputs import STREAM, Job
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Settings
+
+RUN = "Run"
+"""Heading of the options that say how a command runs, in its help."""
+
+
+class Device(StrEnum):
+    """Where the sampling runs."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+    auto = "auto"
+
 
 Cluster = Annotated[
     str | None,
@@ -25,54 +36,97 @@ Cluster = Annotated[
         "workers here. All its machines must have this version of alphamf and see the same files "
         "under the same absolute paths.",
         show_default="processes of this machine, without Dask",
-        rich_help_panel="Run",
+        rich_help_panel=RUN,
     ),
 ]
 """The option ``--cluster``."""
 
-_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
+Clean = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="CLEAN",
+        help="Recordings of clean speech: files, folders, patterns in quotes.",
+        show_default=False,
+    ),
+]
+"""The argument ``CLEAN``."""
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
+]
+"""The option ``--quiet``."""
 
 
-def check_least(option: str, value: int | None, least: int) -> None:
-    """Refuse a number below `least`."""
-    if value is not None and value < least:
-        raise AlphaMFError(f"{option} must be at least {least}, not {value}")
+def model_option(panel: str) -> Any:
+    """Return the option ``--model`` under a heading of the help."""
+    return typer.Option(
+        metavar="NAME|FILE",
+        help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
+        rich_help_panel=panel,
+    )
 
 
-def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse further outputs of several files, and such as would replace something.
+def seed_option(what: str, panel: str = RUN) -> Any:
+    """Return the option ``--seed`` for what the seed determines, under a heading of the help."""
+    return typer.Option(metavar="N", help=f"The same seed, the same {what}.", rich_help_panel=panel)
+
+
+def json_option(what: str) -> Any:
+    """Return the option ``--json`` for what an object stands for."""
+    return typer.Option("--json", help=f"One JSON object a {what}.", rich_help_panel=RUN)
+
+
+def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
+    """Return the numbers of a list such as ``20,40,60``, each once.
 
     Parameters
     ----------
-    outputs
-        Option to file, or to None where it was not given.
-    files, overwrite
-        The files to denoise, and whether outputs may be replaced.
+    option
+        Name of the option, for the error message.
+    text
+        Its value.
+    kind
+        Makes a number of each part, or raises ValueError.
 
     Raises
     ------
     AlphaMFError
-        One sentence that names the option.
+        It holds something else.
     """
-    taken = {os.path.realpath(path) for job in files.jobs for path in (job.source, job.output)}
-    for option, path in outputs.items():
-        if path is None:
-            continue
-        if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
-        if path == STREAM or os.path.isdir(path):
-            raise AlphaMFError(f"{option} {shown(path)} must name a file")
-        if not path.lower().endswith(_ENDINGS.get(option, "")):
-            raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
-        if os.path.realpath(path) in taken:
-            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
-        if exists(path) and not overwrite:
-            raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
-        taken.add(os.path.realpath(path))
+    try:
+        return list(dict.fromkeys(kind(part) for part in text.split(",")))
+    except ValueError:
+        raise AlphaMFError(
+            f"{option} takes a number, or several with commas between, not {text!r}"
+        ) from None
+
+
+def check_least(option: str, value: int | None, least: int) -> None:
+    """Refuse a number below `least`.
+
+    Parameters
+    ----------
+    option
+        Name of the option, for the error message.
+    value
+        Its value; None where it was not given.
+    least
+        The smallest value that is allowed.
+    """
+    if value is not None and value < least:
+        raise AlphaMFError(f"{option} must be at least {least}, not {value}")
 
 
 def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> None:
-    """Refuse a terminal as a source or sink of audio, audio among JSON, and both on a cluster."""
+    """Refuse audio from or to a terminal, audio among JSON, and standard streams on a cluster.
+
+    Parameters
+    ----------
+    jobs
+        The files to denoise.
+    as_json, cluster
+        Options of these names.
+    """
     if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
         raise AlphaMFError("--cluster takes files, not - for standard input or output")
     if any(job.source == STREAM for job in jobs) and sys.stdin.isatty():
@@ -135,12 +189,12 @@ def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:
-    """Return ``cpu`` or ``cuda``, and say where automatic choice falls back to the CPU.
+    """Return ``cpu`` or ``cuda``, and print a note where automatic choice falls back to the CPU.
 
     Raises
     ------
     AlphaMFError
-        CUDA is asked for and cannot be had.
+        CUDA is asked for and not available.
     """
     from alphamf.tools.arrays import module
 

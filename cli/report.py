@@ -1,13 +1,13 @@
-"""What the user reads: results, errors and progress, in one place."""
+"""What the user reads: results, errors and progress."""
 
 from __future__ import annotations
 
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 from alphamf.tools.work import Update
+
+if TYPE_CHECKING:
+    from alphamf.training.dictionary.progress import Progress
 
 
 @contextmanager
@@ -30,7 +33,17 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
 
 
 def error(source: str, sentence: str, *, as_json: bool = False) -> None:
-    """Say on standard error what is wrong with a file, in a sentence that names it."""
+    """Print an error on standard error, in a sentence that names the file.
+
+    Parameters
+    ----------
+    source
+        The file, which is put before the sentence where that does not name it.
+    sentence
+        The error.
+    as_json
+        Whether to print it as JSON on standard output, too.
+    """
     name = shown(source)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
@@ -55,9 +68,49 @@ def _finite(value: Any) -> Any:
     return value
 
 
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, hidden: Sequence[str] = ()
+) -> None:
+    """Print a table on standard output: as Markdown, or narrower in a terminal.
+
+    Parameters
+    ----------
+    headings
+        Of the columns.
+    rows
+        Cells, of which a terminal shows what comes before " ±".
+    hidden
+        Headings of columns that a terminal is too narrow for.
+    """
+    if not sys.stdout.isatty():
+        from alphamf.tools.tables import markdown
+
+        typer.echo(markdown(headings, rows))
+        return
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    columns = [k for k, heading in enumerate(headings) if heading not in hidden]
+    grid = Table(box=SIMPLE, padding=0)
+    for k in columns:
+        grid.add_column(headings[k], justify="right" if k else "left", no_wrap=not k)
+    for row in rows:
+        grid.add_row(*(Text(row[k].partition(" ±")[0]) for k in columns))
+    Console().print(grid)
+
+
 @contextmanager
 def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
-    """Show a bar for each thing under way on standard error, in a terminal only.
+    """Show a progress bar for each item on standard error, in a terminal only.
+
+    Parameters
+    ----------
+    quiet
+        Whether to show nothing.
+    unit
+        Of the numbers that are shown.
 
     Yields
     ------
@@ -87,7 +140,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     ended: set[str] = set()
 
     def update(name: str, done: float, total: float) -> None:
-        # The last messages of a worker may come after the news that it failed.
+        # The last messages of a worker may come after its failure.
         if name in ended:
             return
         if name not in tasks:
@@ -97,6 +150,56 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
             bars.remove_task(tasks.pop(name))
         else:
             bars.update(tasks[name], completed=done)
+
+    with bars:
+        yield update
+
+
+@contextmanager
+def training_progress(
+    name: str, quiet: bool, *, several: bool
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Show the steps and objective of a training on standard error, in a terminal only.
+
+    Parameters
+    ----------
+    name
+        Of the model.
+    quiet
+        Whether to show nothing.
+    several
+        Whether several ranks or alphas are tried.
+
+    Yields
+    ------
+    callable or None
+        A progress callback for `alphamf.training.dictionary`; None where nothing is shown.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    bars = Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} steps"),
+        TextColumn("objective {task.fields[objective]:.3f}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    tasks: dict[str, TaskID] = {}
+
+    def update(progress: Progress) -> None:
+        label = f"{name}, rank {progress.rank}, alpha {progress.alpha:g}" if several else name
+        if label not in tasks:
+            for old in tasks.values():
+                bars.update(old, visible=False)
+            tasks[label] = bars.add_task(label, total=progress.steps, objective=0.0)
+        bars.update(tasks[label], completed=progress.step, objective=progress.objective)
 
     with bars:
         yield update

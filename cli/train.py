@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
-from alphamf.cli.course import bar, numbers, table
-from alphamf.cli.info import describe
+from alphamf.cli.options import Clean, Quiet, numbers, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
+if TYPE_CHECKING:
+    from alphamf.training.dictionary.selection import Selection
+
 
 def train(
-    clean: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="CLEAN",
-            help="Recordings of clean speech: files, folders, patterns in quotes.",
-            show_default=False,
-        ),
-    ],
+    clean: Clean,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where the model goes.")
     ],
@@ -35,7 +31,7 @@ def train(
         str,
         typer.Option(
             metavar="K[,K...]",
-            help="Number of spectra to learn; of several, the one that foretells unheard speech "
+            help="Number of spectra to learn; of several, the one that predicts held-out speech "
             "best is kept.",
         ),
     ] = "60",
@@ -50,8 +46,9 @@ def train(
     held_out: Annotated[
         float | None,
         typer.Option(
-            metavar="SHARE",
-            help="Voices that only the score hears (0.1 where there is something to choose).",
+            metavar="PART",
+            help="Part of the voices that is held out for the score (0.1 where there is something "
+            "to choose).",
             show_default=False,
         ),
     ] = None,
@@ -59,18 +56,18 @@ def train(
         str,
         typer.Option(
             metavar="file|folder|prefix",
-            help="What tells voices apart: the file, the first folder in which paths differ, or "
+            help="What identifies a voice: the file, the first folder in which paths differ, or "
             "the file's name up to - or _.",
         ),
     ] = "file",
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="The most that is taken of a voice.")
+        float, typer.Option(metavar="S", help="Most seconds of speech that are taken of a voice.")
     ] = 5.0,
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--no-stream",
-            help="Hear one voice after the other, in constant memory, or hold all speech in "
+            help="Read one voice after the other, in constant memory, or hold all speech in "
             "memory (up to 30 minutes of it).",
             show_default=False,
         ),
@@ -84,65 +81,90 @@ def train(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed, the same model.")] = 0,
+    seed: Annotated[int, seed_option("model")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Learn a speech model from clean recordings.
+    """Train a speech model on clean recordings.
 
-    Unfinished work lies in MODEL.npz.checkpoint, and the same command goes on with it.
+    Unfinished work lies in MODEL.npz.checkpoint, and the same command continues it.
     """
     from alphamf.training.dictionary.selection import select
     from alphamf.training.dictionary.settings import TrainingSettings
     from alphamf.training.dictionary.unfinished import clear
 
     started = time.perf_counter()
-    problems: list[str] = []
-
-    def skipped(sentence: str) -> None:
-        problems.append(sentence)
-        typer.echo(f"Error: {sentence}", err=True)
-
+    skipped: list[str] = []
     with report.user_errors():
         if STREAM in clean:
-            raise AlphaMFError("- is no place for clean speech: name files")
+            raise AlphaMFError("- cannot be clean speech: name files")
         _check_output(output, overwrite=overwrite)
         ranks = [int(number) for number in numbers("--rank", rank, int)]
         alphas = numbers("--alpha", alpha, float)
-        several = len(ranks) * len(alphas) > 1
+        settings = TrainingSettings(
+            rate=rate,
+            sampler=sampler,
+            steps=steps,
+            seconds=seconds,
+            voices=voices,
+            stream=stream,
+            seed=seed,
+        )
         folder = f"{output}.checkpoint"
-        with bar(shown(output), quiet, several=several) as progress:
+        several = len(ranks) * len(alphas) > 1
+        with report.training_progress(shown(output), quiet, several=several) as progress:
             selection = select(
                 find(clean),
-                TrainingSettings(
-                    rate=rate,
-                    sampler=sampler,
-                    steps=steps,
-                    seconds=seconds,
-                    voices=voices,
-                    stream=stream,
-                    seed=seed,
-                ),
+                settings,
                 ranks=ranks,
                 alphas=alphas,
                 held_out=held_out,
                 folder=folder,
                 progress=progress,
-                skipped=skipped,
+                skipped=partial(_report_skipped, skipped),
             )
-        model = selection.model
-        model.save(output)
+        selection.model.save(output)
         clear(folder)
     if not quiet:
-        if selection.candidates:
-            typer.echo(table(selection))
-        by_voice = f" in {model.about['voices']} voices" if "voices" in model.about else ""
-        typer.echo(
-            f"{shown(output)}: {describe(model)}, from {model.about['files']} files{by_voice} "
-            f"({model.about['seconds']:.0f} s of speech) in {time.perf_counter() - started:.1f} s"
-        )
-    if problems or "unusable" in model.about:
+        _print(selection, output, time.perf_counter() - started)
+    if skipped or "unusable" in selection.model.about:
         raise typer.Exit(2)
+
+
+def _report_skipped(skipped: list[str], sentence: str) -> None:
+    skipped.append(sentence)
+    typer.echo(f"Error: {sentence}", err=True)
+
+
+def _print(selection: Selection, output: str, seconds: float) -> None:
+    from alphamf.learnt.about import summary
+
+    if selection.candidates:
+        typer.echo(_table(selection))
+    about = selection.model.about
+    by_voice = f" in {about['voices']} voices" if "voices" in about else ""
+    typer.echo(
+        f"{shown(output)}: {summary(selection.model)}, from {about['files']} files{by_voice} "
+        f"({about['seconds']:.0f} s of speech) in {seconds:.1f} s"
+    )
+
+
+def _table(selection: Selection) -> str:
+    """Return the scores of all candidates, the best marked; differences are paired by voice."""
+    from alphamf.tools.tables import mean_and_error
+
+    best = selection.best
+    lines = ["  rank  alpha   log density of a hidden cell   less than the best"]
+    for candidate in selection.candidates:
+        mean, error = mean_and_error(candidate.scores)
+        line = f"{candidate.rank:6}  {candidate.alpha:5g}   {mean:12.4f} ± {error:.4f}"
+        if candidate is best:
+            line = f"*{line[1:]}"
+        else:
+            less, error = mean_and_error(best.scores - candidate.scores)
+            line = f"{line:48}{less:.4f} ± {error:.4f}"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _check_output(output: str, *, overwrite: bool) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.support.places import ROOT
+
 PAGES = sorted(
     page for pattern in ("*.md", "*/README.md", "docs/**/*.md") for page in ROOT.glob(pattern)
 )

@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -85,6 +85,22 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
     with atomic(output / "summary.md") as part:
         part.write_text(markdown(results) + "\n", encoding="utf-8", errors="backslashreplace")
     report.write(output, list(results), settings)
+
+
+def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
+    """Yield a sentence for each dictionary whose rate is higher than that of some clips."""
+    from alphamf.learnt.dictionary import load
+
+    for entry in entries:
+        if entry.method.uses_model and entry.model != "auto":
+            rate = load(entry.model).rate
+            rates = [result.rate for result in results if result.method == entry.spec]
+            lower = sum(found is not None and found < rate for found in rates)
+            if lower:
+                yield (
+                    f"{entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
+                    f"denoises sound below badly ({lower} of {len(rates)} clips)"
+                )
 
 
 def _flat(result: Result) -> dict[str, Any]:

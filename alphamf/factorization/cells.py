@@ -19,12 +19,27 @@ TINY = 1e-12
 SCRATCH = 4
 """Buffers that `move` asks for; the slopes take two of them."""
 
+FLOOR = 1e-9
+"""epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
+
 LARGEST = 1e30
 """Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
 
 
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
-    """Put Phi v^(2/alpha), at most `LARGEST`, into `part`, with v first raised to `TINY`."""
+    """Put Phi v^(2/alpha), at most `LARGEST`, into `part`, with v first raised to `TINY`.
+
+    Parameters
+    ----------
+    v
+        W H of the source; raised to `TINY` in place.
+    alpha
+        Index of the source.
+    phi
+        Phi of the source, or the number 2 where alpha is 2.
+    part
+        Receives Phi v^(2/alpha).
+    """
     xp = namespace(v)
     xp.maximum(v, TINY, out=v)
     if alpha == 1.0:
@@ -56,6 +71,12 @@ def move(
 
     Parameters
     ----------
+    rng
+        Generator of the arrays' module.
+    alpha
+        Index of the source.
+    power
+        |X|^2, shape (*clips, rows, columns).
     phi, part, sigma2
         Phi, Phi v^(2/alpha) and sigma^2, which are changed in place.
     rest
@@ -96,7 +117,25 @@ def move(
 def slope(
     alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
 ) -> Array:
-    """Return dU/dv of one source, times `scale`, in the first of two buffers."""
+    """Return dU/dv of one source, times `scale`, in the first of two buffers.
+
+    Parameters
+    ----------
+    alpha
+        Index of the source.
+    scale
+        Factor of the slopes.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    v
+        W H of the source.
+    part
+        Phi v^(2/alpha).
+    sigma2
+        sigma^2.
+    out
+        Two buffers like `v`.
+    """
     plus, minus = slopes(alpha, scale, power, v, part, sigma2, out)
     plus -= minus
     return plus
@@ -105,7 +144,25 @@ def slope(
 def slopes(
     alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
 ) -> list[Array]:
-    """Return the two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2, in buffers."""
+    """Return the two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2, in buffers.
+
+    Parameters
+    ----------
+    alpha
+        Index of the source.
+    scale
+        Factor of the slopes.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    v
+        W H of the source.
+    part
+        Phi v^(2/alpha).
+    sigma2
+        sigma^2.
+    out
+        Two buffers like `v`.
+    """
     xp = namespace(v)
     plus, minus = out
     xp.divide(part, sigma2, out=plus)

@@ -1,14 +1,12 @@
 """The steps of `cells` by compiled loops: for float32 on a CPU.
 
 The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and NumPy does the same: `balanced` then takes 2.4 times as long, with other
-draws.
+`AVAILABLE` is False and `cells` does the same, with other draws. The functions have the arguments
+of those in `cells`.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,13 +31,20 @@ def suits(array: Array) -> bool:
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
 
-def loops(power: Array) -> ModuleType:
-    """Return the module whose steps are for arrays like `power`: this one, or `cells`."""
-    return sys.modules[__name__] if suits(power) else cells
-
-
 def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
-    """See `alphamf.factorization.cells.weigh`."""
+    """See `alphamf.factorization.cells.weigh`.
+
+    Parameters
+    ----------
+    v
+        W H of the source; raised to `cells.TINY` in place.
+    alpha
+        Index of the source.
+    phi
+        Phi of the source, or the number 2 where alpha is 2.
+    part
+        Receives Phi v^(2/alpha).
+    """
     if alpha == 2.0:  # where phi is a number
         cells.weigh(v, alpha, phi, part)
     else:
@@ -56,14 +61,52 @@ def move(
     sigma2: Array,
     scratch: list[Array],
 ) -> int:
-    """See `alphamf.factorization.cells.move`."""
+    """See `alphamf.factorization.cells.move`.
+
+    Parameters
+    ----------
+    rng
+        Generator of the arrays' module.
+    alpha
+        Index of the source.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    phi
+        Phi of the source.
+    part
+        Phi v^(2/alpha).
+    rest
+        sigma^2 less `part`.
+    sigma2
+        sigma^2.
+    scratch
+        Not used.
+    """
     return _loops.move(word_state(rng, _loops.LANES), alpha / 2, power, phi, part, rest, sigma2)
 
 
 def slope(
     alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
 ) -> Array:
-    """See `alphamf.factorization.cells.slope`."""
+    """See `alphamf.factorization.cells.slope`.
+
+    Parameters
+    ----------
+    alpha
+        Index of the source.
+    scale
+        Factor of the slopes.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    v
+        W H of the source.
+    part
+        Phi v^(2/alpha).
+    sigma2
+        sigma^2.
+    out
+        Two buffers like `v`.
+    """
     _loops.slope(2 / alpha * scale, power, v, part, sigma2, out[0])
     return out[0]
 
@@ -71,6 +114,24 @@ def slope(
 def slopes(
     alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
 ) -> list[Array]:
-    """See `alphamf.factorization.cells.slopes`."""
+    """See `alphamf.factorization.cells.slopes`.
+
+    Parameters
+    ----------
+    alpha
+        Index of the source.
+    scale
+        Factor of the slopes.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    v
+        W H of the source.
+    part
+        Phi v^(2/alpha).
+    sigma2
+        sigma^2.
+    out
+        Two buffers like `v`.
+    """
     _loops.slopes(2 / alpha * scale, power, v, part, sigma2, *out)
     return out

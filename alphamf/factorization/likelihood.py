@@ -30,8 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.factorization.cells import TINY
+from alphamf.factorization.cells import FLOOR, TINY
 from alphamf.factorization.stable import check_alpha
 from alphamf.tools.arrays import Floats
 

@@ -26,7 +26,15 @@ class Prior(Protocol):
         ...
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add the rest of the gradient, beyond (1 - shape) / x, to its two positive parts."""
+        """Add the rest of the gradient, beyond (1 - shape) / x, to its two positive parts.
+
+        Parameters
+        ----------
+        x
+            Entries.
+        plus, minus
+            Positive parts of the gradient, of the shape of x, changed in place.
+        """
         ...
 
     def add_gradient(self, x: Array, out: Array) -> None:
@@ -46,7 +54,15 @@ class Flat:
         return zeros
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add nothing: a constant has no gradient."""
+        """Add nothing: a constant has no gradient.
+
+        Parameters
+        ----------
+        x
+            Entries.
+        plus, minus
+            Positive parts of the gradient, of the shape of x, changed in place.
+        """
 
     def add_gradient(self, x: Array, out: Array) -> None:
         """Add nothing."""
@@ -65,7 +81,15 @@ class Gamma:
         return potential
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add the rate to the positive part."""
+        """Add the rate to the positive part.
+
+        Parameters
+        ----------
+        x
+            Entries.
+        plus, minus
+            Positive parts of the gradient, of the shape of x, changed in place.
+        """
         plus += self.rate
 
     def add_gradient(self, x: Array, out: Array) -> None:
@@ -100,7 +124,15 @@ class GeneralizedGamma:
         return potential
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add c (x/b)^c / x to the part that has its sign."""
+        """Add c (x/b)^c / x to the part that has its sign.
+
+        Parameters
+        ----------
+        x
+            Entries.
+        plus, minus
+            Positive parts of the gradient, of the shape of x, changed in place.
+        """
         if self.c > 0:
             plus += self._slope(x)
         else:

@@ -98,8 +98,21 @@ def symmetric_stable(
 ) -> Array:
     """Draw isotropic complex symmetric alpha-stable variables of unit dispersion.
 
-    Real and imaginary part share one positive stable variable (they are uncorrelated, not
+    Real and imaginary part have one positive stable variable in common (they are uncorrelated, not
     independent, below alpha = 2). Multiply by ``v ** (1 / alpha)`` for dispersion v.
+
+    Parameters
+    ----------
+    rng
+        Generator of `xp`.
+    alpha
+        Index of the law, from 0.5 to 2.
+    shape
+        Shape of the draws.
+    dtype
+        Of their real and imaginary parts.
+    xp
+        Array module: numpy or cupy.
     """
     phi = positive_stable(rng, alpha, xp.empty(shape, dtype))
     phi *= 0.5

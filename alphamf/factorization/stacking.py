@@ -1,7 +1,7 @@
 """Neighbouring frames stacked into one column, and the way back.
 
 A dictionary over `context` frames holds short patches of a spectrogram instead of single spectra.
-Every frame is then part of `context` columns, and its gain is the mean of what they say of it.
+Every frame is then part of `context` columns, and its gain is the mean over these columns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def stack(power: Array, context: int) -> Array:
 
 
 def unstack(gain: Array, context: int) -> Array:
-    """Average what the columns of `stack` say of each frame.
+    """Average, frame by frame, over the columns of `stack` that contain it.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isfinite
 from pathlib import Path
 from typing import Any, TypeVar
@@ -74,18 +74,12 @@ def run(
         the sampler or record cannot be told from another by its repr. All at once, before the
         first step. Later, theta is no longer finite.
     """
-    if steps < 0:
-        raise AlphaMFError(f"steps must not be negative, not {steps}")
-    if segment < 1:
-        raise AlphaMFError(f"segment must be at least 1, not {segment}")
-    if start is not None and chains:
-        raise AlphaMFError(f"chains {chains} must not be given together with start")
+    _check(steps, segment, chains, start)
     xp = np if start is None else namespace(start)
     rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
-    path = None if checkpoint is None else Path(checkpoint)
-    identity: dict[str, Any] = {}
-    if path is not None:
+    save: Callable[[State], None] = _no_save
+    if checkpoint is not None:
         identity = {
             "sampler": saved.fingerprint(sampler),
             "record": saved.fingerprint(record),
@@ -93,10 +87,7 @@ def run(
             "chain": chain,
             "segment": segment,
         }
-        if not path.parent.is_dir():
-            raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
-        if path.exists():
-            state = saved.load(path, identity, state, target, record)
+        state, save = _resumed(Path(checkpoint), identity, state, target, record)
 
     def states(state: S) -> Iterator[S]:
         while state.step < steps:
@@ -107,11 +98,35 @@ def run(
                 _check_finite(state, sampler)
             if record is not None:
                 record.add(state, target)
-            if path is not None and state.step % segment == 0:
-                saved.save(path, identity, state, target, record)
+            if state.step % segment == 0:
+                save(state)
             yield state
 
     return states(state)
+
+
+def _check(steps: int, segment: int, chains: tuple[int, ...], start: Array | None) -> None:
+    if steps < 0:
+        raise AlphaMFError(f"steps must not be negative, not {steps}")
+    if segment < 1:
+        raise AlphaMFError(f"segment must be at least 1, not {segment}")
+    if start is not None and chains:
+        raise AlphaMFError(f"chains {chains} must not be given together with start")
+
+
+def _no_save(state: State) -> None:
+    """Do nothing, where a run has no checkpoint."""
+
+
+def _resumed(
+    path: Path, identity: dict[str, Any], state: S, target: Target[Any], record: Record | None
+) -> tuple[S, Callable[[State], None]]:
+    """Return the state that a run goes on from, and a function that replaces its checkpoint."""
+    if not path.parent.is_dir():
+        raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
+    if path.exists():
+        state = saved.load(path, identity, state, target, record)
+    return state, lambda state: saved.save(path, identity, state, target, record)
 
 
 def _check_finite(state: State, sampler: Sampler[Any]) -> None:

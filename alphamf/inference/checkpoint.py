@@ -19,12 +19,12 @@ S = TypeVar("S")
 
 
 def fingerprint(part: object) -> str:
-    """Return the repr of a sampler or record, by which a checkpoint knows it again.
+    """Return the repr of a sampler or record, by which a checkpoint identifies it.
 
     Raises
     ------
     AlphaMFError
-        The repr names a memory address, which another process does not share.
+        The repr names a memory address, which differs between processes.
     """
     text = repr(part)
     if re.search(r" at 0x[0-9a-f]+", text):

@@ -14,7 +14,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array, to_host
 
 LEAST = 4
-"""Fewest draws of a chain from which its autocorrelation can be told."""
+"""Fewest draws of a chain from which its autocorrelation can be estimated."""
 
 
 class Summary(NamedTuple):
@@ -117,7 +117,7 @@ def autocorrelation_sum(draws: Array, lags: int) -> Array:
 
 
 def acceptance(state: Any) -> float:
-    """Share of proposals accepted so far by a Metropolis sampler, over all chains.
+    """Proportion of proposals accepted so far by a Metropolis sampler, over all chains.
 
     Raises
     ------

@@ -63,9 +63,9 @@ class Diagonal(NamedTuple):
         if self.slope is None:
             return 0.0
         v = p / self.g
-        share = 1 / self.g
-        share -= v * v
-        force: Array = 0.5 * namespace(p).matmul(self.slope, share[..., None])[..., 0]
+        excess = 1 / self.g
+        excess -= v * v
+        force: Array = 0.5 * namespace(p).matmul(self.slope, excess[..., None])[..., 0]
         return force
 
 
@@ -141,9 +141,9 @@ class Dense(NamedTuple):
             return 0.0
         xp = namespace(p)
         v = self.solve(p)
-        share = xp.linalg.inv(self.g)
-        share -= v[..., :, None] * v[..., None, :]
-        force: Array = 0.5 * xp.einsum("...kij,...ij->...k", self.slope, share)
+        excess = xp.linalg.inv(self.g)
+        excess -= v[..., :, None] * v[..., None, :]
+        force: Array = 0.5 * xp.einsum("...kij,...ij->...k", self.slope, excess)
         return force
 
 

@@ -142,12 +142,22 @@ class Sampler(Protocol[S]):
         ...
 
     def step(self, rng: Any, state: S, target: Target[Any]) -> S:
-        """Return the next state; the sampler asks the target for its data as often as it needs."""
+        """Return the next state; the sampler asks the target for its data as often as it needs.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         ...
 
 
 class Record(Protocol):
-    """What a run is for: it looks at states and keeps what matters."""
+    """What a run is for: it takes in every state, and keeps a statistic."""
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""

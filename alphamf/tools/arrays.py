@@ -45,7 +45,7 @@ def module(device: str) -> ModuleType:
     Raises
     ------
     AlphaMFError
-        The device is unknown, or CUDA is asked for and cannot be had.
+        The device is unknown, or CUDA is asked for and not available.
     """
     if device == "cpu":
         return np

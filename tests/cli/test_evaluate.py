@@ -108,6 +108,7 @@ def test_only_what_has_changed_is_done_again(corpus, plain_page, monkeypatch):
     assert lines()[: len(kept)] == kept and {row["version"] for row in table().values()} == {"9.9"}
 
 
+@pytest.mark.slow
 def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
     evaluate(*CORPUS)
     path = Path("evaluation/results.jsonl")
@@ -141,7 +142,7 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(corpus, plain_page):
     ]
     assert result.stderr.splitlines() == [
         *(f"Error: {'quiet_1.wav: ' * ('quiet' in each)}{each}" for each in errors),
-        "Error: 10 of 20 results could not be had",
+        "Error: 10 of 20 results failed",
     ]
     told = lines()
     assert {item["error"] for item in told if item["error"]} == set(errors)
@@ -170,7 +171,7 @@ def test_a_method_that_breaks_has_code_1_and_the_others_go_on(corpus, plain_page
     assert result.stderr.count("Traceback") == 1
     assert result.stderr.count("RuntimeError: no luck\n") == 1 + 4
     assert "Error: fan_5dB/a.wav: RuntimeError: no luck\n" in result.stderr
-    assert result.stderr.endswith("Error: 4 of 8 results could not be had\n")
+    assert result.stderr.endswith("Error: 4 of 8 results failed\n")
     assert sum(item["error"] is None for item in lines()) == 4
 
 

@@ -88,7 +88,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["clean.wav", "-o", "m.txt"], "-o m.txt must end in .npz"),
         (["clean.wav", "-o", "none/m.npz"], "-o none/m.npz: the folder does not exist"),
         (["clean.wav", "-o", "old.npz"], "old.npz exists already: use --overwrite"),
-        (["-", "-o", "m.npz"], "- is no place for clean speech"),
+        (["-", "-o", "m.npz"], "- cannot be clean speech"),
         (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
         (["no*.wav", "-o", "m.npz"], "no*.wav matches no audio file"),
         (["clean.wav", "-o", "m.npz", "--rate", "10"], "rate must be from"),

@@ -135,15 +135,9 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
     assert sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav", "2.wav"]
 
 
+@pytest.mark.slow
 @posix
-@pytest.mark.parametrize(
-    ("jobs", "extra"),
-    [
-        pytest.param("1", [], marks=pytest.mark.slow),
-        pytest.param("2", [], marks=pytest.mark.slow),
-        ("1", ["--quiet"]),
-    ],
-)
+@pytest.mark.parametrize(("jobs", "extra"), [("1", []), ("2", []), ("1", ["--quiet"])])
 def test_progress_is_shown_in_a_terminal_unless_quiet(tmp_path, jobs, extra):
     for k in range(2):
         sound(tmp_path / f"{k}.wav", 3)

@@ -24,6 +24,7 @@ def options_of(record: dict) -> list[object]:
     return found
 
 
+@pytest.mark.slow
 def test_a_run_can_be_repeated_from_its_record_at_any_number_of_jobs(here):
     for k, (suffix, subtype) in enumerate([("wav", "FLOAT"), ("ogg", None), ("flac", None)]):
         sound(f"in/{k}x.{suffix}", seed=k, subtype=subtype)

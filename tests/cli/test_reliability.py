@@ -29,7 +29,7 @@ def test_a_folder_is_gone_on_with(here):
     again = run("denoise", "in", "--output-dir", "out", *QUICK)
     assert again.stdout.count("\n") == 1 and again.stdout.startswith("in/1.wav -> ")
     assert again.stderr == (
-        "Note: outputs that exist already, left as they are: 2 (--overwrite makes them anew)\n"
+        "Note: outputs that exist already, left as they are: 2 (--overwrite replaces them)\n"
     )
     assert contents() == whole | {"2.wav": b"mine"}
     lines = run("denoise", "in/*.wav", "--output-dir", "out", "--json", *QUICK).stdout

@@ -242,7 +242,7 @@ def test_segments_add_up_to_the_input():
     np.testing.assert_allclose(whole.audio + whole.noise, audio, atol=1e-6)
 
 
-@pytest.mark.parametrize("seconds", [4, 26])
+@pytest.mark.parametrize("seconds", [4, pytest.param(26, marks=pytest.mark.slow)])
 def test_block_sizes_do_not_matter(seconds):
     audio = long_sound(seconds, channels=2)
     rng = np.random.default_rng(0)
@@ -326,7 +326,9 @@ def test_nothing_is_delayed(rate):
     assert np.argmax(correlate(out, audio, method="fft")) == len(audio) - 1
 
 
-@pytest.mark.parametrize("rate", [8000, 11025, 44100, 48000])
+@pytest.mark.parametrize(
+    "rate", [8000, 44100, *(pytest.param(x, marks=pytest.mark.slow) for x in (11025, 48000))]
+)
 def test_the_gain_is_in_time(rate):
     """The gain opens around bursts of what the dictionary knows, as much before as after."""
     centres = 0.3 + 0.4 * np.arange(20)
@@ -354,7 +356,7 @@ def test_a_chain_that_diverges(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("rate", [16000, 8000])
+@pytest.mark.parametrize("rate", [16000, pytest.param(8000, marks=pytest.mark.slow)])
 def test_the_sample_gets_cleaner(rate):
     """With the fast preset and a shipped dictionary, by more than two decibels."""
     clean, noisy = (

@@ -99,7 +99,7 @@ def test_a_shift_changes_the_result_no_more_than_another_seed():
         pytest.param("balanced", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("silence", ["before", "within"])
+@pytest.mark.parametrize("silence", [pytest.param("before", marks=pytest.mark.slow), "within"])
 def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silence):
     """The model's noise is about as loud all the time, and must not be taken to vanish."""
     noisy, clean = (
@@ -117,6 +117,7 @@ def test_digital_silence_beside_a_sound_leaves_its_denoising_alone(preset, silen
     assert si_sdr(clean, found) > si_sdr(clean, without) - 1
 
 
+@pytest.mark.slow
 def test_what_comes_after_ten_seconds_changes_nothing_before():
     audio = sound(0, 8000 * 30)
     first, cut = (denoise(a, 8000, FAST).audio for a in (audio, audio[: 8000 * 26]))

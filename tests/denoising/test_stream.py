@@ -40,7 +40,7 @@ def fed(audio, sizes, **options):
     return np.concatenate(parts), np.array(ready)
 
 
-@pytest.mark.parametrize("seconds", [0.3, 12, 37.5])
+@pytest.mark.parametrize("seconds", [0.3, 12, pytest.param(37.5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_chunks_of_any_size_give_what_the_whole_gives(seconds, channels):
     audio = sound(seconds, channels)
@@ -150,7 +150,7 @@ def together(monkeypatch):
     monkeypatch.setattr(Workers, "__init__", init)
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("jobs", [2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 5))])
 def test_segments_that_move_together(together, jobs):
     """The sound adds up, silence and equal channels included, whatever the size of the chunks."""
     audio = sound(57, 3)

@@ -44,6 +44,7 @@ def test_none_is_none_and_takes_the_second_stage_with_it():
     assert find(16000, second_stage="none").second_stage is None
 
 
+@pytest.mark.slow
 def test_a_refiner_of_ones_own_has_no_second_stage_unless_asked_for(tmp_path):
     own = tmp_path / "own.npz"
     find(16000).refiner.save(own)

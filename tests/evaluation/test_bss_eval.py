@@ -27,6 +27,7 @@ def test_stored_scores_of_the_toolboxes(name):
             assert value == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_the_toolboxes_as_installed(name):
     """They give what is stored of them, so that the test above compares with them."""

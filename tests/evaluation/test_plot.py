@@ -48,7 +48,13 @@ def test_columns_are_means_and_gaps_repeat_the_one_before():
     np.testing.assert_array_equal(columns.mean(), [[2, 2, 5, 5, 5]])
 
 
-@pytest.mark.parametrize(("frames", "channels", "level"), [(1, 1, 1), (20_000, 2, 1), (8000, 1, 0)])
+@pytest.mark.parametrize(
+    ("frames", "channels", "level"),
+    [
+        (20_000, 2, 1),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in [(1, 1, 1), (8000, 1, 0)]),
+    ],
+)
 def test_the_picture_is_written_for_any_length_and_level(tmp_path, frames, channels, level):
     import matplotlib.pyplot
     from matplotlib.image import imread

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from alphamf.factorization import cells, compiled
+from alphamf.factorization.model import Model, Source
 from alphamf.inference.random import generator, word_state
 from alphamf.tools.arrays import LOG_LIMIT
 
@@ -31,8 +32,9 @@ def arrays(power_shape, shape, seed=0):
 
 
 def test_which_loops_an_array_gets():
-    assert compiled.loops(np.ones((2, 2), np.float32)) is compiled
-    assert compiled.loops(np.ones((2, 2))) is cells
+    sources = [Source(1.2, 1)]
+    assert Model(np.ones((2, 2), np.float32), sources, 1).loops is compiled
+    assert Model(np.ones((2, 2)), sources, 1).loops is cells
 
 
 @pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
@@ -157,9 +159,10 @@ sys.modules["alphamf.inference._random"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
 from alphamf.factorization import cells, compiled
+from alphamf.factorization.model import Model, Source
 from alphamf.inference import random
 assert not compiled.AVAILABLE and not random.COMPILED
-assert compiled.loops(np.ones((2, 2), np.float32)) is cells
+assert Model(np.ones((2, 2), np.float32), [Source(1.2, 1)], 1).loops is cells
 rng = np.random.default_rng(0)
 out = denoise(rng.standard_normal(8000), 8000, PRESETS["fast"]).audio
 assert out.shape == (8000,) and np.isfinite(out).all()

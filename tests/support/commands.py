@@ -1,4 +1,4 @@
-"""The command line in a test: in this process, in a terminal, and gone without a trace."""
+"""Ways to run the command line in a test: in this process, in its own, in a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from alphamf.cli.app import app
 COMMAND = [sys.executable, "-c", "from alphamf.cli.app import main; main()"]
 
 QUICK = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", "1"]
-"""Options of ``denoise`` that take no time, and make no processes."""
+"""Options of ``denoise`` for a short chain in one process."""
 
 
 def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
@@ -40,7 +40,7 @@ def in_a_process(folder: Path, *arguments: str, **options) -> subprocess.Complet
 
 
 class Shown(NamedTuple):
-    """What a terminal showed of one stream, and what a pipe took of the other."""
+    """Output of a run with one stream in a terminal and the other in a pipe, and its exit code."""
 
     seen: bytes
     piped: bytes
@@ -76,7 +76,7 @@ def in_a_terminal(
 
 
 def leave(process: subprocess.Popen, patience: float = 20) -> None:
-    """Wait until nothing is left of a process and those that it started."""
+    """Wait until a process and its children have ended."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -93,7 +93,7 @@ def sound(
 ) -> Path | str:
     """Write noise at 8 kHz."""
     rng = np.random.default_rng(seed)
-    # soundfile encodes only such names as are text.
+    # soundfile fails on names that are not valid Unicode, unless they are bytes.
     soundfile.write(
         os.fsencode(path), 0.1 * rng.standard_normal(int(8000 * seconds)), 8000, subtype
     )
@@ -102,7 +102,7 @@ def sound(
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Go where the folder ``in`` holds three recordings."""
+    """Work in a folder whose subfolder ``in`` holds three recordings and a table of pairs."""
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     for k in range(3):

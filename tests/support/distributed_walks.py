@@ -91,7 +91,7 @@ def outcome(walk, steps=STEPS, **settings):
 
 
 def outcomes(make, ranks=None):
-    """Return the outcomes of all samplers, with names that ``np.savez`` takes."""
+    """Return the outcomes of all samplers, with names for ``np.savez``."""
     found = {}
     for name in SAMPLERS:
         own = outcome(make(name, ranks)) or {}

@@ -55,7 +55,7 @@ def corpus(tmp_path, monkeypatch):
 
 @pytest.fixture
 def plain_page(monkeypatch):
-    """Spare the drawing of the report."""
+    """Replace the report by a line of text, which saves drawing it."""
 
     def write_page(output, results, settings):
         (output / "report.html").write_text(f"{len(results)} {settings['version']}")

@@ -1,4 +1,4 @@
-"""The harness that tests a sampler's law: exact draws, one step, and how far the law moved."""
+"""Tests of a sampler's law: exact draws, one step, and statistics of how far the law moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Z_MOST = 4.0
 
 
 def step_many(target, sampler, theta, *, steps=1, seed=0):
-    """Return where chains of shape (n, D) stand after some steps from theta."""
+    """Return the positions of chains, shape (n, D), some steps after theta."""
     from alphamf.inference.random import generator
 
     rng = generator(seed, 1)

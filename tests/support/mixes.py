@@ -1,4 +1,4 @@
-"""Sounds for the tests of mixing, and measures of what was mixed."""
+"""Sounds for the tests of mixing, and measurements of the mixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normal targets and masses for samplers with momenta, and the laws that those have there."""
+"""Normal targets and masses for samplers with momenta, and the samplers' exact laws on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class FixedMass:
-    """A mass that is given, by its inverse: a matrix, or a diagonal."""
+    """A constant mass, given by its inverse: a matrix, or a diagonal."""
 
     given: Any
 
@@ -99,7 +99,7 @@ def sghmc_law(sampler, h, precision=PRECISION, inverse=INVERSE_MASS, gradient_no
 
 
 class Given:
-    """A generator that hands out given standard normal numbers."""
+    """A generator that returns given standard normal numbers."""
 
     def __init__(self, *arrays):
         self.arrays = list(arrays)

@@ -1,4 +1,4 @@
-"""Small files in the forms that the makers of data sets give them."""
+"""Small data sets in the file formats of the originals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def in_gzip(data: bytes) -> bytes:
 
 
 def idx(array) -> bytes:
-    """Return an array of bytes in MNIST's form."""
+    """Return an array of bytes in MNIST's file format."""
     return struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
@@ -79,4 +79,4 @@ MADE = {
         b"67.0 0.0 3.0 115.0 564.0 0.0 2.0 160.0 0.0 1.6 2.0 0.0 7.0 1\n"
     },
 }
-"""Small files of each data set's own form, by name."""
+"""Functions that make the files of each data set, by its name."""

@@ -1,4 +1,4 @@
-"""Recordings in which planted spectra follow each other, and what of them was found."""
+"""Recordings in which known spectra follow each other, and how well a dictionary has them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def coloured(spectrum, seconds, rng, rate=8000):
 
 
 def cosines(learnt, planted):
-    """Cosine of each learnt column with the planted one that it stands for."""
+    """Cosine of each learnt column with the planted one that it is matched with."""
     learnt, planted = (x / np.linalg.norm(x, axis=0) for x in (learnt, planted))
     table = learnt.T @ planted
     return table[linear_sum_assignment(-table)]
@@ -40,4 +40,4 @@ def syllables(path, seconds=2.0, seed=0):
 
 
 class Stopped(Exception):
-    """What a test raises to stop a training."""
+    """Raised by a test to stop a training."""

@@ -94,7 +94,7 @@ class Quartic:
 
 
 class Curved(Quartic):
-    """The same law with a dense metric I + theta theta', which has nothing to do with it."""
+    """The same law with a dense metric I + theta theta', unrelated to it."""
 
     def metric(self, theta):
         eye = np.eye(2, dtype=theta.dtype)
@@ -144,6 +144,6 @@ class Orthant:
 
 
 class CurvedOrthant(Orthant):
-    """The same with the dense metric above, of which the wall turns every derivative."""
+    """The same law with the dense metric of `Curved`."""
 
     metric = Curved.metric

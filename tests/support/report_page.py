@@ -1,4 +1,4 @@
-"""Results to make pages of, and pages taken apart, for the tests of report.html."""
+"""Results to report, and a parser of report.html."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 class Page(HTMLParser):
-    """Takes a page apart: tables of (text, value, class) cells, elements, and visible text."""
+    """A parsed page: tables of (text, value, class) cells, elements, and visible text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Page(HTMLParser):
 
 
 def result(method: str, clip: int = 0, **changed) -> Result:
-    """Return what a run might give; a score is given by its name."""
+    """Return a result such as a run gives; scores are keyword arguments."""
     scores = {name: changed.pop(name) for name in SCORES if name in changed}
     fields = {
         "version": "9.8.7", "key": "0", "noisy": f"car_5dB/sp{clip:02}.wav",
@@ -116,7 +116,7 @@ def result(method: str, clip: int = 0, **changed) -> Result:
 
 
 def corpus(methods: dict[str, float], clips: int = 6, seed: int = 0, **changed) -> list[Result]:
-    """Return results of methods that raise SI-SDR by about so much, with all the scores."""
+    """Return results, with all scores, of methods with given mean gains in SI-SDR."""
     rng = np.random.default_rng(seed)
     results = []
     for clip in range(clips):
@@ -140,7 +140,7 @@ def written(folder, results, about=SETTINGS) -> Page:
 
 
 def sounds(folder, results, seconds: float = 0.5, level: float = 0.1) -> None:
-    """Write what was heard and made in the runs: noise."""
+    """Write the inputs and outputs of the results: noise."""
     rng = np.random.default_rng(1)
     names = {audio_name("clean", r.clean) for r in results}
     names |= {audio_name("noisy", r.noisy) for r in results}

@@ -1,4 +1,4 @@
-"""What every sampler keeps: chains apart, states untouched, a resumed run the unbroken one."""
+"""Checks for every sampler: chains are independent, steps are pure, runs resume exactly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.inference.random import generator
 
 
 class Row:
-    """A generator that draws for many chains, and hands out the share of one."""
+    """A generator that draws for many chains, and returns the draws of one."""
 
     def __init__(self, rng, chain, chains):
         self.rng, self.chain, self.chains = rng, chain, chains

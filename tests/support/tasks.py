@@ -1,4 +1,4 @@
-"""Work for pools and clusters, whose workers import it."""
+"""Tasks for pools and clusters, in a module that their workers can import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong twins of samplers, targets and metrics, which a test of a law must reject."""
+"""Wrong versions of samplers, targets and metrics, which a test of a law must reject."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Drawing:
 
 
 class Draws:
-    """The draws of a generator, of which a twin changes some."""
+    """A generator that passes all draws on; subclasses change some."""
 
     def __init__(self, rng):
         self.rng = rng

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-
-
-def half(item: int, update: object) -> int:
-    """Halve an even number."""
-    if item == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    if item % 2:
-        raise AlphaMFError(f"{item} is odd")
-    return item // 2
+from tests.support.tasks import half
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -32,6 +23,7 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 def test_a_killed_worker_is_an_error():
     outcomes = list(pool.each(half, [13, 13], workers=2))
@@ -45,6 +37,7 @@ def identity(item: int, update: object) -> int:
     return item
 
 
+@pytest.mark.slow
 def test_outcomes_come_as_soon_as_they_are_there():
     outcomes = pool.each(identity, range(3), workers=2, in_order=False)
     assert [outcome.result for outcome in outcomes] == [1, 2, 0]
@@ -57,7 +50,7 @@ def inverse(item: int) -> float:
     return 1 / item
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_results_come_in_order_and_the_first_error_is_raised(workers):
     assert list(pool.results(inverse, [1, 2, 4], workers=workers)) == [1, 0.5, 0.25]
     with pytest.raises(AlphaMFError, match="3 is refused"):

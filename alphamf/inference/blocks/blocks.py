@@ -12,7 +12,7 @@ CHUNK = 8192
 
 
 class Scratch:
-    """Buffers that the blocks of a rank share, one block using them at a time.
+    """Buffers for all blocks of a rank, one block using them at a time.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class Scratch:
 
 
 class Block:
-    r"""The block's share of the likelihood.
+    r"""The likelihood of a block.
 
-    With E the matrix of errors, of the ratings' pattern, the shares of the gradients are E H' and
+    With E the matrix of errors, of the ratings' pattern, the gradients are E H' and
     W' E times a weight: sampled dense-dense products first, then sparse-dense ones.
 
     Parameters
@@ -57,7 +57,15 @@ class Block:
         self._across = self._matrix.T
 
     def gradient(self, w: Array, h: Array, weight: float) -> tuple[Array, Array]:
-        """Return the shares of W's gradient, (I_b, K), and of H's, (J_b, K), times `weight`."""
+        """Return the gradients by W, (I_b, K), and by H, (J_b, K), times `weight`.
+
+        Parameters
+        ----------
+        w, h
+            Rows of W, shape (I_b, K), and of the transpose of H, shape (J_b, K).
+        weight
+            Factor of both.
+        """
         rows, columns, values = self.entries
         error = products(w, h, rows, columns, self._scratch)
         error -= values
@@ -66,7 +74,17 @@ class Block:
 
 
 def products(w: Array, h: Array, rows: Array, columns: Array, scratch: Scratch) -> Array:
-    """Return inner products of rows of w and rows of h in ``scratch.error``, shape (n,)."""
+    """Return inner products of rows of w and rows of h in ``scratch.error``, shape (n,).
+
+    Parameters
+    ----------
+    w, h
+        Rows of W and of the transpose of H, K numbers each.
+    rows, columns
+        Row of w and row of h of each rating, shape (n,).
+    scratch
+        Buffers.
+    """
     out = scratch.error[: len(rows)]
     for first in range(0, len(rows), CHUNK):
         part = slice(first, min(first + CHUNK, len(rows)))

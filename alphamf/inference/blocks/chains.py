@@ -12,8 +12,8 @@ from alphamf.tools.arrays import Array
 
 def owned(blocks: int, ranks: Alone | Ranks) -> range:
     """Return the row blocks of a rank."""
-    share = blocks // ranks.size
-    return range(ranks.rank * share, (ranks.rank + 1) * share)
+    each = blocks // ranks.size
+    return range(ranks.rank * each, (ranks.rank + 1) * each)
 
 
 class Chain:
@@ -45,12 +45,12 @@ class Chain:
     def move(self, part: int) -> None:
         """Pass the blocks of H on so that they meet the rows on another part of the data."""
         blocks = len(self.widths)
-        share = blocks // self.ranks.size
+        each = blocks // self.ranks.size
         before, self.part = self.part, part
         outgoing, incoming = [], []
         here: dict[int, Array] = {}
         for j, array in self.columns.items():
-            to = (j - part) % blocks // share
+            to = (j - part) % blocks // each
             if to != self.ranks.rank:
                 outgoing.append(Message(to, self._tag(j), array))
         for _, j in self.places():
@@ -58,7 +58,7 @@ class Chain:
                 here[j] = self.columns[j]
             else:
                 here[j] = np.empty(self._shape(j), np.float32)
-                origin = (j - before) % blocks // share
+                origin = (j - before) % blocks // each
                 incoming.append(Message(origin, self._tag(j), here[j]))
         self.ranks.exchange(outgoing, incoming)
         self.columns = here

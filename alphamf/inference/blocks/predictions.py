@@ -47,7 +47,17 @@ class Predictions:
         self.visits = np.full((chains, blocks), -1)
 
     def add(self, chain: Chain, position: int, steps: int) -> None:
-        """Take in the predictions of the blocks that meet here."""
+        """Take in the predictions of the blocks that meet here.
+
+        Parameters
+        ----------
+        chain
+            Chain whose blocks have met.
+        position
+            Which of its state arrays is the newest position.
+        steps
+            Number of steps made.
+        """
         kept = steps > self.burn_in
         first = not kept or self.visits[chain.number, chain.part] < 1
         for b, j in chain.places():

@@ -17,11 +17,11 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array
 
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-"""Variables by which MPI launchers tell a process its rank: MPICH and its kin, PMIx, Open MPI."""
+"""Variables in which MPI launchers pass a process its rank: MPICH and its kin, PMIx, Open MPI."""
 
 PAUSE = 2e-5
-"""Seconds between looks at an unfinished message. MPI's own wait would keep the core busy, which
-the other ranks need where there are more of them than cores, and would not hear Ctrl-C."""
+"""Seconds between polls of an unfinished message. MPI's own wait would keep the core busy, which
+the other ranks need where there are more of them than cores, and would not react to Ctrl-C."""
 
 WATCHER = "import sys\nif not sys.stdin.read(): sys.stderr.write(sys.argv[1])"
 
@@ -62,7 +62,7 @@ class Alone:
         return nullcontext()
 
     def watched(self, sentence: str) -> AbstractContextManager[None]:
-        """Have nothing said."""
+        """Do nothing: there is no other rank."""
         return nullcontext()
 
 
@@ -113,7 +113,7 @@ class Ranks:
         items: list[Any] | None = self._comm.gather(item)
         return items
 
-    def share(self, item: Any) -> Any:
+    def broadcast(self, item: Any) -> Any:
         """Return the item of rank 0 on every rank; not counted."""
         self.barrier()
         return self._comm.bcast(item)
@@ -137,18 +137,18 @@ class Ranks:
         try:
             yield
         except Exception as error:
-            # An error that all ranks have is said by rank 0, which ends the others.
+            # Rank 0 reports an error that all ranks have, and ends the others.
             time.sleep(2.0 * (self.rank > 0))
             known = isinstance(error, AlphaMFError)
             sys.stderr.write(f"Error: {error}\n" if known else traceback.format_exc())
             sys.stderr.flush()
-            # A launcher does not pass on what it has not read when it hears of the end.
+            # A launcher drops output that it has not read when the ranks end.
             time.sleep(0.5)
             self._comm.Abort(2 if known else 1)
 
     @contextmanager
     def watched(self, sentence: str) -> Iterator[None]:
-        """Have a sentence said if a rank is killed.
+        """Print a sentence if a rank is killed.
 
         A launcher kills all ranks when it has lost one, so that none of them can speak; a small
         process outside of their group notices the end of rank 0.

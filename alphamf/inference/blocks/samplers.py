@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers import lbfgs
+from alphamf.inference.samplers.compact import Products, compact
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -188,10 +188,8 @@ def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
         (a, b), shape (2m,).
     """
     m = len(w)
-    known = lbfgs.Products(
-        products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m]
-    )
-    form = lbfgs.compact(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
+    known = Products(products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m])
+    form = compact(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
     g, z = products[:, [2 * m]], products[:, [2 * m + 1]]
     a, b = form.product(g[:m], g[m:])
     return np.concatenate([sqrt(2 * h) * form.noise(z[m:], w) - h * a, -h * b])[:, 0]

@@ -1,4 +1,4 @@
-"""Checkpoints over ranks: a file for each row block, and one that says which step is whole."""
+"""Checkpoints over ranks: a file for each row block, and an index of the latest complete step."""
 
 from __future__ import annotations
 

@@ -143,7 +143,17 @@ class Walk:
         return generator(self.seed, 1 + self.steps, key, draw)
 
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
-        """Return standard normal noise of a block at this step."""
+        """Return standard normal noise of a block at this step.
+
+        Parameters
+        ----------
+        key
+            Of the block: b of W, or B + j of H.
+        shape
+            Shape of the noise.
+        draw
+            Which of several draws of a step.
+        """
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
     def meet(self, chain: Chain, draw: int = 0) -> None:
@@ -193,7 +203,7 @@ class Walk:
             saved.load(checkpoint, self)
         while self.steps < steps:
             begin = self._clock()
-            # A chain that diverges is told by its sum, not by warnings.
+            # A chain that diverges is detected by its sum, not by warnings.
             with np.errstate(over="ignore", invalid="ignore"):
                 step(self, self.sampler)
                 self._check_finite()

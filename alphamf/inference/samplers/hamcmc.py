@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers import lbfgs
+from alphamf.inference.samplers import compact, lbfgs
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
@@ -41,7 +41,7 @@ class HAMCMCState(NamedTuple):
     past: Array
     s: Array
     y: Array
-    products: lbfgs.Products
+    products: compact.Products
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class HAMCMC:
 
     both gradients on one minibatch (and one draw of the latents, given theta_{t-M}). No pair in
     H_t starts or ends at theta_{t-M}, so H_t is no function of it and no Gamma is added: M
-    interleaved Langevin chains lend each other their curvature. The paper's 2M + 1 initial samples
+    interleaved Langevin chains use each other's curvature. The paper's 2M + 1 initial samples
     are M copies of the start here, with an empty memory (H = gamma I) that fills in M - 1 steps.
 
     H_t is not quite independent of theta_{t-M}, as the paper's proof takes it to be: the pairs
-    were displacements under matrices that knew it, and their directions still tell. Where the
+    were displacements under matrices that depended on it, and so do their directions. Where the
     curvature is constant this costs nothing; where it is not, a bias stays that does not shrink
     with h: for U = |theta|^4 / 4 in the plane and gamma = lambda = 1, -5 % of E|theta|^2 for M = 2
     and -1 % for M = 5, where the naive chain is 30 % off (docs/samplers.md). Latents are shared by
@@ -112,7 +112,17 @@ class HAMCMC:
         return _init(theta, self.memory, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients."""
+        """Make one step, with two gradients.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         h = at(self.step_size, state.step - state.step % self.memory)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
@@ -145,7 +155,17 @@ class NaiveQN:
         return _init(theta, 1, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
-        """Make one step, with two gradients."""
+        """Make one step, with two gradients.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         h = at(self.step_size, state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
 
@@ -162,7 +182,7 @@ def _check(memory: int, gamma: float, trust: float) -> None:
 def _init(theta: Array, lag: int, pairs: int) -> HAMCMCState:
     xp = namespace(theta)
     s, y = (xp.zeros((pairs, *theta.shape), theta.dtype) for _ in range(2))
-    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, lbfgs.products(s, y))
+    return HAMCMCState(theta, 0, xp.stack([theta] * lag), s, y, compact.products(s, y))
 
 
 def _step(
@@ -194,4 +214,4 @@ def _step(
     if trust:
         y[place] += trust * s[place]
     past[step % len(past)] = new
-    return HAMCMCState(new, step + 1, past, s, y, lbfgs.renewed(products, s, y, place))
+    return HAMCMCState(new, step + 1, past, s, y, compact.renewed(products, s, y, place))

@@ -45,8 +45,8 @@ class HMC:
        \theta \leftarrow \theta + \epsilon M^{-1} p, \quad
        p \leftarrow p - \tfrac{\epsilon}{2} \nabla U(\theta),
 
-    the three updates `leaps` times. Exact at any step size where M does not learn; the rate of
-    rejection is of the order of eps^2. A mass that learns
+    the three updates `leaps` times. Exact at any step size where M does not adapt; the rate of
+    rejection is of the order of eps^2. An adaptive mass
     gets the momentum of the kept state: of the end, or of the start after a rejection.
 
     Cost of a step: leaps + 1 gradients, two values, and a handful of vectors.
@@ -58,7 +58,7 @@ class HMC:
     leaps
         Leapfrog steps per step.
     mass
-        M: ``em.UnitMass`` or ``em.MassEM``.
+        M: `masses.UnitMass` or `mass_em.MassEM`.
 
     References
     ----------
@@ -84,7 +84,17 @@ class HMC:
         return HMCState(theta, 0, accepted, self.mass.init(theta))
 
     def step(self, rng: Any, state: HMCState, target: Target[ValuePotential]) -> HMCState:
-        """Make one step, with one draw of the potential."""
+        """Make one step, with one draw of the potential.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step, accepted, mass = state
         h = at(self.step_size, step)
         potential = Extended(target.draw(rng, theta), target.positive)
@@ -160,6 +170,15 @@ class RHMC:
     def step(self, rng: Any, state: RHMCState, target: Target[RiemannianPotential]) -> RHMCState:
         """Make one step, with one draw of the potential.
 
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+
         Raises
         ------
         AlphaMFError
@@ -181,7 +200,19 @@ class RHMC:
     def flow(
         self, potential: Extended, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return where `leaps` leaps of size h lead from theta, where `metric` is G."""
+        """Return where `leaps` leaps of size h lead from theta, where `metric` is G.
+
+        Parameters
+        ----------
+        potential
+            Potential, with its metric.
+        metric
+            G at theta.
+        theta, momentum
+            Where the leaps begin, shape (*chains, D).
+        h
+            Step size.
+        """
         gradient = potential.grad(theta)
         for _ in range(self.leaps):
             half = momentum

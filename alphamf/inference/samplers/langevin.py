@@ -52,7 +52,17 @@ class SGLD:
         return SGLDState(theta, 0)
 
     def step(self, rng: Any, state: SGLDState, target: Target[Potential]) -> SGLDState:
-        """Make one step, with one gradient."""
+        """Make one step, with one gradient.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step = state
         h = at(self.step_size, step)
         new = target.draw(rng, theta).grad(theta) * -h
@@ -93,7 +103,7 @@ class PSGLD:
 
     where w is dv / dtheta with all the positions that v remembers moved together: they lie within
     a few steps of each other, and as h goes to 0 it is their common derivative that counts.
-    Keeping only the latest gradient's share, 1 - alpha of it, corrects next to nothing. What
+    Keeping only the latest gradient's part, 1 - alpha of it, corrects next to nothing. What
     remains with a minibatch is the correlation of its gradient with G.
 
     Attributes
@@ -147,6 +157,15 @@ class PSGLD:
 
     def step(self, rng: Any, state: PSGLDState, target: Target[Potential]) -> PSGLDState:
         """Make one step, with one gradient.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
 
         Raises
         ------

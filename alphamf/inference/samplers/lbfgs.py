@@ -16,6 +16,16 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
+from alphamf.errors import AlphaMFError
+from alphamf.inference.samplers.compact import (
+    Compact,
+    Products,
+    chains_first,
+    compact,
+    least_curvature,
+    products,
+    transposed,
+)
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -27,82 +37,9 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
     """
     xp = namespace(s)
     sy = dot(s, y)
-    safe = sy > _least(dot(s, s), dot(y, y))
+    safe = sy > least_curvature(dot(s, s), dot(y, y))
     sy *= safe
     return sy, safe / xp.where(safe, sy, 1)
-
-
-def _least(ss: Array, yy: Array, resolution: float | None = None) -> Array:
-    """Return the s'y that a pair must exceed, from s's and y'y and the vectors' resolution."""
-    xp = namespace(ss)
-    least: Array = xp.sqrt(ss)
-    least *= xp.sqrt(yy)
-    least *= sqrt(float(xp.finfo(ss.dtype).eps) if resolution is None else resolution)
-    return least
-
-
-class Compact(NamedTuple):
-    r"""H as the compact form has it, in numbers that do not grow with D.
-
-    With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
-    included), D its diagonal and P = R^-1 S',
-
-    .. math:: H = \gamma (I - P^\top Y^\top)(I - Y P) + P^\top D P.
-
-    So H g and a draw from N(0, H) are sums of the pairs, under weights made of their inner products
-    with g and with the noise.
-
-    Attributes
-    ----------
-    gamma
-        H where there are no pairs.
-    inverse
-        R^-1, 0 for skipped pairs, shape (*chains, m, m): P is never formed.
-    sy
-        D, 0 for skipped pairs, shape (*chains, m).
-    yy
-        Y'Y, shape (*chains, m, m).
-
-    References
-    ----------
-    Byrd, Nocedal & Schnabel, Mathematical Programming 63 (1994), eq. 2.6.
-    """
-
-    gamma: float
-    inverse: Array
-    sy: Array
-    yy: Array
-
-    def product(self, sg: Array, yg: Array) -> tuple[Array, Array]:
-        r"""Return the weights a and b of :math:`H g = \gamma g + S a + Y b`.
-
-        Parameters
-        ----------
-        sg, yg
-            S'g and Y'g, shape (*chains, m, 1), as the weights are.
-        """
-        b = self.inverse @ sg
-        a = self.sy[..., None] * b
-        a += self.gamma * (self.yy @ b - yg)
-        b *= -self.gamma
-        return _transposed(self.inverse) @ a, b
-
-    def noise(self, yz: Array, w: Array) -> Array:
-        r"""Return the weights a of :math:`\sqrt\gamma z + S a`, a draw from N(0, H).
-
-        The compact form is a sum of two squares, so
-        :math:`\sqrt\gamma (I - P^\top Y^\top) z + P^\top D^{1/2} w` has covariance H.
-
-        Parameters
-        ----------
-        yz
-            Y'z, shape (*chains, m, 1), as the weights are; z is standard normal.
-        w
-            Standard normal, shape (*chains, m).
-        """
-        a = yz * -sqrt(self.gamma)
-        a += (namespace(w).sqrt(self.sy) * w)[..., None]
-        return _transposed(self.inverse) @ a
 
 
 class InverseHessian(NamedTuple):
@@ -172,59 +109,21 @@ class InverseHessian(NamedTuple):
         return x
 
 
-def _transposed(matrix: Array) -> Array:
-    transposed: Array = namespace(matrix).swapaxes(matrix, -1, -2)
-    return transposed
-
-
 def _combine(vectors: Array, weights: Array) -> Array:
     """Return the sum of vectors (*chains, m, D) under weights (*chains, m, 1)."""
-    return (_transposed(weights) @ vectors)[..., 0, :]
-
-
-class Products(NamedTuple):
-    """Inner products of pairs, of which a step changes one row and column each.
-
-    Attributes
-    ----------
-    sy, yy
-        S'Y and Y'Y, shape (*chains, m, m).
-    ss
-        The diagonal of S'S, shape (*chains, m).
-    """
-
-    sy: Array
-    yy: Array
-    ss: Array
-
-
-def products(s: Array, y: Array) -> Products:
-    """Return the inner products of pairs of shape (m, *chains, D), in O(m^2 D)."""
-    s, y = _chains_first(s), _chains_first(y)
-    across = _transposed(y)
-    # A copy, because of Y'Y NumPy makes a symmetric product, which is slow for few long vectors.
-    return Products(s @ across, y.copy() @ across, dot(s, s)[..., 0])
-
-
-def renewed(known: Products, s: Array, y: Array, place: int) -> Products:
-    """Return the products where only the pair at `place` is another one, in O(m D)."""
-    new_s, new_y = s[place], y[place]
-    s, y = _chains_first(s), _chains_first(y)
-    sy, yy, ss = (each.copy() for each in known)
-    sy[..., place, :] = (y @ new_s[..., None])[..., 0]
-    sy[..., :, place] = (s @ new_y[..., None])[..., 0]
-    yy[..., place, :] = yy[..., :, place] = (y @ new_y[..., None])[..., 0]
-    ss[..., place] = dot(new_s, new_s)[..., 0]
-    return Products(sy, yy, ss)
-
-
-def _chains_first(vectors: Array) -> Array:
-    """Return a view of (m, *chains, D) as (*chains, m, D)."""
-    return vectors.transpose((*range(1, vectors.ndim - 1), 0, vectors.ndim - 1))
+    return (transposed(weights) @ vectors)[..., 0, :]
 
 
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
-    """Return H from pairs of shape (m, *chains, D), oldest first, in O(m^2 D)."""
+    """Return H from pairs of shape (m, *chains, D), oldest first, in O(m^2 D).
+
+    Parameters
+    ----------
+    s, y
+        Pairs.
+    gamma
+        H where there are no pairs.
+    """
     return from_products(s, y, gamma, products(s, y))
 
 
@@ -241,29 +140,10 @@ def from_products(
         Place of the oldest pair, which the others follow by age, the first after the last.
     """
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
-    return InverseHessian(_chains_first(s), _chains_first(y), compact(known, gamma, age))
+    return InverseHessian(chains_first(s), chains_first(y), compact(known, gamma, age))
 
 
-def compact(known: Products, gamma: float, age: Array, resolution: float | None = None) -> Compact:
-    """Return H from the inner products of its pairs.
-
-    Parameters
-    ----------
-    known
-        Inner products.
-    gamma
-        H where there are no pairs.
-    age
-        Number of each pair in the order of age, the oldest 0, shape (m,).
-    resolution
-        Of the vectors, 1e-7 for float32; None: that of the products.
-    """
-    cross, yy, ss = known
-    xp = namespace(cross)
-    sy = xp.diagonal(cross, axis1=-2, axis2=-1)
-    safe = sy > _least(ss, xp.diagonal(yy, axis1=-2, axis2=-1), resolution)
-    kept = safe[..., :, None] & safe[..., None, :]
-    rows = age[:, None]
-    # Triangular by age. What follows does not mind in which order the pairs are.
-    upper = xp.where(kept & (rows <= age), cross, rows == age)
-    return Compact(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
+def check_gamma(gamma: float) -> None:
+    """Raise where the scale of an initial inverse Hessian is not positive."""
+    if not gamma > 0:
+        raise AlphaMFError(f"gamma must be positive, not {gamma}")

@@ -1,19 +1,16 @@
-"""Mass matrices of the momentum samplers: what they offer, the unit mass, and one that learns."""
+"""Mass matrices of the momentum samplers: what they offer, and the unit mass."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from alphamf.errors import AlphaMFError
-from alphamf.inference.metric import Dense, Diagonal, Metric
+from alphamf.inference.metric import Diagonal, Metric
 from alphamf.tools.arrays import Array, namespace
 
 
 class Mass(Protocol):
-    """A mass matrix M, which may learn: a field of a sampler, with a state in the sampler's."""
+    """A mass matrix M, which may adapt: a field of a sampler, with a state in the sampler's."""
 
     def init(self, theta: Array) -> Any:
         """Return the mass's state, a NamedTuple, for chains of shape (*chains, D)."""
@@ -24,7 +21,17 @@ class Mass(Protocol):
         ...
 
     def update(self, rng: Any, state: Any, theta: Array, momentum: Array) -> Any:
-        """Return the state after a step of the sampler that ended at theta and momentum."""
+        """Return the state after a step of the sampler that ended at theta and momentum.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State of the mass.
+        theta, momentum
+            Where the step ended, shape (*chains, D).
+        """
         ...
 
 
@@ -47,238 +54,15 @@ class UnitMass:
         return Diagonal(state.one)
 
     def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
-        """Return the state as it is."""
+        """Return the state as it is.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State of the mass.
+        theta, momentum
+            Where the step ended, shape (*chains, D).
+        """
         return state
-
-
-class MassEMState(NamedTuple):
-    """A mass that learns, each chain for itself; counters have shape (*chains, 1).
-
-    Attributes
-    ----------
-    steps
-        Number of updates so far, until the mass rests.
-    inverse
-        M^-1, shape (*chains, D) or (*chains, D, D).
-    mean, scatter
-        Mean of the E step's samples, zero where it is known to be, and the sum of their squared
-        deviations from it, of the shape of `inverse`. Momenta are kept as velocities M^-1 p.
-    samples, goal
-        Samples of this E step so far, and in all: S_count.
-    rounds
-        k, the number of M steps made.
-    offset, taken
-        Where the next subsample lies in the E step, and how many there were.
-    momentum, square
-        Sum of the subsampled momenta, and of their squared velocities, shape (*chains, D).
-    """
-
-    steps: int
-    inverse: Array
-    mean: Array
-    scatter: Array
-    samples: Array
-    goal: Array
-    rounds: Array
-    offset: Array
-    taken: Array
-    momentum: Array
-    square: Array
-
-
-@dataclass(frozen=True)
-class MassEM:
-    r"""A mass matrix learnt by Monte Carlo EM: from momenta, as in the paper, or from positions.
-
-    After every S_count steps of the sampler, the E step, comes the k-th M step
-
-    .. math:: M^{-1} \leftarrow (1 - \kappa_k) M^{-1} + \kappa_k \hat M^{-1}, \qquad
-       \kappa_k = k^{-\mathit{decay}},
-
-    where :math:`\hat M` is the covariance of the momenta that the E step ended its steps with, or
-    :math:`\hat M^{-1}` that of the positions. D more samples (1 with a diagonal mass) that agree
-    with the present mass are added to either, which keeps it positive definite even where S_count
-    is below D. The first M = I should fit the units of theta.
-
-    S_count becomes S_count (1 + 1 / S_I) when an M step makes less of a difference than Monte
-    Carlo error does: when it leaves the mean of q = M^-1 p over S subsamples within m +- z
-    sqrt(v / S), with m and v the mean and variance of q under the old mass. Subsample s lies at
-    :math:`\sum_{i \le s} (1 + \mathrm{Poisson}(\nu i^d))`. The paper prints z v for the half width,
-    which has not the unit of q; the other half of its q, the gradient, is left out, since an M
-    step does not change it. In practice nearly every M step passes.
-
-    *What momenta teach.* A chain in equilibrium has momenta of covariance M whatever M is, so the
-    mean of :math:`\hat M^{-1}` is c M^-1, with a number c that knows nothing of the target:
-
-    .. math:: c \approx \frac{(1 + y)(\sqrt{1 + 4 y^2} - 1)}{2 y^2} \le \tfrac54, \qquad
-       y = \frac{D}{S_\mathrm{count}}
-
-    (1 + y for small y; about 1 + 2 / S_count with a diagonal mass; without the added samples it
-    would be 1 / (1 - y)). M^-1 wanders, and drifts upwards by the product of 1 + kappa_k (c - 1):
-    without bound if S_count is fixed. If it grows, then in 20 M steps from S_count = 100 on, M^-1
-    grows by 1.4 and reaches a condition number of 4 for D = 10, or 2.6 and 14 for D = 50.
-
-    On a Gaussian of D = 10 with variances from 0.01 to 100, the exponent of a diagonal M^-1 in the
-    variances is 0.01 +- 0.01 when learnt from the momenta of HMC in equilibrium, and 1.00 from its
-    positions, which make the slowest coordinate mix 200 times faster (``python -m
-    benchmarks.samplers mass``). What momenta do learn is how far from equilibrium they are: begun
-    far out, the descent gives 0.35, which stays. Noise of covariance V in SGHMC's gradients makes
-    their covariance M (I + h V / (2 C)), so that M grows there in every M step.
-
-    No law is left invariant while the mass learns: let it rest after the burn-in. Friction works at
-    the rate C M^-1, so SGHMC by Euler's scheme and SGNHT need h C M^-1 below 2 everywhere.
-
-    An update costs O(D), or O(D^2) with a dense mass and O(D^3) in an M step, and as much memory.
-
-    Attributes
-    ----------
-    samples
-        S_count at the start.
-    growth
-        S_I; infinity for a fixed S_count.
-    decay
-        Exponent of kappa, above 0.5 and at most 1 (Robbins and Monro's conditions).
-    dense
-        Whether M is dense or diagonal.
-    source
-        "momenta" or "positions".
-    confidence
-        Level of the interval.
-    nu, d
-        Of the subsamples' offsets.
-    freeze
-        Number of steps after which the mass rests; None for never.
-
-    References
-    ----------
-    Roychowdhury & Parthasarathy (2017), section 3 and eq. 5.
-    """
-
-    samples: int = 300
-    growth: float = 10.0
-    decay: float = 0.75
-    dense: bool = False
-    source: Literal["momenta", "positions"] = "momenta"
-    confidence: float = 0.95
-    nu: float = 1.0
-    d: float = 0.5
-    freeze: int | None = None
-
-    def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        if self.samples < 1:
-            raise AlphaMFError(f"samples must be at least 1, not {self.samples}")
-        if not self.growth > 0:
-            raise AlphaMFError(f"growth must be positive, not {self.growth}")
-        if not 0.5 < self.decay <= 1:
-            raise AlphaMFError(f"decay must be above 0.5 and at most 1, not {self.decay}")
-        if self.source not in ("momenta", "positions"):
-            raise AlphaMFError(f"source must be momenta or positions, not {self.source!r}")
-        if not 0 < self.confidence < 1:
-            raise AlphaMFError(f"confidence must lie between 0 and 1, not {self.confidence}")
-        if not 0 <= self.nu < inf:
-            raise AlphaMFError(f"nu must be from 0 to below infinity, not {self.nu}")
-        if not 0 <= self.d < inf:
-            raise AlphaMFError(f"d must be from 0 to below infinity, not {self.d}")
-        if self.freeze is not None and self.freeze < 0:
-            raise AlphaMFError(f"freeze must not be negative, not {self.freeze}")
-
-    def init(self, theta: Array) -> MassEMState:
-        """Return the state that starts at M = I, for chains of shape (*chains, D)."""
-        xp = namespace(theta)
-        zeros, none = xp.zeros_like(theta), xp.zeros((*theta.shape[:-1], 1), int)
-        inverse, scatter = zeros + 1, zeros
-        if self.dense:
-            scatter = _outer(zeros)
-            inverse = scatter + xp.eye(theta.shape[-1], dtype=theta.dtype)
-        goal = none + self.samples
-        return MassEMState(0, inverse, zeros, scatter, none, goal, none, none, none, zeros, zeros)
-
-    def inverse(self, state: MassEMState) -> Metric:
-        """Return M^-1."""
-        return self._metric(state.inverse)
-
-    def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Take in the end of a step, and make the M step of the chains that have their samples."""
-        if self.freeze is not None and state.steps >= self.freeze:
-            return state
-        xp = namespace(theta)
-        velocity = self.inverse(state).apply(momentum)
-        samples, offset = state.samples + 1, state.offset
-        fresh = state.samples == offset
-        if fresh.any():
-            gap = 1 + rng.poisson(self.nu * (state.taken + 1.0) ** self.d)
-            offset = xp.where(fresh, state.samples + gap, offset)
-        due = samples == offset
-        sample, mean = velocity, state.mean
-        if self.source == "positions":
-            share = 1 / samples.astype(theta.dtype)
-            sample = theta - mean
-            mean = mean + share * sample
-            sample *= xp.sqrt(1 - share)
-        state = state._replace(
-            steps=state.steps + 1,
-            mean=mean,
-            scatter=state.scatter + (_outer(sample) if self.dense else sample * sample),
-            samples=samples,
-            offset=offset,
-            taken=state.taken + due,
-            momentum=state.momentum + xp.where(due, momentum, 0),
-            square=state.square + xp.where(due, velocity * velocity, 0),
-        )
-        ready = samples >= state.goal
-        return self._maximise(state, ready) if ready.any() else state
-
-    def _metric(self, inverse: Array) -> Metric:
-        return Dense(inverse) if self.dense else Diagonal(inverse)
-
-    def _maximise(self, state: MassEMState, ready: Array) -> MassEMState:
-        """Make the M step of the chains that are ready, and begin their next E step."""
-        xp, dtype = namespace(state.inverse), state.inverse.dtype
-        each = ready[..., None] if self.dense else ready
-        kappa = (state.rounds + 1).astype(dtype) ** -self.decay
-        change = self._estimate(state) - state.inverse
-        change *= kappa[..., None] if self.dense else kappa
-        inverse = xp.where(each, state.inverse + change, state.inverse)
-        taken = xp.maximum(state.taken, 1).astype(dtype)
-        mean = state.momentum / taken
-        before, after = (self._metric(m).apply(mean) for m in (state.inverse, inverse))
-        variance = xp.maximum(state.square / taken - before * before, 0)
-        width = NormalDist().inv_cdf(0.5 + self.confidence / 2) * xp.sqrt(variance / taken)
-        inside = (xp.abs(after - before) < width).all(-1, keepdims=True)
-        more = xp.ceil(state.goal / self.growth).astype(int)
-        return MassEMState(
-            steps=state.steps,
-            inverse=inverse,
-            mean=xp.where(ready, 0, state.mean),
-            scatter=xp.where(each, 0, state.scatter),
-            samples=xp.where(ready, 0, state.samples),
-            goal=state.goal + xp.where(ready & inside, more, 0),
-            rounds=state.rounds + ready,
-            offset=xp.where(ready, 0, state.offset),
-            taken=xp.where(ready, 0, state.taken),
-            momentum=xp.where(ready, 0, state.momentum),
-            square=xp.where(ready, 0, state.square),
-        )
-
-    def _estimate(self, state: MassEMState) -> Array:
-        """Return the E step's inverse mass."""
-        xp, inverse = namespace(state.inverse), state.inverse
-        prior = inverse.shape[-1] if self.dense else 1
-        weight: Array = state.samples.astype(inverse.dtype) + prior
-        total: Array = state.scatter + prior * inverse
-        if not self.dense:
-            if self.source == "positions":
-                return total / weight
-            return weight * inverse * inverse / total
-        weight = weight[..., None]
-        if self.source == "positions":
-            return total / weight
-        # With scatter = M^-1 (sum of p p') M^-1 one solve gives the inverse of the covariance.
-        estimate = xp.matmul(inverse, xp.linalg.solve(total, inverse))
-        symmetric: Array = estimate + xp.swapaxes(estimate, -1, -2)
-        return 0.5 * weight * symmetric
-
-
-def _outer(x: Array) -> Array:
-    return x[..., :, None] * x[..., None, :]

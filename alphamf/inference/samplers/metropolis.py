@@ -120,7 +120,23 @@ def leapfrog(
     velocity: Callable[[Array], Array],
     force: Callable[[Array], Array] = lambda gradient: gradient,
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield position, momentum and gradient after each leap of size h, with one gradient each."""
+    """Yield position, momentum and gradient after each leap of size h, with one gradient each.
+
+    Parameters
+    ----------
+    potential
+        U and its gradient.
+    theta, momentum, gradient
+        Where the trajectory begins, shape (*chains, D).
+    h
+        Step size.
+    leaps
+        Number of leaps.
+    velocity
+        From a momentum to the velocity of theta, such as p -> M^-1 p.
+    force
+        From the gradient of U to minus the rate of the momentum.
+    """
     kick = force(gradient)
     for _ in range(leaps):
         momentum = momentum - 0.5 * h * kick
@@ -135,6 +151,13 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
     """Return which chains accept energies `after`, shape (*chains,): never one that is not finite.
 
     A chain whose energy before is not finite accepts any that is.
+
+    Parameters
+    ----------
+    rng
+        Generator of the energies' array module.
+    before, after
+        Energies of the present state and of the proposal, shape (*chains,).
     """
     xp = namespace(after)
     finite = xp.isfinite(after)
@@ -145,7 +168,15 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
 
 
 def chosen(taken: Array, new: Array, old: Array | int) -> Array:
-    """Return `new` of the chains that accept, and `old` of the others, shape (*chains, D)."""
+    """Return `new` of the chains that accept, and `old` of the others, shape (*chains, D).
+
+    Parameters
+    ----------
+    taken
+        Which chains accept, shape (*chains,).
+    new, old
+        Values of the proposal and of the present state, shape (*chains, D).
+    """
     theta: Array = namespace(new).where(taken[..., None], new, old)
     return theta
 
@@ -165,7 +196,23 @@ class InverseMass(Protocol):
 def move(
     rng: Any, potential: Extended, origin: Array, inverse: InverseMass, h: float, leaps: int
 ) -> tuple[Array, Array, Array]:
-    """Make one step of HMC: which chains accept, and the kept position and momentum."""
+    """Make one step of HMC: which chains accept, and the kept position and momentum.
+
+    Parameters
+    ----------
+    rng
+        Generator of theta's array module.
+    potential
+        U and its gradient.
+    origin
+        Where the step begins, shape (*chains, D).
+    inverse
+        M^-1.
+    h
+        Step size.
+    leaps
+        Number of leaps.
+    """
     momentum = inverse.inverse_root(noise(rng, origin))
 
     def energy(theta: Array, momentum: Array) -> Array:

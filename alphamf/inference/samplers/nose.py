@@ -36,8 +36,8 @@ from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Tar
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
+from alphamf.inference.samplers.momentum import mirrored
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
-from alphamf.inference.samplers.thermostat import mirrored
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
 
@@ -110,7 +110,17 @@ class SGNPHMC:
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
-        """Make one step, with two gradients and two values a leap."""
+        """Make one step, with two gradients and two values a leap.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         constant = Constant(mirrored(self.mass.inverse(state.mass), target))
         theta, r, q = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
         mass = self.mass.update(rng, state.mass, theta, r)
@@ -168,7 +178,7 @@ class SGRNPHMC:
     def init(self, rng: Any, theta: Array) -> SGRNPHMCState:
         """Return the state that starts at theta, of shape (*chains, D).
 
-        The momentum is drawn in the first step, which knows the metric.
+        The momentum is drawn in the first step, where the metric is known.
         """
         return SGRNPHMCState(theta, 0, namespace(theta).zeros_like(theta), _rest(theta))
 
@@ -176,6 +186,15 @@ class SGRNPHMC:
         self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
     ) -> SGRNPHMCState:
         """Make one step, with two gradients, two values and the metrics a leap.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
 
         Raises
         ------

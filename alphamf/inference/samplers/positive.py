@@ -35,7 +35,7 @@ class SGRLDState(NamedTuple):
     """Position, number of steps, and the running mean of the gradient's positive part.
 
     `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
-    every minibatch tells something of it.
+    every minibatch reads it.
     """
 
     theta: Array
@@ -59,7 +59,7 @@ class SGRLD:
     below one too, where the gradient itself is not.
 
     1 / c is the running mean of the positive parts met so far. They depend on theta, so while they
-    are still learnt Gamma is only its leading term; from step `freeze` on, c rests and the chain
+    are still adapted Gamma is only its leading term; from step `freeze` on, c rests and the chain
     is a proper discretisation for the posterior.
 
     Attributes
@@ -95,7 +95,17 @@ class SGRLD:
         return SGRLDState(theta, 0, nothing, nothing)
 
     def step(self, rng: Any, state: SGRLDState, target: Target[FactorPotential]) -> SGRLDState:
-        """Make one step."""
+        """Make one step.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step, mean, weight = state
         xp = namespace(theta)
         h = at(self.step_size, step)
@@ -170,7 +180,17 @@ class EM:
         return EMState(theta, 0)
 
     def step(self, rng: Any, state: EMState, target: Target[FactorPotential]) -> EMState:
-        """Make one step."""
+        """Make one step.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step = state
         xp = namespace(theta)
         plus, minus, shape, exponent = parts_of(target.draw(rng, theta), theta)

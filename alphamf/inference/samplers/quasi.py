@@ -1,4 +1,4 @@
-r"""Quasi-Newton Hamiltonian Monte Carlo: QNHMC, and HMC-BFGS with its ensemble of chains."""
+"""QNHMC: Hamiltonian Monte Carlo whose dynamics carry an inverse Hessian of (L-)BFGS."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from alphamf.inference.samplers.metropolis import (
     count,
     leapfrog,
     metropolis,
-    move,
 )
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, dot, namespace
@@ -38,15 +37,23 @@ class BFGS(NamedTuple):
         """Return v -> B v."""
         return self.apply
 
-    def learn(self, taken: Array, s: Array, y: Array) -> BFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
+    def update(self, taken: Array, s: Array, y: Array) -> BFGS:
+        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
+
+        Parameters
+        ----------
+        taken
+            Which chains accepted, shape (*chains,).
+        s, y
+            Pairs of the trajectory, shape (m, *chains, D), oldest first.
+        """
         xp = namespace(s)
         b = self.b
         s, y = (chosen(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
         for rho, step, change in zip(lbfgs.curvatures(s, y)[1], s, y, strict=True):
             image = BFGS(b).apply(change)
-            share = rho * (0.5 * (1 + rho * dot(change, image)) * step - image)
-            cross = step[..., :, None] * share[..., None, :]
+            half = rho * (0.5 * (1 + rho * dot(change, image)) * step - image)
+            cross = step[..., :, None] * half[..., None, :]
             b = b + (cross + xp.swapaxes(cross, -1, -2))
         return BFGS(b)
 
@@ -62,8 +69,16 @@ class LBFGS(NamedTuple):
         """Return v -> B v."""
         return lbfgs.inverse_hessian(self.s, self.y, self.gamma).apply
 
-    def learn(self, taken: Array, s: Array, y: Array) -> LBFGS:
-        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`."""
+    def update(self, taken: Array, s: Array, y: Array) -> LBFGS:
+        """Return B after pairs of shape (m, *chains, D), oldest first, in the chains `taken`.
+
+        Parameters
+        ----------
+        taken
+            Which chains accepted, shape (*chains,).
+        s, y
+            Pairs of the trajectory, shape (m, *chains, D), oldest first.
+        """
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
         return LBFGS(chosen(taken, s, self.s), chosen(taken, y, self.y), self.gamma)
@@ -88,8 +103,8 @@ class QNHMC:
     pairs of consecutive positions on the trajectories that were accepted so far.
 
     For any symmetric C that does not depend on theta this is exact at any step size: it is HMC with
-    the inverse mass C^2. A C that learns knows theta, which the paper's theorem 4 overlooks, and
-    the chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
+    the inverse mass C^2. A C that adapts depends on theta (the paper's theorem 4 overlooks it): the
+    chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
     large C is refused. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times too large (with
     L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
     (``tests/inference/samplers/test_quasi.py``). Where U is quadratic C settles by itself.
@@ -136,7 +151,7 @@ class QNHMC:
             raise AlphaMFError(f"memory must be at least 1 or None, not {self.memory}")
         if self.freeze is not None and self.freeze < 0:
             raise AlphaMFError(f"freeze must not be negative, not {self.freeze}")
-        _check_gamma(self.gamma)
+        lbfgs.check_gamma(self.gamma)
 
     def init(self, rng: Any, theta: Array) -> QNHMCState:
         """Return the state that starts at theta, of shape (*chains, D), with C = gamma I."""
@@ -152,7 +167,17 @@ class QNHMC:
         return QNHMCState(theta, 0, xp.zeros(theta.shape[:-1], int), inverse)
 
     def step(self, rng: Any, state: QNHMCState, target: Target[ValuePotential]) -> QNHMCState:
-        """Make one step, with one draw of the potential."""
+        """Make one step, with one draw of the potential.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step, accepted, inverse = state
         xp = namespace(theta)
         h = at(self.step_size, step)
@@ -170,104 +195,7 @@ class QNHMC:
             folded = [(potential.fold(q), potential.turn(q, g)) for q, _, g in path]
             s = xp.stack([new[0] - old[0] for old, new in pairwise(folded)])
             y = xp.stack([new[1] - old[1] for old, new in pairwise(folded)])
-            inverse = inverse.learn(taken, s, y)
+            inverse = inverse.update(taken, s, y)
         end = chosen(taken, path[-1][0], origin)
         theta = potential.fold(end)
         return QNHMCState(theta, step + 1, count(accepted, taken), inverse)
-
-
-class HMCBFGSState(NamedTuple):
-    """Newest sample, number of steps, acceptances, and the ensemble.
-
-    Attributes
-    ----------
-    theta
-        Newest sample, shape (*chains, D).
-    step
-        Number of steps made.
-    accepted
-        Number of acceptances of each chain, of all its members, shape (*chains,).
-    past
-        The ensemble in the order of their last moves, shape (K, *chains, D); the last one is theta.
-    """
-
-    theta: Array
-    step: int
-    accepted: Array
-    past: Array
-
-
-@dataclass(frozen=True)
-class HMCBFGS:
-    r"""HMC-BFGS: HMC in an ensemble whose other members give the inverse mass.
-
-    .. math:: p \sim \mathcal{N}(0, H^{-1}), \qquad
-       \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),
-
-    where H is that of L-BFGS from the K - 2 pairs of successive others, displacements and gradient
-    differences, in the order of their last moves. Each step moves the member that has rested
-    longest, which H does not depend on; so the product of K posteriors is invariant, exactly, at
-    any step size. Pairs join independent draws, so H is an average curvature; at H = Hessian^-1
-    all modes turn at frequency one.
-
-    All members start at the same theta, and depend on each other until they have forgotten it.
-    Latents are shared by the ensemble, which is exact only if `draw` draws them afresh.
-
-    Cost of a step: K + leaps gradients and two values; K vectors, and O(K D) work a leap.
-
-    Attributes
-    ----------
-    step_size
-        epsilon, a number or a function of the step index.
-    leaps
-        Leapfrog steps per step.
-    ensemble
-        K, at least 3.
-    gamma
-        H is gamma I where no pair tells otherwise.
-
-    References
-    ----------
-    Zhang & Sutton, NIPS 2011; Nocedal & Wright (2006), algorithm 7.4.
-    """
-
-    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
-
-    step_size: Schedule
-    leaps: int = 10
-    ensemble: int = 8
-    gamma: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if self.ensemble < 3:
-            raise AlphaMFError(f"ensemble must be at least 3, not {self.ensemble}")
-        _check_gamma(self.gamma)
-
-    def init(self, rng: Any, theta: Array) -> HMCBFGSState:
-        """Return the state whose members all start at theta, of shape (*chains, D)."""
-        xp = namespace(theta)
-        past = xp.stack([theta] * self.ensemble)
-        return HMCBFGSState(theta, 0, xp.zeros(theta.shape[:-1], int), past)
-
-    def step(self, rng: Any, state: HMCBFGSState, target: Target[ValuePotential]) -> HMCBFGSState:
-        """Make one step, with one draw of the potential given the member that moves."""
-        _, step, accepted, past = state
-        xp = namespace(past)
-        h = at(self.step_size, step)
-        first, others = past[0], past[1:]
-        potential = Extended(target.draw(rng, first), target.positive)
-        gradients = xp.stack([potential.grad(other) for other in others])
-        s, y = others[1:] - others[:-1], gradients[1:] - gradients[:-1]
-        inverse = lbfgs.inverse_hessian(s, y, self.gamma)
-        origin = potential.unfold(rng, first)
-        taken, end, _ = move(rng, potential, origin, inverse, h, self.leaps)
-        theta = potential.fold(end)
-        past = xp.concatenate([others, theta[None]])
-        return HMCBFGSState(theta, step + 1, count(accepted, taken), past)
-
-
-def _check_gamma(gamma: float) -> None:
-    if not gamma > 0:
-        raise AlphaMFError(f"gamma must be positive, not {gamma}")

@@ -6,14 +6,16 @@ from typing import Any
 
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from alphamf.inference.samplers.hmc import HMC, RHMC
+from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
 from alphamf.inference.samplers.positive import EM, SGRLD
-from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
 from alphamf.inference.samplers.riemannian import RSGLD
-from alphamf.inference.samplers.thermostat import SGHMC, SGNHT
+from alphamf.inference.samplers.sghmc import SGHMC
+from alphamf.inference.samplers.thermostat import SGNHT
 
 SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgld": SGLD,

@@ -86,6 +86,15 @@ class SGRRLD:
     def step(self, rng: Any, state: SGRRLDState, target: Target[Potential]) -> SGRRLDState:
         """Make one step of the coarse chain and two of the fine one.
 
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+
         Raises
         ------
         AlphaMFError
@@ -160,6 +169,15 @@ class SGRRHMC:
 
     def step(self, rng: Any, state: SGRRHMCState, target: Target[Potential]) -> SGRRHMCState:
         """Make one step of the coarse chain and two of the fine one.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
 
         Raises
         ------

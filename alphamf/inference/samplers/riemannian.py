@@ -72,6 +72,15 @@ class RSGLD:
     def step(self, rng: Any, state: RSGLDState, target: Target[RiemannianPotential]) -> RSGLDState:
         """Make one step, with one gradient and one metric.
 
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+
         Raises
         ------
         AlphaMFError

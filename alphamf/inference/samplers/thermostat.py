@@ -1,131 +1,20 @@
-r"""Momentum samplers for noisy gradients: SGHMC with friction, SGNHT with a thermostat.
-
-Both carry momenta of mass M from step to step, and draw a minibatch for every leap. On a positive
-target M must be diagonal: a mirror turns the momentum of one coordinate, which keeps the kinetic
-energy only then.
-"""
+"""SGNHT: Hamiltonian dynamics with a thermostat, for noisy gradients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.metric import Dense, Diagonal, Metric
+from alphamf.inference.metric import Dense, Metric
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
-from alphamf.inference.samplers.reflect import reflect
+from alphamf.inference.samplers.momentum import drift, mirrored
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, dot, namespace
-
-
-class SGHMCState(NamedTuple):
-    """Position, number of steps, momentum of theta's shape, and the mass's state."""
-
-    theta: Array
-    step: int
-    momentum: Array
-    mass: Any
-
-
-@dataclass(frozen=True)
-class SGHMC:
-    r"""Stochastic gradient Hamiltonian Monte Carlo, with friction C.
-
-    For the integrator "euler" a leap is
-
-    .. math:: p' = p - h \nabla \tilde U(\theta) - h C M^{-1} p
-       + \mathcal{N}(0,\, 2 h (C - \hat B)), \qquad \theta' = \theta + h M^{-1} p',
-
-    for "splitting" it is
-
-    .. math:: \theta_{1/2} = \theta + \tfrac h2 M^{-1} p, \quad
-       p' = R \left[ R p - h \nabla \tilde U(\theta_{1/2})
-       + \mathcal{N}(0,\, 2 h (C - \hat B)) \right], \quad
-       \theta' = \theta_{1/2} + \tfrac h2 M^{-1} p', \quad R = e^{-h C M^{-1} / 2}.
-
-    With exact gradients and B = 0, the posterior times N(0, M) is invariant up to a bias of the
-    order of h for "euler" and h^2 for "splitting". Of theta alone it is h^2 for both, since the new
-    momentum moves theta; with the old one, as Euler's method proper has it, it would be h. Gradient
-    noise, if normal and of constant covariance v I, heats the chain; with B = h v / 2 the law is
-    that of exact gradients again, at any h.
-
-    A leap costs one gradient, and the state one vector besides theta. "splitting" with a dense mass
-    takes the eigenvectors of M^-1 once a step.
-
-    Attributes
-    ----------
-    step_size
-        h, a number or a function of the step index.
-    leaps
-        Leaps per step.
-    friction
-        C; momenta are forgotten in a time of M / C.
-    noise_estimate
-        B, from 0 to C: half the variance of the gradient noise times h.
-    integrator
-        "euler" or "splitting".
-    mass
-        M.
-
-    References
-    ----------
-    Chen, Fox & Guestrin, ICML 2014, eq. 13, in the order of Roychowdhury & Parthasarathy (2017),
-    algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
-    SGHMC-s of Durmus et al., NIPS 2016, section 5.1.
-    """
-
-    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
-
-    step_size: Schedule
-    leaps: int = 10
-    friction: float = 1.0
-    noise_estimate: float = 0.0
-    integrator: Literal["euler", "splitting"] = "euler"
-    mass: Mass = field(default_factory=UnitMass)
-
-    def __post_init__(self) -> None:
-        """Check the hyperparameters."""
-        check_leaps(self.leaps)
-        if not self.friction >= 0:
-            raise AlphaMFError(f"friction must not be negative, not {self.friction}")
-        if not 0 <= self.noise_estimate <= self.friction:
-            raise AlphaMFError(
-                f"noise_estimate must be from 0 to the friction, not {self.noise_estimate}"
-            )
-        if self.integrator not in ("euler", "splitting"):
-            raise AlphaMFError(f"integrator must be euler or splitting, not {self.integrator!r}")
-
-    def init(self, rng: Any, theta: Array) -> SGHMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with p from N(0, M)."""
-        mass = self.mass.init(theta)
-        return SGHMCState(theta, 0, self.mass.inverse(mass).inverse_root(noise(rng, theta)), mass)
-
-    def step(self, rng: Any, state: SGHMCState, target: Target[Potential]) -> SGHMCState:
-        """Make one step, with one gradient a leap."""
-        theta, step, p, mass = state
-        h = at(self.step_size, step)
-        inverse = mirrored(self.mass.inverse(mass), target)
-        splitting = self.integrator == "splitting"
-        decay = _exponential(inverse, -0.5 * h * self.friction) if splitting else None
-        for _ in range(self.leaps):
-            if decay is not None:
-                theta, p = _drift(theta, p, 0.5 * h, inverse, target)
-            gradient = target.draw(rng, theta).grad(theta)
-            kick = noise(rng, theta)
-            kick *= sqrt(2 * h * (self.friction - self.noise_estimate))
-            kick -= h * gradient
-            if decay is not None:
-                p = decay.apply(decay.apply(p) + kick)
-                theta, p = _drift(theta, p, 0.5 * h, inverse, target)
-            else:
-                p = p - (h * self.friction) * inverse.apply(p) + kick
-                theta, p = _drift(theta, p, h, inverse, target)
-        mass = self.mass.update(rng, mass, theta, p)
-        return SGHMCState(theta, step + 1, p, mass)
 
 
 class SGNHTState(NamedTuple):
@@ -203,7 +92,17 @@ class SGNHT:
         return SGNHTState(theta, 0, p, xi, mass)
 
     def step(self, rng: Any, state: SGNHTState, target: Target[Potential]) -> SGNHTState:
-        """Make one step, with one gradient a leap."""
+        """Make one step, with one gradient a leap.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
         theta, step, p, xi, mass = state
         h = at(self.step_size, step)
         inverse = mirrored(self.mass.inverse(mass), target)
@@ -214,45 +113,11 @@ class SGNHT:
             kick *= sqrt(2 * h * self.diffusion)
             kick -= h * gradient
             p = p - h * xi * inverse.apply(p) + kick
-            theta, p = _drift(theta, p, h, inverse, target)
+            theta, p = drift(theta, p, h, inverse, target)
             v = inverse.apply(p)
             xi = xi + h * (dot(v, v) / trace - 1)
         mass = self.mass.update(rng, mass, theta, p)
         return SGNHTState(theta, step + 1, p, xi, mass)
-
-
-def mirrored(metric: Metric, target: Target[Any]) -> Metric:
-    """Return a mass or metric, or its inverse, where mirrors leave its kinetic energy as it is.
-
-    Raises
-    ------
-    AlphaMFError
-        It is dense and the target positive.
-    """
-    if target.positive and isinstance(metric, Dense):
-        raise AlphaMFError(
-            "a positive target needs a diagonal mass or metric where momenta last, not a dense one"
-        )
-    return metric
-
-
-def _drift(
-    theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
-) -> tuple[Array, Array]:
-    """Move theta by h M^-1 p, and turn the momentum where a mirror is met."""
-    if target.positive:
-        p = p.copy()
-    return reflect(theta + h * inverse.apply(p), target, p), p
-
-
-def _exponential(metric: Metric, factor: float) -> Metric:
-    """Return exp(factor G)."""
-    xp = namespace(metric.g)
-    if isinstance(metric, Diagonal):
-        return Diagonal(xp.exp(factor * metric.g))
-    values, vectors = xp.linalg.eigh(metric.g)
-    scaled = vectors * xp.exp(factor * values)[..., None, :]
-    return Dense(xp.matmul(scaled, xp.swapaxes(vectors, -1, -2)))
 
 
 def _trace(metric: Metric, like: Array) -> Array:

@@ -127,7 +127,15 @@ class BPMF:
         return BPMFPotential(self, *data)
 
     def predict(self, theta: Array, users: Array, items: Array) -> Array:
-        """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,)."""
+        """Return the expected ratings of pairs, shape (*chains, n), from indices of shape (n,).
+
+        Parameters
+        ----------
+        theta
+            Shape (*chains, D).
+        users, items
+            Row of W and row of H of each rating, shape (n,).
+        """
         w, h = self.unpack(theta)
         predicted = np.empty((*theta.shape[:-1], len(users)), theta.dtype)
         for chain in np.ndindex(theta.shape[:-1]):
@@ -137,7 +145,15 @@ class BPMF:
 
 
 def products(w: Array, h: Array, users: Array, items: Array) -> Array:
-    """Inner products of rows of w and rows of h, shape (n,)."""
+    """Inner products of rows of w and rows of h, shape (n,).
+
+    Parameters
+    ----------
+    w, h
+        Shapes (I, K) and (J, K).
+    users, items
+        Row of w and row of h of each product, shape (n,).
+    """
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
     for first in range(0, len(users), CHUNK):

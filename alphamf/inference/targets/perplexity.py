@@ -9,12 +9,28 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.targets.bpmf import products
-from alphamf.inference.targets.topics import TopicModel, assign, table, tokens
+from alphamf.inference.targets.tokens import assign, table, tokens
+from alphamf.inference.targets.topics import TopicModel
 from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Part each document's tokens at random: `share` of them, rounded down, and the rest."""
+    """Part each document's tokens at random: `share` of them, rounded down, and the rest.
+
+    Parameters
+    ----------
+    rng
+        NumPy generator.
+    counts
+        Counts of words by document: a scipy.sparse CSR array of shape (N, V).
+    share
+        Share of the tokens in the first part.
+
+    Returns
+    -------
+    tuple of csr_array
+        Counts of the two parts.
+    """
     from scipy.sparse import csr_array
 
     words, offsets = tokens(counts)
@@ -22,19 +38,19 @@ def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
     documents = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((rng.random(len(words)), documents))
     place = np.arange(len(words)) - offsets[documents]
-    heard = place < np.floor(share * lengths)[documents]
+    observed = place < np.floor(share * lengths)[documents]
 
     def part(chosen: Array) -> Any:
         index = (documents[chosen], words[order][chosen])
         return csr_array((np.ones(len(index[0]), np.int32), index), shape=counts.shape)
 
-    return part(heard), part(~heard)
+    return part(observed), part(~observed)
 
 
 class Perplexity:
     r"""A record: how well words of other documents are predicted from the rest of their words.
 
-    For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the heard words
+    For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the observed words
     with phi and r fixed, and theta_kn ~ Gamma(r_k + x_kn, scale p_n), p_n ~ Beta(a_0 + L_n, b_0 +
     s). Over the kept states m (and chains), and the counts y of the held-out words,
 
@@ -44,12 +60,12 @@ class Perplexity:
 
     Parameters
     ----------
-    heard, held
+    observed, held
         Counts of the same documents, as `split` returns them.
     burn_in, thin
-        As in `chain.Mean`.
+        As in `records.Mean`.
     sweeps
-        Gibbs sweeps per kept state; the heard topics stay from one to the next.
+        Gibbs sweeps per kept state; the observed topics stay from one to the next.
     seed
         Of the draws, together with the step.
 
@@ -60,7 +76,7 @@ class Perplexity:
 
     def __init__(
         self,
-        heard: Any,
+        observed: Any,
         held: Any,
         *,
         burn_in: int = 0,
@@ -68,10 +84,10 @@ class Perplexity:
         sweeps: int = 5,
         seed: int = 0,
     ) -> None:
-        if heard.shape != held.shape:
-            raise AlphaMFError(f"heard and held differ in shape: {heard.shape}, {held.shape}")
+        if observed.shape != held.shape:
+            raise AlphaMFError(f"observed and held differ in shape: {observed.shape}, {held.shape}")
         self.burn_in, self.thin, self.sweeps, self.seed = burn_in, thin, sweeps, seed
-        self._words, self._offsets = tokens(heard)
+        self._words, self._offsets = tokens(observed)
         self._held = held.tocoo()
         self._arrays: dict[str, Array] = {}
 
@@ -89,7 +105,7 @@ class Perplexity:
         phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]
         lengths = np.diff(self._offsets)
         rows = np.repeat(np.arange(len(lengths)), lengths)
-        # At first the heard words alone decide.
+        # At first the observed words alone decide.
         factors = np.ones((*r.shape[:-2], len(lengths), target.rank), target.dtype)
         if "topics" in self._arrays:
             x = table(rows, self._arrays["topics"], len(lengths), target.rank)

@@ -38,10 +38,8 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Diagonal
+from alphamf.inference.targets.tokens import assign, flat_index, table, tails_of, tokens
 from alphamf.tools.arrays import LOG_LIMIT, Array
-
-CHUNK = 200_000
-"""Entries of the table tokens x topics that are held at once, so that it stays in cache."""
 
 
 class Weights(NamedTuple):
@@ -157,7 +155,7 @@ class TopicModel:
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw T and E from their priors at alpha = c = 1, and the topics from theirs given these.
 
-        Topics that are uniform in every document would say that all r are infinite.
+        Topics that are uniform in every document would imply that all r are infinite.
         """
         shape = (*chains, self.rank)
         t = rng.standard_gamma(self.round, shape, dtype=self.dtype)
@@ -194,9 +192,9 @@ class TopicModel:
         self.latents["topics"][..., read] = new
         counts = self.latents["counts"]
         one = np.int32(1)  # of the same dtype, which makes it 30 times as fast
-        np.subtract.at(counts.reshape(-1), _flat(words, old, counts.shape), one)
-        np.add.at(counts.reshape(-1), _flat(words, new, counts.shape), one)
-        tails = _tails(table(rows, new, len(chosen), self.rank)).astype(self.dtype)
+        np.subtract.at(counts.reshape(-1), flat_index(words, old, counts.shape), one)
+        np.add.at(counts.reshape(-1), flat_index(words, new, counts.shape), one)
+        tails = tails_of(table(rows, new, len(chosen), self.rank)).astype(self.dtype)
         return TopicPotential(self, tails, lengths, repeats)
 
     def dictionary(self, rng: Any) -> Array:
@@ -270,7 +268,7 @@ class TopicPotential:
         r"""Fisher information with the tables known, and the prior's, expected plus observed.
 
         The tokens of topic k in a document sit at Poisson(:math:`-r_k \log(1 - p_n)`) tables of a
-        Chinese restaurant, whose number alone tells r. So the information in log r_k is
+        Chinese restaurant, whose number alone depends on r. So the information in log r_k is
         :math:`F_k = r_k \Lambda`, with :math:`\Lambda = \sum_n E[-\log(1 - p_n)] = \sum_n
         \psi(a_0 + b_0 + L_n + s) - \psi(b_0 + s)` over all documents. The prior's second
         derivatives vanish where T and E do; their expectations do not, and the sum of both bounds
@@ -306,73 +304,3 @@ class TopicPotential:
         d[..., -1, k:-2] = d[..., k:-2, -1] = of_e
         d[..., -2, -2], d[..., -1, -1] = of_alpha[..., 0], of_c[..., 0]
         return Diagonal(g, d)
-
-
-def tokens(counts: Any) -> tuple[Array, Array]:
-    """Return the word of each token, document by document, and where each document starts.
-
-    Raises
-    ------
-    AlphaMFError
-        `counts` is not a CSR array of counts.
-    """
-    if getattr(counts, "format", None) != "csr":
-        raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
-    number = counts.data.astype(np.int64)
-    if (number != counts.data).any() or (number < 0).any():
-        raise AlphaMFError("counts must be whole numbers, none of them negative")
-    ends = np.concatenate([[0], number.cumsum()])
-    return np.repeat(counts.indices.astype(np.int32), number), ends[counts.indptr]
-
-
-def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array) -> Array:
-    """Draw each token's topic, with probability proportional to phi_vk theta_kn.
-
-    Parameters
-    ----------
-    phi, factors
-        Shapes (*chains, V, K) and (*chains, N, K).
-    words, documents
-        v and n of each token.
-
-    Returns
-    -------
-    ndarray
-        Shape (*chains, tokens): the first topic at which the cumulative sum reaches the total times
-        a uniform number from (0, 1], so that a topic of probability zero is never drawn.
-    """
-    chains, topics = phi.shape[:-2], phi.shape[-1]
-    out = np.empty((*chains, len(words)), np.int16)
-    step = max(1, CHUNK // (int(np.prod(chains)) * topics))
-    for first in range(0, len(words), step):
-        part = slice(first, first + step)
-        table = phi.take(words[part], axis=-2)
-        table *= factors.take(documents[part], axis=-2)
-        table.cumsum(-1, out=table)
-        level = 1 - rng.random(table.shape[:-1], dtype=table.dtype)
-        level *= table[..., -1]
-        out[..., part] = (table >= level[..., None]).argmax(-1)
-    return out
-
-
-def table(rows: Array, topics: Array, count: int, rank: int) -> Array:
-    """Count tokens by row (word or document) and topic, shape (*chains, count, rank)."""
-    shape = (*topics.shape[:-1], count, rank)
-    size = int(np.prod(shape))
-    return np.bincount(_flat(rows, topics, shape), minlength=size).astype(np.int32).reshape(shape)
-
-
-def _flat(rows: Array, topics: Array, shape: tuple[int, ...]) -> Array:
-    """Index of each token's row and topic in a flattened table of shape (*chains, count, K)."""
-    chains = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1) * (shape[-2] * shape[-1])
-    return (chains + rows.astype(np.int64) * shape[-1] + topics).reshape(-1)
-
-
-def _tails(x: Array) -> Array:
-    """Count documents with more than j tokens of a topic: (*chains, N, K) to (*chains, K, J)."""
-    most = max(1, int(x.max(initial=0)))
-    cells = np.arange(int(np.prod(x.shape[:-2])) * x.shape[-1]).reshape(*x.shape[:-2], 1, -1)
-    flat = (cells * (most + 1) + x).reshape(-1)
-    heads = np.bincount(flat, minlength=cells.size * (most + 1))
-    heads = heads.reshape(*x.shape[:-2], x.shape[-1], most + 1)
-    return heads[..., ::-1].cumsum(-1)[..., ::-1][..., 1:]

@@ -86,7 +86,7 @@ MASS_EM = (
 
 There are additional rows for a mass adapted to positions. In equilibrium the momenta have the
 covariance M whatever M is, and contain no information on the posterior: see
-`alphamf.inference.samplers.masses.MassEM`.
+`alphamf.inference.samplers.mass_em.MassEM`.
 """
 
 QUASI_NEWTON = (

@@ -39,10 +39,10 @@ def lead(
     )
     with ranks.watched(lost):
         for job in jobs:
-            ranks.share(job)
+            ranks.broadcast(job)
             yield Record(job, _work(experiment, job, ranks, checkpoints))
             shutil.rmtree(checkpoints, ignore_errors=True)
-    ranks.share(None)
+    ranks.broadcast(None)
 
 
 def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
@@ -57,7 +57,7 @@ def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
     checkpoints
         Folder of the checkpoints.
     """
-    while (job := ranks.share(None)) is not None:
+    while (job := ranks.broadcast(None)) is not None:
         _work(experiment, job, ranks, checkpoints)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.factorization.alpha_mf import FLOOR
+from alphamf.factorization.cells import FLOOR
 from alphamf.inference.protocols import Parts
 from alphamf.research.speed.paper import ALPHAS, PRIORS, RANKS
 from alphamf.tools.arrays import Floats

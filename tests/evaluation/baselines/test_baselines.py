@@ -137,8 +137,8 @@ def test_the_sample_gets_better(sample, name):
     assert before + 2 < after < si_sdr(sample.clean, METHODS["oracle-mask"].run(sample))
 
 
-@pytest.mark.parametrize("prior", [0.01, 0.3, 1.0, 20.0])
-@pytest.mark.parametrize("posterior", [0.1, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("prior", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize("posterior", [0.1, 1.0, 40.0])
 def test_log_amplitude_gain(prior, posterior):
     """The mean of log |S| given y, by quadrature: S given y is complex Gaussian."""
     share = prior / (1 + prior)
@@ -234,6 +234,7 @@ def test_updates_end_at_a_minimum(beta):
     np.testing.assert_allclose(derivative[free], 0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["is-nmf", "kl-nmf"])
 def test_nmf_by_seed_and_dictionary(sample, name, small):
     part = Clip(sample.noisy[:16000], sample.rate, sample.clean[:16000], seed=1)

@@ -51,6 +51,7 @@ def assert_only_text(folder, names: list[str]) -> None:
         assert " ".join(wanted.split()) in text
 
 
+@pytest.mark.slow
 def test_names_and_sentences_are_never_markup(tmp_path):
     assert_only_text(tmp_path, NASTY)
 

@@ -184,7 +184,9 @@ def test_pair_of_chains_predicts_by_extrapolation():
 # Checkpoints and errors ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize(
+    "name", [x if x == "HAMCMC" else pytest.param(x, marks=pytest.mark.slow) for x in SAMPLERS]
+)
 def test_resumed_walk_is_the_unbroken_one(name, tmp_path):
     whole = walks.outcome(walks.small(name))
     for _ in walks.small(name).run(57, checkpoint=tmp_path, segment=10):

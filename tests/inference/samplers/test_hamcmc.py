@@ -12,7 +12,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import lbfgs
+from alphamf.inference.samplers import compact, lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
 from tests.support.bfgs import dense, dense_rectangle, dense_root, matrix_of
 from tests.support.laws import (
@@ -99,7 +99,7 @@ def test_draws_once_from_the_sample_m_steps_back_and_takes_both_gradients_there(
 def frozen_step(target, sampler, pairs, theta, seed=9):
     """One step from theta, all chains with the same memory."""
     s, y = (np.repeat(p[:, None], len(theta), 1).astype(theta.dtype) for p in pairs)
-    state = sampler.init(generator(seed), theta)._replace(s=s, y=y, products=lbfgs.products(s, y))
+    state = sampler.init(generator(seed), theta)._replace(s=s, y=y, products=compact.products(s, y))
     return sampler.step(generator(seed), state, target).theta
 
 
@@ -238,7 +238,7 @@ def test_inner_products_are_those_of_the_pairs(chains):
     state = sampler.init(rng, target.start(rng, chains))
     for _ in range(9):
         state = sampler.step(rng, state, target)
-        for kept, made in zip(state.products, lbfgs.products(state.s, state.y), strict=True):
+        for kept, made in zip(state.products, compact.products(state.s, state.y), strict=True):
             np.testing.assert_allclose(kept, made, rtol=1e-10)
 
 

@@ -278,7 +278,7 @@ def test_force_is_the_gradient_of_the_energy(target):
 
 @pytest.mark.parametrize("target", RIEMANNIAN, ids=lambda t: type(t).__name__)
 def test_rhmc_leaves_its_law(target):
-    sampler, n = RHMC(0.4, 2, 5), 20_000
+    sampler, n = RHMC(0.4, 2, 5), 30_000
     assert target.p_value(exact_step(target, sampler, n=n)) > P_LEAST
 
     def undetermined(potential, theta):

@@ -13,8 +13,8 @@ from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense, Diagonal
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.masses import MassEM
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.mass_em import MassEM
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, gaussian_p, gaussian_z
 
@@ -152,6 +152,7 @@ def z_of(values, expected):
     return (np.abs(values.mean(0) - expected)[error > 0] / error[error > 0]).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 6])
 def test_momenta_of_equilibrium_teach_a_diagonal_mass_only_a_factor(n):
     # c = E (n + 1) / (chi2_n + 1), and the second M step has kappa = 1/2.
@@ -167,6 +168,7 @@ def test_momenta_of_equilibrium_teach_a_diagonal_mass_only_a_factor(n):
     assert z_of(relative, np.eye(3)) > 10 * Z_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [2, 6])
 def test_momenta_of_equilibrium_teach_a_dense_mass_only_a_factor(n):
     size, chains = 3, 20_000
@@ -200,6 +202,7 @@ def test_drift_is_that_of_the_docstring(n):
         assert c < n / (n - size - 1)
 
 
+@pytest.mark.slow
 def test_fixed_counts_let_the_mass_run_away_and_growing_ones_do_not():
     settings = {"samples": 4, "dense": False, "decay": 0.6}
 

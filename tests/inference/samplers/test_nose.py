@@ -413,6 +413,7 @@ def cone(theta):
 HALF = Curved(np.diag([2.0, 0.5]), cone, positive=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [SGNPHMC(0.05, 8), SGRNPHMC(0.05, 8)])
 def test_mirror_turns_the_momentum(sampler, monkeypatch):
     assert ideal_check(sampler, HALF)[0] < Z_MOST

@@ -12,7 +12,8 @@ from scipy import stats
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.samplers import lbfgs, metropolis, quasi
-from alphamf.inference.samplers.quasi import BFGS, HMCBFGS, LBFGS, QNHMC
+from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.quasi import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.laws import (
     CHAINS,
@@ -48,7 +49,7 @@ def one_step(target, sampler, *, dtype=np.float64, n=CHAINS):
     return sampler.step(generator(0, 1), state, target)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 @pytest.mark.parametrize("memory", MEMORIES)
 @pytest.mark.parametrize("freeze", [None, 0])
 def test_qnhmc_leaves_its_law_while_c_does_not_know_theta(memory, freeze, dtype, monkeypatch):
@@ -136,7 +137,7 @@ def test_bfgs_learns_the_dense_twin_in_the_chains_that_accept():
     y[2, 2] *= -1  # negative curvature
     start = BFGS(0.7 * np.repeat(np.eye(6)[None], 3, 0))
     taken = np.array([True, False, True])
-    b = start.learn(taken, s, y).b
+    b = start.update(taken, s, y).b
     np.testing.assert_allclose(b[0], dense(s[:, 0], y[:, 0]), rtol=1e-10, atol=1e-12)
     np.testing.assert_array_equal(b[1], start.b[1])
     np.testing.assert_allclose(
@@ -147,7 +148,7 @@ def test_bfgs_learns_the_dense_twin_in_the_chains_that_accept():
 
 def test_lbfgs_keeps_the_latest_pairs_of_the_chains_that_accept():
     old, new = pairs(3, (2,)), pairs(2, (2,), seed=1)
-    learnt = LBFGS(*old, 0.7).learn(np.array([True, False]), *new)
+    learnt = LBFGS(*old, 0.7).update(np.array([True, False]), *new)
     for field, before, after in zip(learnt[:2], old, new, strict=True):
         np.testing.assert_array_equal(field[:, 0], np.stack([before[2, 0], *after[:, 0]]))
         np.testing.assert_array_equal(field[:, 1], before[:, 1])
@@ -232,7 +233,7 @@ def independent_p(target, past):
     return min(*together, *(target.p_value(member) for member in past))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_hmcbfgs_leaves_the_law_of_its_ensemble(dtype, monkeypatch):
     target, sampler = Quartic(), HMCBFGS(0.9, 3, ensemble=4, gamma=0.3)
     state = ensemble_step(target, sampler, steps=4, dtype=dtype)

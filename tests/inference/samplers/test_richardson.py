@@ -280,6 +280,7 @@ def test_estimate_has_the_mean_of_the_laws_and_shared_noise_saves_variance(sampl
     assert apart.var() > 2 * shared.var()
 
 
+@pytest.mark.slow
 def test_minibatches_bias_cancels():
     # SGLD with minibatches is off by the order of h; the extrapolation by a tenth of that.
     target, sampler = line(batch=2), SGRRLD(0.05)

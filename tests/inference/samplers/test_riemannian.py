@@ -139,10 +139,10 @@ def test_minibatches_add_their_gradients_variance():
     assert np.abs(white.mean(0)).max() < Z_MOST * white.std(0).max() / math.sqrt(FEW)
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("diagonal", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_keeps_a_curved_gaussian_only_with_gamma(diagonal):
     target, h, steps = Curved(), 2e-3, 50
-    start = gaussian_draws(np.zeros(2), np.eye(2), n=FEW)
+    start = gaussian_draws(np.zeros(2), np.eye(2), n=FEW // 2)
 
     def z(sampler, target=target):
         theta = step_many(target, sampler, target.curve(start), steps=steps)
@@ -227,6 +227,7 @@ class Quadrant:
         return draws[(draws > 0).all(1)][:n]
 
 
+@pytest.mark.slow
 def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
     target, h, steps = Quadrant(), 2e-3, 50
     start = target.sample(FEW)

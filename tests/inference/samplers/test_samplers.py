@@ -11,9 +11,9 @@ from alphamf.inference.diagnostics import acceptance, interleaved, mcse
 from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.samplers.registry import SAMPLERS
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.laws import Z_MOST, discretised
 from tests.support.momenta import sghmc_law
@@ -137,12 +137,14 @@ def test_leaves_its_law(name):
         assert 0.4 < acceptance(state) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(DISCRETISED) - {"sghmc-splitting"}))
 def test_discretised_law_is_not_the_posterior(name):
     target, draws, _, _ = trace_of(name)
     assert moments_z(draws, target.mean, target.covariance) > Z_MOST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_wrong_samplers_are_wrong(name):
     target, draws, _, _ = trace_of(name)

@@ -19,7 +19,8 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.targets import perplexity, topics
 from alphamf.inference.targets.perplexity import Perplexity, split
-from alphamf.inference.targets.topics import TopicModel, TopicPotential, assign, tokens
+from alphamf.inference.targets.tokens import assign, table, tails_of, tokens
+from alphamf.inference.targets.topics import TopicModel, TopicPotential
 from tests.support.laws import P_LEAST, Z_MOST
 
 COUNTS = np.array([[3, 0, 1, 0, 0], [0, 2, 0, 0, 4], [0, 0, 0, 0, 0], [1, 1, 1, 5, 0]])
@@ -98,9 +99,7 @@ def test_derivatives(batch, chains):
 def test_value_is_the_log_density_of_the_model():
     """By scipy: densities of the prior, negative binomial counts and an integral over p_n."""
     target, theta, potential = started((3,))
-    x = topics.table(
-        np.repeat(np.arange(4), COUNTS.sum(1)), target.latents["topics"], len(COUNTS), 4
-    )
+    x = table(np.repeat(np.arange(4), COUNTS.sum(1)), target.latents["topics"], len(COUNTS), 4)
 
     def log_density(theta, x):
         t, e, alpha, c, _ = weights = target.unpack(theta)
@@ -180,7 +179,7 @@ def test_tables_follow_the_topics():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_assigned_topics_have_their_probabilities(dtype, monkeypatch):
-    monkeypatch.setattr(topics, "CHUNK", 6_000)
+    monkeypatch.setattr("alphamf.inference.targets.tokens.CHUNK", 6_000)
     phi = np.array([[0.1, 0.0, 0.5], [0.0, 0.7, 0.2]], dtype)
     factors = np.array([[2.0, 1.0, 0.3], [0.4, 0.0, 0.0], [1.0, 1.0, 0.0]], dtype)
     words, documents = (x.ravel() for x in np.indices((2, 3)))
@@ -226,16 +225,16 @@ def replicate(seed, batch, moves=3, tries=2):
     np.testing.assert_array_equal(order, target.words)
 
     def statistic(theta):
-        r, table = target.unpack(theta).r, target.latents["counts"]
-        per_document = topics.table(
+        r, counts = target.unpack(theta).r, target.latents["counts"]
+        per_document = table(
             np.repeat(np.arange(n), np.diff(target.offsets)), target.latents["topics"], n, rank
         )
         return np.array(
             [
-                np.log1p((table**2.0).sum()),
+                np.log1p((counts**2.0).sum()),
                 np.log1p((per_document**2.0).sum()),
-                (table[0] * r).sum() / (1 + table[0].sum()),
-                np.tanh(table.sum(0)) @ np.tanh(theta[4:8] - np.exp(theta[:4])),
+                (counts[0] * r).sum() / (1 + counts[0].sum()),
+                np.tanh(counts.sum(0)) @ np.tanh(theta[4:8] - np.exp(theta[:4])),
             ]
         )
 
@@ -256,8 +255,8 @@ def replicate(seed, batch, moves=3, tries=2):
 def full_potential(target):
     n = len(target.offsets) - 1
     rows = np.repeat(np.arange(n), np.diff(target.offsets))
-    x = topics.table(rows, target.latents["topics"], n, target.rank)
-    return TopicPotential(target, topics._tails(x).astype(float), target.lengths, target.repeats)
+    x = table(rows, target.latents["topics"], n, target.rank)
+    return TopicPotential(target, tails_of(x).astype(float), target.lengths, target.repeats)
 
 
 def joint_scores(batch, n=400):
@@ -275,7 +274,7 @@ def joint_scores(batch, n=400):
     return min(p), z.max()
 
 
-@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize("batch", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_joint_law_is_kept(batch):
     p, z = joint_scores(batch)
     assert p > P_LEAST and z < Z_MOST
@@ -305,7 +304,7 @@ TWINS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TWINS))
 def test_wrong_moves_are_rejected(name, monkeypatch):
-    monkeypatch.setattr(*TWINS[name](topics.assign))
+    monkeypatch.setattr(*TWINS[name](assign))
     p, z = joint_scores(None, n=300)
     assert p < P_LEAST or z > Z_MOST
 
@@ -493,7 +492,7 @@ def test_refuses_what_does_not_fit():
         TopicModel(COUNTS, 10)
     with pytest.raises(AlphaMFError, match="counts must be whole numbers"):
         tokens(csr_array(COUNTS * 0.5))
-    with pytest.raises(AlphaMFError, match="heard and held differ in shape"):
+    with pytest.raises(AlphaMFError, match="observed and held differ in shape"):
         Perplexity(counts, counts[:2])
     with pytest.raises(AlphaMFError, match="no state was kept yet: burn_in is 3"):
         _ = Perplexity(counts, counts, burn_in=3).perplexity

@@ -78,6 +78,7 @@ def test_every_experiment_lists_different_jobs_that_json_can_hold(shared, monkey
         assert not set(keys) & {job_key(job) for job in experiment.jobs(True, 1000)}
 
 
+@pytest.mark.slow
 def test_run_writes_four_files_and_resumes(small, tmp_path):
     shown = command("richardson", "--output", tmp_path, "--jobs", 2)
     files = {suffix: tmp_path / f"richardson.{suffix}" for suffix in ("jsonl", "csv", "md", "png")}
@@ -160,6 +161,7 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
     one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
 def test_two_runs_do_not_share_a_folder(small, tmp_path):
     with exclusive(tmp_path / "richardson.jsonl", "unused"):

@@ -37,8 +37,8 @@ def files(tmp_path_factory):
     return paths
 
 
-@pytest.mark.parametrize("alpha", [2.0, 1.2])
-@pytest.mark.parametrize("sampler", ["em", "sgrld"])
+@pytest.mark.parametrize("alpha", [pytest.param(2.0, marks=pytest.mark.slow), 1.2])
+@pytest.mark.parametrize("sampler", ["em", pytest.param("sgrld", marks=pytest.mark.slow)])
 def test_planted_spectra_are_found(files, alpha, sampler):
     """The dispersion of a power spectrum P is in proportion to P^(alpha/2)."""
     model = train(files, alpha=alpha, sampler=sampler, rank=3, context=1, steps=400, keep=50)

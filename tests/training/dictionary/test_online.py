@@ -65,7 +65,7 @@ class OfBasis:
     def __init__(self, target, theta, scale):
         self.potential = target.draw(generator(0, 3), theta)
         self.theta, self.scale, self.alpha = theta, scale, target.sources[0].alpha
-        self.block = target.layout[0][0]
+        self.block = target.model.layout[0][0]
 
     def draw(self, rng, theta):
         return self

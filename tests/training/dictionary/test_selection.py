@@ -92,7 +92,7 @@ def test_the_score_passes_over_what_says_nothing(files, tmp_path):
         score(model_of(PLANTED), group(nothing), 1.0, 0, reported.append)
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_best_is_kept(files, stream):
     """Gaussian sounds of three kinds: alpha = 2, and not one column."""
     chosen = select(files, replace(SETTINGS, stream=stream), **GRID, held_out=0.4)

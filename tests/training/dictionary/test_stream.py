@@ -34,7 +34,7 @@ def files(tmp_path_factory):
     return [syllables(folder / f"{name}.wav", seed=k) for k, name in enumerate(names)]
 
 
-@pytest.mark.parametrize("alpha", [2.0, 1.2])
+@pytest.mark.parametrize("alpha", [2.0, pytest.param(1.2, marks=pytest.mark.slow)])
 def test_planted_spectra_are_found(files, alpha):
     model = train(files, **QUICK, alpha=alpha, steps=400)
     assert cosines(model.basis, PLANTED ** (alpha / 2)).min() > 0.96

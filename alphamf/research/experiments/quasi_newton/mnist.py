@@ -20,7 +20,8 @@ from alphamf.inference import diagnostics
 from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
-from alphamf.inference.samplers.quasi import HMCBFGS, QNHMC
+from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
+from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error

@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
-from alphamf.inference.samplers.thermostat import SGHMC
+from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.tools.arrays import Array
 

@@ -9,7 +9,7 @@ import pytest
 
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.masses import MassEM
+from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.research.experiments.base import Record, markdown
@@ -61,6 +61,7 @@ def test_all_rows_of_table_1(normal):
     assert "0.1590" in markdown(rows)
 
 
+@pytest.mark.slow
 def test_exact_samplers_have_the_posterior_s_rmse(normal):
     for job, numbers in normal:
         if job["method"] in ("HMC", "RHMC"):
@@ -68,6 +69,7 @@ def test_exact_samplers_have_the_posterior_s_rmse(normal):
             assert numbers["accepted"] > 0.9
 
 
+@pytest.mark.slow
 def test_gradient_noise_heats_sghmc_as_printed(normal):
     """Temperature 1 + h V / (2 A) = 126 in mu; the paper's table prints an RMSE of .1590."""
     (numbers,) = (n for job, n in normal if job["method"] == "SGHMC")
@@ -76,6 +78,7 @@ def test_gradient_noise_heats_sghmc_as_printed(normal):
     assert mu == pytest.approx(np.sqrt(126 / 5000), rel=0.2)
 
 
+@pytest.mark.slow
 def test_figure_of_table_1(normal, tmp_path):
     figure = NORMAL.figure(normal)
     assert len(figure.axes) == 2
@@ -136,6 +139,7 @@ def test_unit_scale_of_a_diagonal_mass():
     assert not np.allclose(mass.inverse(state).g, 1)
 
 
+@pytest.mark.slow
 def test_grid_moments_of_a_logistic_posterior():
     """By importance sampling from the normal law at the highest point."""
     features, labels = synthetic.synthetic(generator(2), 60)
@@ -203,6 +207,7 @@ def test_all_rows_of_table_4(topic_records):
     assert len({tuple(row) for row in rows}) == 1
 
 
+@pytest.mark.slow
 def test_topics_predict_better_than_a_flat_distribution(topic_records):
     for job, numbers in topic_records:
         steps, seconds, perplexity = np.array(numbers["curve"]).T
@@ -212,6 +217,7 @@ def test_topics_predict_better_than_a_flat_distribution(topic_records):
         assert numbers["perplexity"] == perplexity[1]
 
 
+@pytest.mark.slow
 def test_figure_1(topic_records):
     figure = TOPICS.figure(topic_records)
     assert [len(axis.lines) for axis in figure.axes] == [len(topics.METHODS)] * 2

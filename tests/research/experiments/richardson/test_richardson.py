@@ -33,6 +33,7 @@ def test_posterior_is_that_of_the_papers_prior():
     assert target.batch == 100 and len(x) == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["SGLD", "SGHMC", "SGHMC-s"])
 def test_laws_are_those_of_the_samplers(method):
     # From the posterior, many steps at a large step size, with minibatches.
@@ -145,6 +146,7 @@ def test_stopwatch_has_the_chains_side_by_side():
     assert watch.parallel(0.0, 10.0) == 10
 
 
+@pytest.mark.slow
 def test_ratings_are_learnt(shared, monkeypatch):
     if not (shared / "datasets").is_dir():
         pytest.skip(f"no datasets in {shared}: set ALPHAMF_DATA to the folder that holds them")

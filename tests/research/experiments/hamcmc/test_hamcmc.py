@@ -112,6 +112,7 @@ def test_linear_posterior_is_correlated_and_runs_are_repeatable():
     assert first["running"] == second["running"]
 
 
+@pytest.mark.slow
 def test_linear_right_and_wrong_samplers_are_told_apart():
     """SGRLD reaches the posterior; PSGLD at the printed step is far too wide, SGLD too narrow."""
     spread = {name: linear_gaussian(name, 2, 1500)["spread"] for name in ("SGLD", "PSGLD", "SGRLD")}
@@ -131,6 +132,7 @@ def test_linear_chains_that_explode_are_reported(monkeypatch):
     assert numbers["exploded"]
 
 
+@pytest.mark.slow
 def test_naive_chain_is_biased_and_hamcmc_is_not():
     job = {"size": quartic.SIZE, "step_size": 0.08, "time": 4.0, "chains": 1000, "seed": 0}
     bias = {name: LINEAR.work({**job, "method": name})["bias"] for name in quartic.METHODS}
@@ -160,6 +162,7 @@ def small_dictionary(shared):
     return speech.train(paths, rank=10, alpha=1.2, context=1, steps=20)
 
 
+@pytest.mark.slow
 def test_speech(shared, small_dictionary, monkeypatch):
     """The five methods on a signal, from one start, with few steps."""
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))

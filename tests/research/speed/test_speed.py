@@ -10,10 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.factorization.alpha_mf import AlphaMFPotential
 from alphamf.inference.random import generator
 from alphamf.research.speed import measure as speed
-from alphamf.research.speed import paper
+from alphamf.research.speed import paper, parallel
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
@@ -27,7 +26,7 @@ def test_plain_numpy_is_the_same_model():
     assert plain.start(generator(1, 0)).shape == theta.shape
     plain.latents = target.latents
     potential = plain.draw(generator(2, 0), theta)
-    ours = AlphaMFPotential(target, slice(None), target._buffers)
+    ours = target.potential()
     np.testing.assert_allclose(potential.grad(theta), ours.grad(theta), rtol=1e-9, atol=1e-9)
     for one, two in zip(potential.parts(theta)[:3], ours.parts(theta)[:3], strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-9)
@@ -75,6 +74,7 @@ def test_command(as_json, monkeypatch):
     monkeypatch.setattr(speed, "steps", lambda *given: islice(steps(*given), 1))
     monkeypatch.setattr(speed, "denoisers", lambda *given: islice(denoisers(*given), 1))
     monkeypatch.setattr(speed, "synthetic_sound", lambda *given: np.ones(100, np.float32))
+    monkeypatch.setattr(parallel, "synthetic_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(pool, "cores", lambda: 1)
     result = CliRunner().invoke(
         app, ["benchmark", "--rounds", "1", *["--json"] * as_json], catch_exceptions=False

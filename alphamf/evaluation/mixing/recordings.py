@@ -1,0 +1,67 @@
+"""The recordings of a corpus to be mixed: which files, and their names in the corpus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from alphamf.audio.inputs import Problem, plan
+from alphamf.evaluation.mixing.recipes import Noise, Speech
+from alphamf.tools.files import shown
+
+
+def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
+    """Yield the clean recordings, each under a name of its own.
+
+    Parameters
+    ----------
+    names
+        Files, folders and patterns.
+    folder
+        Folder of the corpus, which is not searched.
+    """
+    taken: dict[str, str] = {}
+    for found in _files(names, folder):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        path, relative = found
+        name = relative.with_suffix("").as_posix()
+        if name in taken:
+            sentence = f"{shown(path)} has the same name in the corpus as {shown(taken[name])}"
+            yield Problem(path, sentence)
+            continue
+        taken[name] = path
+        yield Speech(path, name)
+
+
+def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
+    """Yield the recordings of noise; the kind of one is its folder below `names`, or its own name.
+
+    Parameters
+    ----------
+    names
+        Files, folders and patterns.
+    folder
+        Folder of the corpus, which is not searched.
+    """
+    for found in _files(names, folder):
+        if isinstance(found, Problem):
+            yield found
+        else:
+            path, relative = found
+            yield Noise(path, relative.parent.name or relative.stem)
+
+
+def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
+    """Yield the audio files that names stand for, once each, with their paths in a named folder."""
+    taken = set()
+    for name in names:
+        # One name at a time: files of different folders may have the same name.
+        files = plan([name], output_dir=str(folder), overwrite=True)
+        yield from files.problems
+        for job in files.jobs:
+            if (real := os.path.realpath(job.source)) not in taken:
+                taken.add(real)
+                yield job.source, Path(os.path.relpath(job.output, folder))

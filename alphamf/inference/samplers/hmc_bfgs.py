@@ -1,0 +1,120 @@
+"""HMC-BFGS: Hamiltonian Monte Carlo in an ensemble whose members precondition each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
+from alphamf.inference.samplers import lbfgs
+from alphamf.inference.samplers.metropolis import (
+    Extended,
+    check_leaps,
+    count,
+    move,
+)
+from alphamf.inference.schedule import at
+from alphamf.tools.arrays import Array, namespace
+
+
+class HMCBFGSState(NamedTuple):
+    """Newest sample, number of steps, acceptances, and the ensemble.
+
+    Attributes
+    ----------
+    theta
+        Newest sample, shape (*chains, D).
+    step
+        Number of steps made.
+    accepted
+        Number of acceptances of each chain, of all its members, shape (*chains,).
+    past
+        The ensemble in the order of their last moves, shape (K, *chains, D); the last one is theta.
+    """
+
+    theta: Array
+    step: int
+    accepted: Array
+    past: Array
+
+
+@dataclass(frozen=True)
+class HMCBFGS:
+    r"""HMC-BFGS: HMC in an ensemble whose other members give the inverse mass.
+
+    .. math:: p \sim \mathcal{N}(0, H^{-1}), \qquad
+       \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),
+
+    where H is that of L-BFGS from the K - 2 pairs of successive others, displacements and gradient
+    differences, in the order of their last moves. Each step moves the member that has rested
+    longest, which H does not depend on; so the product of K posteriors is invariant, exactly, at
+    any step size. Pairs join independent draws, so H is an average curvature; at H = Hessian^-1
+    all modes turn at frequency one.
+
+    All members start at the same theta, and depend on each other until they have forgotten it.
+    Latents are shared by the ensemble, which is exact only if `draw` draws them afresh.
+
+    Cost of a step: K + leaps gradients and two values; K vectors, and O(K D) work a leap.
+
+    Attributes
+    ----------
+    step_size
+        epsilon, a number or a function of the step index.
+    leaps
+        Leapfrog steps per step.
+    ensemble
+        K, at least 3.
+    gamma
+        H is gamma I in directions of no pair.
+
+    References
+    ----------
+    Zhang & Sutton, NIPS 2011; Nocedal & Wright (2006), algorithm 7.4.
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
+
+    step_size: Schedule
+    leaps: int = 10
+    ensemble: int = 8
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        check_leaps(self.leaps)
+        if self.ensemble < 3:
+            raise AlphaMFError(f"ensemble must be at least 3, not {self.ensemble}")
+        lbfgs.check_gamma(self.gamma)
+
+    def init(self, rng: Any, theta: Array) -> HMCBFGSState:
+        """Return the state whose members all start at theta, of shape (*chains, D)."""
+        xp = namespace(theta)
+        past = xp.stack([theta] * self.ensemble)
+        return HMCBFGSState(theta, 0, xp.zeros(theta.shape[:-1], int), past)
+
+    def step(self, rng: Any, state: HMCBFGSState, target: Target[ValuePotential]) -> HMCBFGSState:
+        """Make one step, with one draw of the potential given the member that moves.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
+        _, step, accepted, past = state
+        xp = namespace(past)
+        h = at(self.step_size, step)
+        first, others = past[0], past[1:]
+        potential = Extended(target.draw(rng, first), target.positive)
+        gradients = xp.stack([potential.grad(other) for other in others])
+        s, y = others[1:] - others[:-1], gradients[1:] - gradients[:-1]
+        inverse = lbfgs.inverse_hessian(s, y, self.gamma)
+        origin = potential.unfold(rng, first)
+        taken, end, _ = move(rng, potential, origin, inverse, h, self.leaps)
+        theta = potential.fold(end)
+        past = xp.concatenate([others, theta[None]])
+        return HMCBFGSState(theta, step + 1, count(accepted, taken), past)

@@ -1,0 +1,52 @@
+"""What SGHMC, SGNHT and the Nose-Poincare samplers share: moves that mirror the momentum, too.
+
+They carry momenta of mass M from step to step, and draw a minibatch for every leap. On a positive
+target M must be diagonal: a mirror turns the momentum of one coordinate, which keeps the kinetic
+energy only then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.metric import Dense, Metric
+from alphamf.inference.protocols import Target
+from alphamf.inference.samplers.reflect import reflect
+from alphamf.tools.arrays import Array
+
+
+def mirrored(metric: Metric, target: Target[Any]) -> Metric:
+    """Return a mass or metric, or its inverse, where mirrors leave its kinetic energy as it is.
+
+    Raises
+    ------
+    AlphaMFError
+        It is dense and the target positive.
+    """
+    if target.positive and isinstance(metric, Dense):
+        raise AlphaMFError(
+            "a positive target needs a diagonal mass or metric where momenta last, not a dense one"
+        )
+    return metric
+
+
+def drift(
+    theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
+) -> tuple[Array, Array]:
+    """Move theta by h M^-1 p, and turn the momentum where a mirror is met.
+
+    Parameters
+    ----------
+    theta, p
+        Position and momentum, shape (*chains, D).
+    h
+        Time.
+    inverse
+        M^-1.
+    target
+        Says whether theta is positive.
+    """
+    if target.positive:
+        p = p.copy()
+    return reflect(theta + h * inverse.apply(p), target, p), p

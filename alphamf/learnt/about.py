@@ -1,0 +1,32 @@
+"""Descriptions of dictionaries and networks, for people to read."""
+
+from __future__ import annotations
+
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.network_file import TrainedNetwork
+
+
+def summary(model: Dictionary | TrainedNetwork) -> str:
+    """Return the rate and size of a model in a few words."""
+    if isinstance(model, TrainedNetwork):
+        window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
+        return f"{model.rate} Hz, network for windows of {window}"
+    frames = f"{model.context} frames" if model.context > 1 else "1 frame"
+    return f"{model.rate} Hz, {model.rank} columns of {frames}, alpha {model.alpha:g}"
+
+
+def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
+    """Return the properties of a model, and what its file records of its training."""
+    rate, (n_fft, hop_length) = model.rate, model.frame
+    lines = {
+        "rate": f"{rate} Hz",
+        "window": f"{n_fft} samples ({1000 * n_fft / rate:g} ms)",
+        "hop": f"{hop_length} samples ({1000 * hop_length / rate:g} ms)",
+    }
+    if isinstance(model, Dictionary):
+        lines |= {
+            "columns": str(model.rank),
+            "frames": f"{model.context} in a column",
+            "alpha": f"{model.alpha:g}",
+        }
+    return {**lines, **{str(key): str(value) for key, value in model.about.items()}}
