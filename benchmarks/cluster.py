@@ -23,7 +23,8 @@ import psutil
 import soundfile
 
 from alphamf.audio.inputs import plan
-from alphamf.denoising.file import Request, process
+from alphamf.denoising.file import process
+from alphamf.denoising.request import Request
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.measure import measure
 from alphamf.evaluation.methods import resolve

@@ -141,7 +141,8 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
     from alphamf.audio.inputs import Job
     from alphamf.audio.reader import open_reader
     from alphamf.denoising.api import denoise
-    from alphamf.denoising.file import Request, process
+    from alphamf.denoising.file import process
+    from alphamf.denoising.request import Request
     from alphamf.errors import AlphaMFError
     from alphamf.evaluation.observers import Observers
     from alphamf.learnt.dictionary import load

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.denoising.api import denoise
-from alphamf.denoising.posterior import sample
+from alphamf.denoising.sampling import sample
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS

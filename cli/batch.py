@@ -17,7 +17,7 @@ from alphamf.tools.files import shown
 from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
-    from alphamf.denoising.file import Request
+    from alphamf.denoising.request import Request
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""

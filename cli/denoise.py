@@ -207,7 +207,7 @@ def denoise(
     }
     from functools import partial
 
-    from alphamf.denoising.file import Request
+    from alphamf.denoising.request import Request
     from alphamf.evaluation.observers import Observers
 
     with report.user_errors(as_json=as_json):

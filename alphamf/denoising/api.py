@@ -141,7 +141,7 @@ def denoise_stream(
     Yields
     ------
     Segment
-        Stretches in order, whose audio adds up to the input's length.
+        Segments in order, whose audio together has the input's length.
 
     Raises
     ------

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from alphamf.denoising.gain import Estimate, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
-from alphamf.denoising.posterior import Progress, sample_posterior
+from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
@@ -62,20 +63,15 @@ def estimate(
         posterior = sample_posterior(power, weights.dictionary, settings, stream, advance)
         found = refined(power, posterior, weights.refiner if settings.refine else None)
         shape = (len(chosen), *chosen[0].shape)
-        for k, *values in zip(
-            group, *(to_host(each).reshape(shape) for each in found), strict=True
-        ):
-            for whole, value in zip(gains[k], values, strict=True):
-                whole[:, frames] = value
+        gain, gain_std = (to_host(each).reshape(shape) for each in found)
+        for place, k in enumerate(group):
+            gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
             acceptances[k] = posterior.acceptance
-    estimates = (
-        separate(*each, weights, settings, xp)
-        for each in zip(spectra, gains, acceptances, strict=True)
-    )
-    return [
-        found._replace(speech=found.speech / scale)
-        for found, scale in zip(estimates, scales, strict=True)
-    ]
+    estimates = []
+    for scale, *each in zip(scales, spectra, gains, acceptances, strict=True):
+        found = separate(*each, weights, settings, xp)
+        estimates.append(found._replace(speech=found.speech / scale))
+    return estimates
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:

@@ -4,79 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
-from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 from alphamf.tools.work import Update
-
-
-class Observer(Protocol):
-    """Sees a file while it is denoised, and makes something else of it: scores, a picture."""
-
-    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on, blocks of shape (samples, channels)."""
-        ...
-
-    def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
-        ...
-
-    def finish(self) -> Mapping[str, Any] | None:
-        """Write what is made at the end, and return scores if there are any."""
-        ...
-
-
-Observe = Callable[[Reader, Frame, ExitStack], Observer]
-"""Makes the observer of a file, given the frame of the gain in samples of the input; what it opens
-is closed by the stack."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for every file of a batch.
-
-    Attributes
-    ----------
-    settings, preset
-        Settings of the run, and the name of the preset that they are made from.
-    model, refiner, second_stage
-        As for `alphamf.denoising.weights.find`.
-    seed, device, jobs
-        As for `alphamf.denoise`.
-    overwrite
-        Whether outputs may be replaced.
-    observe
-        Makes the observer of each file.
-    """
-
-    settings: Settings
-    observe: Observe
-    preset: str = "balanced"
-    model: str = "auto"
-    refiner: str = "auto"
-    second_stage: str = "auto"
-    seed: int = 0
-    device: str = "cpu"
-    jobs: int = 1
-    overwrite: bool = False
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class Estimate(NamedTuple):
     gain, gain_std
         Gain after link 4 of the chain and its standard deviation, shape (bins, frames).
     acceptance
-        Share of accepted Phi proposals of speech and noise.
+        Proportion of accepted Phi proposals of speech and noise.
     """
 
     speech: Floats
@@ -146,6 +146,14 @@ def corrected(
 
 
 def with_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
-    """Return the speech after link 6: a share `settings.dry` of it is the input."""
+    """Return the speech after link 6, mixed with the input.
+
+    Parameters
+    ----------
+    audio, speech
+        Input, and speech after link 5; shape (samples, channels).
+    settings
+        With `dry`, the proportion of the input.
+    """
     mixed: Floats = settings.dry * audio + (1 - settings.dry) * speech
     return mixed

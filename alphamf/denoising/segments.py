@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Piece(NamedTuple):
-    """A stretch of the input.
+    """An input segment, with the overlap that follows.
 
     Attributes
     ----------

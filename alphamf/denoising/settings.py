@@ -78,13 +78,11 @@ class Settings:
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
-        Whether a network that was taught by mixtures reads the posterior (`refinement`), where
-        there is one for the dictionary's rate and window, and another looks again at what that
-        made, where there is one; else the gain is the posterior mean. They were taught by what the
-        presets `fast` and `balanced` find out; with settings far from theirs they may do worse than
-        the posterior mean.
+        Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
+        second stage; else the gain is the posterior mean. They were trained on posteriors of the
+        presets `fast` and `balanced`: with settings far from these they may do worse than none.
     dry
-        Share of the input in the output, from 0 to 1.
+        Proportion of the input in the output, from 0 to 1.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
 

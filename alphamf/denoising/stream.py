@@ -26,7 +26,7 @@ OVERLAP_SECONDS = 1
 
 
 class Segment(NamedTuple):
-    """A stretch of the output.
+    """A denoised segment.
 
     Attributes
     ----------
@@ -34,11 +34,10 @@ class Segment(NamedTuple):
         Speech and noise estimate, float32, shape (samples, channels); they add up to the input
         where `dry` is 0 and no attenuation limit is set.
     gain, gain_std
-        Mean and standard deviation of the gain: of its posterior, or as the refiner says them. They
-        are those of the first look, where there is a second (`alphamf.learnt.second_stage`).
-        Shape (channels, bins, frames), of the frames that begin in this stretch.
+        Mean and standard deviation of the gain, of the posterior or of the refiner, before any
+        second stage; shape (channels, bins, frames), of the frames that begin in this segment.
     acceptance
-        Share of accepted Phi proposals of speech and noise.
+        Proportion of accepted Phi proposals of speech and noise.
     """
 
     audio: Floats
@@ -151,13 +150,13 @@ class Stream:
         return audio[:, 0] if axes == 1 else audio
 
     def segments(self, chunk: Floats) -> Iterator[Segment]:
-        """Do as `process`, with all that is known of each stretch."""
+        """Do as `process`, and yield segments with their gains."""
         block = self._checked(chunk)
         for piece in self._cutter.push(block):
             yield from map(self._end, self._workers.submit(piece))
 
     def rest(self) -> Iterator[Segment]:
-        """Do as `flush`, with all that is known of each stretch."""
+        """Do as `flush`, and yield segments with their gains."""
         self._check_open()
         for piece in self._cutter.finish():
             yield from map(self._end, self._workers.submit(piece))

@@ -180,7 +180,17 @@ class _Progress:
         self.stopped = False
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Note that task `key` has made so many steps of so many seconds each."""
+        """Note the progress of a task, and call back.
+
+        Parameters
+        ----------
+        key
+            Of the task.
+        seconds
+            Of sound that a step stands for.
+        steps
+            Steps made so far.
+        """
         if self.stopped:
             raise _Stopped
         if self._callback is not None:

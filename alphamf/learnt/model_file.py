@@ -36,6 +36,15 @@ def write(
 ) -> None:
     """Write arrays, and a header as JSON, all at once or not at all.
 
+    Parameters
+    ----------
+    path
+        The ``.npz``.
+    header
+        JSON values.
+    arrays
+        By name.
+
     Raises
     ------
     AlphaMFError

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphamf.learnt import layers
 from alphamf.tools.arrays import Array
 
 FEATURES = 5
@@ -30,8 +31,6 @@ DILATIONS = 7
 DEEP = ((1, 4), (1, 16), (8, 1))
 """Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
-SLOPE = 0.1
-"""Of the leaky rectifiers."""
 LOGIT = 3.0
 """Scale of the gain's feature; `forward` starts from that feature, so both must know it."""
 LOG_STD = (-7.0, math.log(0.5))
@@ -40,8 +39,6 @@ NARROWEST = 1e-3
 """Least distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10
 """Power, in units of the mean, below which a cell counts as silent."""
-CHUNK = 1 << 13
-"""Cells whose neighbourhoods are copied at once: about what the second-level cache holds."""
 
 
 class Sizes(NamedTuple):
@@ -150,45 +147,6 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
     return parameters
 
 
-def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
-    """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
-
-    Parameters
-    ----------
-    cells
-        Shape (..., frames, bins, channels).
-    weight, bias
-        Shapes (3, 3, channels, outputs) and (outputs,).
-    apart
-        Frames and bins from one of the kernel's taps to the next.
-    xp
-        Module of the arrays.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, outputs).
-    """
-    *outer, frames, bins, channels = cells.shape
-    outputs = weight.shape[-1]
-    late, high = apart
-    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (late, late), (high, high), (0, 0)])
-    # Only the taps over frames are copied side by side, and each of the three over bins has a
-    # product of its own: copying all nine would take longer than the products.
-    matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
-    result: Array = xp.empty((*outer, frames, bins, outputs), cells.dtype)
-    step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
-    for first in range(0, frames, step):
-        last = min(first + step, frames)
-        near = xp.concatenate([padded[..., first + i : last + i, :, :] for i in taps], -1)
-        total = near[..., :bins, :] @ matrices[0]
-        total += near[..., high : high + bins, :] @ matrices[1]
-        total += near[..., 2 * high :, :] @ matrices[2]
-        total += bias
-        result[..., first:last, :, :] = total
-    return result
-
-
 def features(
     log_power: Array, gain: Array, gain_std: Array, log_speech: Array, log_noise: Array, xp: Any
 ) -> Array:
@@ -225,7 +183,7 @@ def forward(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
 ) -> tuple[Array, Array]:
     """Return the logit of the refined gain of every cell, and the log of its standard deviation.
 
@@ -248,7 +206,7 @@ def outputs(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = correlate,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
 ) -> Array:
     """Return the network's two outputs for every cell.
 
@@ -261,7 +219,7 @@ def outputs(
     xp
         Module of the arrays.
     convolve
-        `correlate`, or a replacement in another framework.
+        `layers.correlate`, or a replacement in another framework.
 
     Returns
     -------
@@ -275,23 +233,17 @@ def outputs(
         u = x - x.mean(-1, keepdims=True)
         u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
         u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
-        u = _dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
-        u = _rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
+        u = layers.dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
+        u = layers.rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
     maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
     y = xp.concatenate([features, maps], -1)
-    y = _rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
+    y = layers.rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
     for k in range(_deep(p)):
         z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
-        y = y + _rectified(z, xp)
+        y = y + layers.rectified(z, xp)
     out: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
     return out
-
-
-def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain of a logit, by tanh: exp would overflow."""
-    gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
-    return gain
 
 
 def _blocks(names: Iterable[str]) -> int:
@@ -300,19 +252,3 @@ def _blocks(names: Iterable[str]) -> int:
 
 def _deep(names: Iterable[str]) -> int:
     return sum(name.startswith("deep") and name.endswith(".bias") for name in names)
-
-
-def _rectified(x: Array, xp: Any) -> Array:
-    rectified: Array = xp.maximum(x, SLOPE * x)
-    return rectified
-
-
-def _dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
-    """Correlate each channel over frames with its taps, `distance` frames apart."""
-    frames = x.shape[-2]
-    reach = len(taps) // 2 * distance
-    padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
-    total: Array = sum(
-        padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
-    )
-    return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from alphamf.learnt import network
+from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.windows import in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
@@ -44,7 +44,7 @@ class Refiner(TrainedNetwork):
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
         features = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
         logit, log_std = network.forward(self.parameters, features, xp)
-        refined = network.logistic(logit, xp) ** self.exponent
+        refined = layers.logistic(logit, xp) ** self.exponent
         # The geometric mean of the network's deviation and of the largest that a gain of this mean
         # can have is better calibrated (docs/quality.md).
         most = xp.sqrt(refined * (1 - refined))

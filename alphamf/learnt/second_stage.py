@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import network
+from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.windows import in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
@@ -103,7 +103,7 @@ def outputs(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[..., Array] = network.correlate,
+    convolve: Callable[..., Array] = layers.correlate,
 ) -> tuple[Array, Array]:
     """Return both coefficients that the network gives for `features`.
 
@@ -116,7 +116,7 @@ def outputs(
     xp
         Module of the arrays.
     convolve
-        `network.correlate`, or a replacement in another framework.
+        `layers.correlate`, or a replacement in another framework.
 
     Returns
     -------
@@ -125,6 +125,6 @@ def outputs(
     """
     found = network.outputs(parameters, features, xp, convolve)
     sound, speech = (
-        xp.swapaxes(network.logistic(found[..., k] + START[k], xp), -1, -2) for k in range(2)
+        xp.swapaxes(layers.logistic(found[..., k] + START[k], xp), -1, -2) for k in range(2)
     )
     return sound, MOST * speech

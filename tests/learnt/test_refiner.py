@@ -21,7 +21,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.inference.random import generator
-from alphamf.learnt import network, refiner
+from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
 
@@ -68,11 +68,11 @@ def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
 @pytest.mark.parametrize("apart", [(1, 1), (1, 4), (1, 16), (8, 1), (2, 3)])
 @pytest.mark.parametrize("frames", [1, 2, 50])
 def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
-    monkeypatch.setattr(network, "CHUNK", 7 * BINS)  # several chunks, the last one short
+    monkeypatch.setattr(layers, "CHUNK", 7 * BINS)  # several chunks, the last one short
     rng = np.random.default_rng(0)
     cells = rng.standard_normal((2, frames, BINS, 3))
     weight, bias = rng.standard_normal((3, 3, 3, 4)), rng.standard_normal(4)
-    found = network.correlate(cells, weight, bias, apart, np)
+    found = layers.correlate(cells, weight, bias, apart, np)
     late, high = apart
     kernel = np.zeros((2 * late + 1, 2 * high + 1, 3, 4))
     kernel[::late, ::high] = weight

@@ -13,7 +13,8 @@ import numpy as np
 import soundfile
 
 from alphamf.audio.inputs import plan
-from alphamf.denoising.file import Request, process
+from alphamf.denoising.file import process
+from alphamf.denoising.request import Request
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.observers import Observers
 from alphamf.research.speed.measure import synthetic_sound

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.denoising.posterior import warm_up
+from alphamf.denoising.sampling import warm_up
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from alphamf.audio.stft import Frame
-from alphamf.learnt import network, second_stage
+from alphamf.learnt import layers, network, second_stage
 from alphamf.tools.arrays import Array
 from alphamf.training.refiner.clips import FirstStageClip, SecondStageClip
 from alphamf.training.refiner.intelligibility import estoi
@@ -81,7 +81,7 @@ def first_stage_losses(
         jnp.swapaxes(each, 1, 2)
         for each in network.forward(parameters, read, jnp, convolve=_convolve)
     )
-    predicted = network.logistic(logit, jnp)
+    predicted = layers.logistic(logit, jnp)
     distances = _distances(_complex(clean), predicted * _complex(noisy), frame, rate)
     true = jnp.clip((clean * noisy).sum(1) / power, 0, 1)
     square = lax.stop_gradient((true - predicted) ** 2)
@@ -144,7 +144,7 @@ def _complex(spectra: Array) -> Array:
 
 
 def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
-    """Compute what `network.correlate` does, by one call into XLA."""
+    """Compute what `layers.correlate` does, by one call into XLA."""
     found = lax.conv_general_dilated(
         cells,
         weight,

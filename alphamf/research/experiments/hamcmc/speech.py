@@ -26,7 +26,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.reader import read
-from alphamf.denoising.posterior import sources
+from alphamf.denoising.sampling import sources
 from alphamf.denoising.settings import PRESETS, kernel
 from alphamf.evaluation.score import sdr
 from alphamf.factorization.alpha_mf import AlphaMF

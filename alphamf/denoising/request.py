@@ -1,0 +1,65 @@
+"""What is asked for every file of a batch, and who observes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from alphamf.audio.reader import Reader
+from alphamf.audio.stft import Frame
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.stream import Segment
+from alphamf.tools.arrays import Floats
+
+
+class Observer(Protocol):
+    """Sees a file while it is denoised, and makes something else of it: scores, a picture."""
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Pass the input on, blocks of shape (samples, channels)."""
+        ...
+
+    def add(self, segment: Segment) -> None:
+        """Take in a segment of the output."""
+        ...
+
+    def finish(self) -> Mapping[str, Any] | None:
+        """Write what is made at the end, and return scores if there are any."""
+        ...
+
+
+Observe = Callable[[Reader, Frame, ExitStack], Observer]
+"""Makes the observer of a file, given the frame of the gain in samples of the input; what it opens
+is closed by the stack."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for every file of a batch.
+
+    Attributes
+    ----------
+    settings, preset
+        Settings of the run, and the name of the preset that they are made from.
+    model, refiner, second_stage
+        As for `alphamf.denoising.weights.find`.
+    seed, device, jobs
+        As for `alphamf.denoise`.
+    overwrite
+        Whether outputs may be replaced.
+    observe
+        Makes the observer of each file.
+    """
+
+    settings: Settings
+    observe: Observe
+    preset: str = "balanced"
+    model: str = "auto"
+    refiner: str = "auto"
+    second_stage: str = "auto"
+    seed: int = 0
+    device: str = "cpu"
+    jobs: int = 1
+    overwrite: bool = False
