@@ -68,9 +68,9 @@ def estimate(
             gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
             acceptances[k] = posterior.acceptance
     estimates = []
-    for scale, *each in zip(scales, spectra, gains, acceptances, strict=True):
-        found = separate(*each, weights, settings, xp)
-        estimates.append(found._replace(speech=found.speech / scale))
+    for k, scale in enumerate(scales):
+        one = separate(spectra[k], gains[k], acceptances[k], weights, settings, xp)
+        estimates.append(one._replace(speech=one.speech / scale))
     return estimates
 
 
