@@ -13,7 +13,7 @@ import pytest
 
 from alphamf.inference.blocks import Ranks
 from alphamf.inference.blocks.samplers import layout
-from alphamf.research.experiments import base
+from alphamf.research.experiments.run import run
 from tests.support import distributed_walks as walks
 from tests.support.distributed_walks import BLOCKS, RANK, SAMPLERS, SHAPE, STEPS, tiny
 from tests.support.places import ROOT
@@ -115,9 +115,9 @@ def test_survivor_that_notices_first_says_the_same(capfd):
 TINY = """
 import sys
 from pathlib import Path
-from alphamf.research.experiments import base
+from alphamf.research.experiments.run import run
 from tests.support.distributed_walks import tiny
-print(len(base.run(tiny(), Path(sys.argv[1]))))
+print(len(run(tiny(), Path(sys.argv[1]))))
 """
 
 
@@ -126,7 +126,7 @@ def test_experiment_over_ranks_is_the_one_in_turn(tmp_path, shared, monkeypatch)
     monkeypatch.setenv("ALPHAMF_DATA", str(shared))
     result = ranks_run(2, "-c", TINY, tmp_path / "ranks")
     assert sorted(result.stdout.split()) == ["0", "3"]
-    assert len(base.run(tiny(), tmp_path / "turn")) == 3
+    assert len(run(tiny(), tmp_path / "turn")) == 3
     found = {}
     for name in ("ranks", "turn"):
         lines = (tmp_path / name / "distributed-mf.jsonl").read_text().splitlines()
