@@ -4,8 +4,8 @@ For example, on the test sentences of NOIZEUS at 5 dB::
 
     python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,best,plain --write
 
-The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that could be
-laid over the noisy sound. Cells of all clips are sorted by predicted variance, cut
+The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
+applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut
 into ten bins of as many cells, and each bin's mean squared error is set beside its mean variance.
 With ``--write``, table and plot go to docs/log/quality.md and docs/figures/calibration.png.
 """
@@ -46,7 +46,15 @@ class Cells(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Means of the bins, shape (`BINS`,), and the rank correlation of each clip."""
+    """Calibration of a preset.
+
+    Attributes
+    ----------
+    variance, error
+        Means of the bins, shape (`BINS`,).
+    correlations
+        Rank correlation of each clip.
+    """
 
     variance: Floats
     error: Floats
@@ -54,7 +62,7 @@ class Curve(NamedTuple):
 
 
 def cells(pair: tuple[Path, Path], preset: str) -> Cells:
-    """Denoise a clip, and compare with the gain that would have been best.
+    """Denoise a clip, and compare the gain with the true one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a task of ``--cluster`` costs and sends, for the cost model of docs/scale.md.
+"""Time and traffic of a task of ``--cluster``, for the cost model of docs/scale.md.
 
     python -m benchmarks.cluster
 
@@ -38,11 +38,21 @@ from alphamf.tools.work import Update, attempt
 RATE = 8000
 
 PAYLOAD = 700
-"""Bytes that stand for the names and settings of a task, and for its result."""
+"""Bytes in place of the names and settings of a task, and of its result."""
 
 
 def asleep(job: Any, update: Update | None, seconds: float) -> Any:
-    """Stand for the work on a file."""
+    """Sleep, in place of the work on a file.
+
+    Parameters
+    ----------
+    job
+        Is returned.
+    update
+        Not used.
+    seconds
+        To sleep.
+    """
     time.sleep(seconds)
     return job
 
@@ -71,7 +81,17 @@ def sizes(folder: Path) -> list[list[str]]:
 
 
 def cost(tasks: int, workers: int, seconds: float) -> list[str]:
-    """Return a row: what happened to tasks that sleep."""
+    """Return a row of the table.
+
+    Parameters
+    ----------
+    tasks
+        How many tasks sleep.
+    workers
+        How many there are.
+    seconds
+        That a task sleeps.
+    """
     work = partial(asleep, seconds=seconds)
     began = time.perf_counter()
     ends, sent = [], []

@@ -1,6 +1,6 @@
-"""SHA-256 of what the presets make of the sample: ``python -m benchmarks.digests [PRESET ...]``.
+"""SHA-256 of the presets' output for the sample: ``python -m benchmarks.digests [PRESET ...]``.
 
-For a change that is to keep every bit: run it before and after, and compare. The rows are presets
+To verify that a change keeps every bit, compare its output before and after. The rows are presets
 x {8, 16, 48 kHz} x {mono, stereo}; digests are of this processor, NumPy and BLAS.
 """
 
@@ -24,7 +24,17 @@ PAPER_STEPS = 100
 
 
 def digest(preset: str, rate: int, channels: int) -> str:
-    """Return the SHA-256 of the audio, gain and deviation that a preset makes of the sample."""
+    """Return the SHA-256 of the audio, gain and deviation of the sample.
+
+    Parameters
+    ----------
+    preset
+        Its name.
+    rate
+        To which the sample is resampled, in Hz.
+    channels
+        One or two.
+    """
     audio, native = soundfile.read(SAMPLE, dtype="float32")
     audio = soxr.resample(audio, native, rate)[: round(SECONDS * rate)]
     if channels == 2:

@@ -1,12 +1,12 @@
-"""What a step over blocks costs and sends, beside the cost model of docs/scale.md.
+"""Time and traffic of a step over blocks, compared with the cost model of docs/scale.md.
 
-Made-up ratings of Netflix's shape, or a share of its users with their ratings::
+Synthetic ratings of Netflix's shape, or of a share of its users::
 
     python -m benchmarks.distributed --share 0.05
     mpiexec -n 4 python -m benchmarks.distributed --share 0.05 --sampler hamcmc
 
-A row a sampler: CPU and wall milliseconds of a step on the slowest rank, what the model says, and
-the bytes that all ranks together send in a step, beside the formula's mean.
+A row for each sampler: CPU and wall milliseconds of a step on the slowest rank, the model's time,
+the bytes that all ranks together send in a step, and the formula's mean.
 """
 
 from __future__ import annotations
@@ -41,7 +41,17 @@ PER_RATING, PER_PRODUCT = 9.4, 0.36
 
 
 def expected_ms(sampler: str, walk: Walk, made: Made) -> float:
-    """Return the model's CPU milliseconds of a step, for each rank."""
+    """Return the model's CPU milliseconds of a step, for each rank.
+
+    Parameters
+    ----------
+    sampler
+        Its name.
+    walk
+        The run.
+    made
+        The ratings.
+    """
     rank = walk.model.rank
     ratings = walk.parts.sum() / walk.blocks
     of_ratings = GRADIENTS[sampler] * ratings * (PER_RATING + PER_PRODUCT * rank)
@@ -50,7 +60,17 @@ def expected_ms(sampler: str, walk: Walk, made: Made) -> float:
 
 
 def expected_bytes(kept: Layout, walk: Walk, made: Made) -> float:
-    """Return the mean bytes that all ranks send in a step, points of the curve aside."""
+    """Return the mean bytes that all ranks send in a step, without those of the curve.
+
+    Parameters
+    ----------
+    kept
+        Arrays of the sampler's state.
+    walk
+        The run.
+    made
+        The ratings.
+    """
     size = walk.ranks.size
     moved = (1 - 1 / size) * made.shape[1] * walk.model.rank * 4 * kept.arrays * kept.moves
     return moved + 8 * (size - 1) * walk.blocks * kept.sums
@@ -59,7 +79,21 @@ def expected_bytes(kept: Layout, walk: Walk, made: Made) -> float:
 def measure(
     sampler: str, made: Made, rank: int, steps: int, ranks: Alone | Ranks
 ) -> dict[str, str] | None:
-    """Run a sampler, and return its row on rank 0."""
+    """Run a sampler, and return its row on rank 0.
+
+    Parameters
+    ----------
+    sampler
+        Its name.
+    made
+        The ratings.
+    rank
+        Of the factors.
+    steps
+        That are timed.
+    ranks
+        MPI ranks.
+    """
     kept = layout(SAMPLERS[sampler])
     model = Model(rank, offset=3.6)
     walk = Walk(made, model, SAMPLERS[sampler], seed=0, ranks=ranks, every=10**9)

@@ -1,13 +1,13 @@
-"""Hand thousands of damaged files to the denoiser: a result or one sentence, whatever they hold.
+"""Denoise thousands of damaged files: each must give a result or one sentence.
 
 For example::
 
     ALPHAMF_DATA=shared python -m benchmarks.fuzz --count 20000 --seed 0
 
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
-models. A finding is whatever is neither a finite result nor an AlphaMFError: another exception, a
-process that dies, takes more than 20 s, or wants more than 1 GB of memory beyond its own. The table
-goes to docs/reliability.md, the files of the findings to ``--keep``.
+models. A finding is neither a finite result nor an AlphaMFError: another exception, or a process
+that dies, takes more than 20 s, or needs more than 1 GB of memory beyond its own. The table goes to
+docs/reliability.md, the files of the findings to ``--keep``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.tools import tables
-from benchmarks.mutants import model, models, mutate, sounds
+from benchmarks.hostile_models import model, models
+from benchmarks.mutants import mutate, sounds
 from benchmarks.report import caption, publish
 
 PATIENCE = 20.0
@@ -45,7 +46,17 @@ PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 @dataclass
 class Tally:
-    """What became of the files of a kind."""
+    """Outcomes of the files of a kind.
+
+    Attributes
+    ----------
+    files
+        How many were tried.
+    results, refused, findings
+        How many of them had which outcome.
+    seconds, memory
+        The most of one file, memory in MiB.
+    """
 
     files: int = 0
     results: int = 0
@@ -76,11 +87,23 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
 
 
 def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> None:
-    """Do files one after the other in this process, and tell of each before and after."""
+    """Denoise files in this process, and report each before and after.
+
+    Parameters
+    ----------
+    pipe
+        Takes number, kind and path of a file, then its outcome; None at the end.
+    seed
+        Of the files.
+    start, count
+        First number, and number of files in all.
+    folder
+        For temporary files.
+    """
     from alphamf.denoising.settings import PRESETS
 
     warnings.simplefilter("error")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # libmpg123 speaks there
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where libmpg123 prints
     settings = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
     (folder / "tiny.npz").write_bytes(model())
     attempt(folder / "tiny.npz", "model", settings, folder)  # so that everything is imported
@@ -102,7 +125,19 @@ def work(pipe: Connection, seed: int, start: int, count: int, folder: Path) -> N
 
 
 def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, str]:
-    """Return ``result``, ``refused`` or ``finding``, and what there is to say of it."""
+    """Return ``result``, ``refused`` or ``finding``, and the details.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        Its kind.
+    settings
+        Of denoising.
+    folder
+        For the output; holds ``tiny.npz``, a model.
+    """
     from alphamf.audio.inputs import Job
     from alphamf.audio.reader import open_reader
     from alphamf.denoising.api import denoise
@@ -142,7 +177,7 @@ def _memory(name: str) -> int:
 
 
 Outcome = tuple[str, str, float, float]
-"""``result``, ``refused`` or ``finding``; what there is to say; seconds; MiB."""
+"""``result``, ``refused`` or ``finding``; details; seconds; MiB."""
 
 
 def outcomes(seed: int, count: int) -> Iterator[tuple[int, str, Path, Outcome]]:
@@ -193,7 +228,7 @@ def table(tallies: dict[str, Tally]) -> str:
 
 
 def main() -> None:
-    """Try the files, print the table, and say what was found."""
+    """Try the files, and print the table and the findings."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.fuzz",
         description=__doc__,
@@ -206,8 +241,8 @@ def main() -> None:
     asked = parser.parse_args()
     started = time.perf_counter()
     tallies: dict[str, Tally] = {}
-    for number, kind, path, told in outcomes(asked.seed, asked.count):
-        outcome, details, seconds, memory = told
+    for number, kind, path, found in outcomes(asked.seed, asked.count):
+        outcome, details, seconds, memory = found
         tally = tallies.setdefault(kind, Tally())
         tally.files += 1
         tally.results += outcome == "result"

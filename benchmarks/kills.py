@@ -1,4 +1,4 @@
-"""Stop commands at random moments, and start them again: nothing may be lost, or half.
+"""Stop commands at random moments and restart them: no output may be lost or incomplete.
 
 For example::
 
@@ -15,9 +15,6 @@ there. With ``--write`` the table goes to docs/reliability.md.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
-import json
 import os
 import shutil
 import signal
@@ -26,89 +23,41 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-import soundfile
 
-from alphamf.tools import jsonlines, tables
+from alphamf.tools import tables
+from benchmarks.kill_tasks import TASKS, Products, Task, plain, prepare
 from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "plain")
-"""What differs from run to run."""
 
-# What a shell starts in the background inherits a Ctrl-C that is ignored.
-HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-COMMAND = [sys.executable, "-c", f"{HEARD}; from alphamf.cli.start import main; main()"]
-
-Products = dict[str, Any]
-"""What a command has made so far, by name; only what is equal in every run."""
-
-
-class Task(NamedTuple):
-    """A command in a folder that holds ``input``, and what it makes in ``out``."""
-
-    arguments: str
-    products: Callable[[Path], Products]
-
-
-def clips(folder: Path, count: int, seconds: float) -> None:
-    """Write clips of speech-like noise in three formats, with loud and soft syllables."""
-    for k in range(count):
-        rng = np.random.default_rng(k)
-        time_axis = np.arange(int(8000 * seconds * (1 + k % 3))) / 8000
-        sound = (1.1 + np.sin(2 * np.pi * 4 * time_axis)) * rng.standard_normal(len(time_axis))
-        name = f"{k:02}.{('wav', 'flac', 'ogg')[k % 3]}"
-        folder.mkdir(parents=True, exist_ok=True)
-        soundfile.write(folder / name, 0.1 * sound, 8000)
-
-
-def found(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files below a folder, without temporary ones."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.name.startswith("."):
-            yield str(path.relative_to(folder)), path
-
-
-def plain(folder: Path) -> Products:
-    """Return all files as they are; a checkpoint is no product."""
-    return {name: path.read_bytes() for name, path in found(folder) if ".checkpoint" not in name}
-
-
-def measured(folder: Path) -> Products:
-    """Return files that hold times without these: lines of JSON, tables, pages, sounds."""
-    products: Products = {}
-    for name, path in found(folder):
-        if path.suffix == ".jsonl":
-            for item in jsonlines.read(path):
-                job = json.dumps(item.get("job") or item["key"])
-                products[f"{name} {job}"] = _timeless({**item, **item.get("numbers", {})})
-        elif path.suffix == ".csv":
-            rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-            products[name] = [row.get("key") or row.get("method") for row in rows]
-        elif path.suffix == ".flac":
-            products[name] = path.read_bytes()
-        else:  # a picture, a page, settings: by how they end
-            products[name] = path.read_bytes()[-9:]
-    return products
-
-
-def _timeless(item: dict[str, Any]) -> dict[str, Any]:
-    item = {name: value for name, value in item.items() if name not in (*TIMES, "numbers")}
-    # Where arrays lie in memory changes the last bit of a score.
-    scores = item.get("scores", {})
-    return item | {"scores": {name: value and round(value, 6) for name, value in scores.items()}}
+# Background processes of a shell inherit an ignored SIGINT.
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+COMMAND = [sys.executable, "-c", f"{INTERRUPTIBLE}; from alphamf.cli.start import main; main()"]
 
 
 @dataclass
 class Account:
-    """What happened to a command."""
+    """Counts of a command's runs.
+
+    Attributes
+    ----------
+    stops
+        By signal.
+    rounds
+        Runs that ended.
+    parts
+        Temporary files that were seen.
+    tracebacks
+        Runs that printed one.
+    problems
+        Sentences.
+    """
 
     stops: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
@@ -129,7 +78,7 @@ def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def leave(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until nothing is left of a process and those that it started; kill them after 30 s."""
+    """Wait for a process and its children to end; kill them after 30 s."""
     for _ in range(600):
         if not _alive(process.pid):
             return True
@@ -139,7 +88,7 @@ def leave(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _alive(group: int) -> bool:
-    """Whether a process of a group runs; one that nobody has waited for yet does not."""
+    """Whether a process of a group runs; a zombie does not."""
     for place in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
             state, _, found = place.read_text().rpartition(")")[2].split()[:3]
@@ -149,7 +98,7 @@ def _alive(group: int) -> bool:
 
 
 def whole(task: Task, folder: Path) -> tuple[float, Products]:
-    """Run a command to its end; return the seconds and what it made."""
+    """Run a command to its end; return the seconds and its output."""
     started = time.perf_counter()
     process = start(task, folder)
     errors = process.communicate()[1].decode(errors="replace")
@@ -159,25 +108,30 @@ def whole(task: Task, folder: Path) -> tuple[float, Products]:
 
 
 def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Account:
-    """Stop a command `count` times; see the top of this file."""
+    """Stop and restart a command.
+
+    Parameters
+    ----------
+    task
+        The command.
+    folder
+        Holds its input.
+    count
+        Number of stops.
+    rng
+        Draws the moments.
+    """
     account = Account()
     inputs = plain(folder / "input")
     seconds, expected = whole(task, folder)
-    shutil.rmtree(folder / "out")
-    (folder / "out").mkdir()
+    _empty(folder / "out")
     left = 1.0
     while account.stops.total() < count:
         number = SIGNALS[account.stops.total() % len(SIGNALS)]
         process = start(task, folder)
-        try:
-            # To start takes a third of the time; what is done already takes none.
-            most = seconds * (0.3 + 0.7 * left)
-            errors = process.communicate(timeout=rng.uniform(0.1, most))[1]
-        except subprocess.TimeoutExpired:
-            every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
-            (os.killpg if every else os.kill)(process.pid, number)
-            account.stops[number.name] += 1
-            errors = process.communicate()[1]
+        # The start takes a third of the time; finished output takes none.
+        timeout = rng.uniform(0.1, seconds * (0.3 + 0.7 * left))
+        errors = _stopped(process, timeout, number, rng, account)
         moment = f"stop {account.stops.total()} ({number.name})"
         account.tracebacks += b"Traceback" in errors
         if not leave(process):
@@ -195,19 +149,40 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
         if process.returncode == 0:
             account.rounds += 1
             account.problems += _ended(folder, made, expected, moment)
-            shutil.rmtree(folder / "out")
-            (folder / "out").mkdir()
+            _empty(folder / "out")
             left = 1.0
     made = task.products(folder / "out")
-    if made.keys() != expected.keys():  # the last stop may have come after all was done
+    if made.keys() != expected.keys():  # the last stop may have come after the end
         _, made = whole(task, folder)
     account.problems += _ended(folder, made, expected, "the last run")
     account.rounds += 1
     return account
 
 
+def _stopped(
+    process: subprocess.Popen[bytes],
+    timeout: float,
+    number: signal.Signals,
+    rng: np.random.Generator,
+    account: Account,
+) -> bytes:
+    """Stop a process by a signal unless it ends before; return what it printed."""
+    try:
+        return process.communicate(timeout=timeout)[1]
+    except subprocess.TimeoutExpired:
+        every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
+        (os.killpg if every else os.kill)(process.pid, number)
+        account.stops[number.name] += 1
+        return process.communicate()[1]
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
 def _ended(folder: Path, made: Products, expected: Products, moment: str) -> list[str]:
-    """Return what is wrong with the folder of a run that ended."""
+    """Return the problems with the folder of a run that ended."""
     missing = sorted(expected.keys() - made.keys())
     left = [path for path in folder.rglob(".*") if path.is_file()]
     left += list(folder.rglob("*.checkpoint"))
@@ -216,31 +191,8 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     ]
 
 
-TASKS = {
-    "denoise": Task("denoise input --output-dir out --preset fast --jobs 2 -q", plain),
-    "evaluate": Task(
-        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse,fast "
-        "-o out --jobs 2 -q",
-        measured,
-    ),
-    "train": Task("train input -o out/m.npz --stream --rank 10 --steps 200 -q", plain),
-    "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
-}
-
-
-def prepare(name: str, folder: Path) -> None:
-    """Write what a command works on."""
-    (folder / "out").mkdir(parents=True)
-    (folder / "input").mkdir()
-    if name == "evaluate":
-        clips(folder / "input" / "noisy", 6, 0.5)
-        clips(folder / "input" / "clean", 6, 0.5)
-    elif name != "experiment":
-        clips(folder / "input", 50 if name == "denoise" else 6, 0.5)
-
-
 def main() -> None:
-    """Stop all commands, and print what came of it."""
+    """Stop all commands, and print the table."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.kills",
         description=__doc__,

@@ -5,7 +5,7 @@ For example::
     python -m benchmarks.memory --jobs 1,2,8,24 --files 24
 
 The files are noise at 16 kHz; memory is what all processes of a run hold together (PSS, in which
-shared pages count once), looked at every 50 ms. With ``--write`` the table goes to
+shared pages count once), sampled every 50 ms. With ``--write`` the table goes to
 docs/reliability.md.
 """
 
@@ -31,7 +31,17 @@ RATE = 16000
 
 
 def write(folder: Path, files: int, seconds: int) -> None:
-    """Write files of noise, second by second."""
+    """Write files of noise.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    files
+        How many.
+    seconds
+        Length of each.
+    """
     folder.mkdir()
     for k in range(files):
         rng = np.random.default_rng(k)
@@ -55,7 +65,7 @@ def peak(folder: Path, jobs: int) -> tuple[float, float]:
 
 
 def held(session: int) -> float:
-    """Return what the processes of a session hold, in bytes."""
+    """Return the memory of the processes of a session in bytes."""
     total = 0
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
@@ -66,7 +76,7 @@ def held(session: int) -> float:
 
 
 def main() -> None:
-    """Measure what the command line asks for, and print the table."""
+    """Run the command line, and print the table."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.memory",
         description=__doc__,

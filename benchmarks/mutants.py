@@ -1,23 +1,19 @@
-"""Sound files and models, and what becomes of them in the hands of a byte mutator."""
+"""Sound files, and a byte mutator that damages them."""
 
 from __future__ import annotations
 
 import io
-import json
-import pickle
 import re
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from alphamf.audio import ogg
 
 SECONDS = 0.2
-"""Length of the sounds, so that thousands can be denoised."""
+"""Length of the sounds: thousands of them are denoised."""
 
 FORMATS = {
     "wav": [("WAV", s) for s in ("PCM_16", "PCM_24", "PCM_U8", "FLOAT", "DOUBLE", "ULAW")]
@@ -31,13 +27,13 @@ FORMATS = {
 """Kinds of sound files, with libsndfile's names."""
 
 NUMBERS = (0, 1, 2, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
-"""What breaks programs that believe a size."""
+"""Sizes that break programs which trust them."""
 
 
 def sounds(folder: Path | None) -> dict[str, list[bytes]]:
-    """Return small sound files by kind: noise of one and two channels, and the folder's own sounds.
+    """Return small sound files by kind: noise of one and two channels, and those of a folder.
 
-    Of files in `folder` that are larger than 20 kB, the beginning is encoded again.
+    Of files that are larger than 20 kB, the beginning is encoded again.
     """
     import soundfile
 
@@ -77,7 +73,17 @@ def _short(path: Path) -> bytes:
 
 
 def mutate(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
-    """Return `data` after one to four changes; `other` is what pieces are taken from."""
+    """Return `data` after one to four random changes.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    data
+        The file.
+    other
+        Another file, of which pieces are spliced in.
+    """
     changed = bytearray(data)
     for _ in range(rng.integers(1, 5)):
         CHANGES[rng.integers(len(CHANGES))](rng, changed, other)
@@ -87,7 +93,7 @@ def mutate(rng: np.random.Generator, data: bytes, other: bytes) -> bytes:
 
 
 def _mend(data: bytearray) -> None:
-    """Put right the checksums of Ogg pages, so that what was changed reaches the decoder."""
+    """Correct the checksums of Ogg pages, so that changes reach the decoder."""
     starts = [found.start() for found in re.finditer(b"OggS", data)]
     for start, end in pairwise([*starts, len(data)]):
         if end - start >= 27:
@@ -97,7 +103,7 @@ def _mend(data: bytearray) -> None:
 
 
 def _place(rng: np.random.Generator, data: bytearray) -> int:
-    """Return a place, in the first 100 bytes half of the time: headers are what can do harm."""
+    """Return a random place, in the first 100 bytes half of the time: headers do most harm."""
     end = min(100, len(data)) if rng.random() < 0.5 else len(data)
     return int(rng.integers(max(1, end)))
 
@@ -120,7 +126,7 @@ def _swap(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
 
 
 def _resize(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
-    """Write a number over one of two, four or eight bytes."""
+    """Overwrite two, four or eight bytes with a number."""
     width = int(rng.choice([2, 4, 4, 8]))
     at = _place(rng, data) // 2 * 2
     number = int(rng.choice([*NUMBERS, len(data) - 8, len(data) + 1, int(rng.integers(2**32))]))
@@ -136,125 +142,4 @@ def _splice(rng: np.random.Generator, data: bytearray, other: bytes) -> None:
 
 Change = Callable[[np.random.Generator, bytearray, bytes], None]
 CHANGES: tuple[Change, ...] = (_flip, _cut, _swap, _resize, _resize, _splice)
-"""What a byte mutator does: bits, cuts, swaps, sizes, pieces of another file."""
-
-
-class Bomb:
-    """What a pickle calls when it is loaded."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return what ends the process."""
-        import os
-
-        return os._exit, (66,)
-
-
-ABOUT = {"format": 1, "alpha": 1.0, "rate": 8000, "n_fft": 256, "hop_length": 64, "context": 2}
-
-
-def model(basis: Any = None, text: str | None = None, **header: Any) -> bytes:
-    """Return a model file with that W, and that header or one with some entries changed."""
-    if basis is None:
-        basis = np.random.default_rng(0).random((2 * 129, 3)).astype(np.float16)
-    text = json.dumps({**ABOUT, "about": {}, **header}) if text is None else text
-    data = io.BytesIO()
-    np.savez_compressed(data, basis=basis, header=np.array(text))
-    return data.getvalue()
-
-
-def models(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Yield kinds of damaged or hostile models, without end."""
-    values = (0, -1, 1, 2, 3, 0.5, 1e30, 1e308, 2**31, 2**63, 10**400, None, "8000", [], {}, True)
-    dtypes = ("f2", "f4", "f8", ">f4", "i4", "u1", "?", "c8", "S5", "U5", "f16", "M8[s]")
-    plain = model()
-    while True:
-        yield "model, bytes", mutate(rng, plain, plain)
-        changes = {
-            str(key): values[rng.integers(len(values))]
-            for key in rng.choice([*ABOUT, "about"], rng.integers(1, 4))
-        }
-        yield "model, header", model(**changes)
-        text = mutate(rng, json.dumps({**ABOUT, "about": {}}).encode(), b'[[[{"":NaN,1e999')
-        yield "model, header", model(text=text.decode("latin-1"))
-        yield "model, header", model(text="[" * int(10 ** rng.uniform(1, 6)))
-        shape = tuple(int(n) for n in rng.integers(0, 300, rng.integers(0, 4)))
-        yield "model, shape", model(np.ones(shape[:3], np.float16))
-        dtype = np.dtype(dtypes[rng.integers(len(dtypes))])
-        yield "model, dtype", model(np.zeros((258, 3), dtype))
-        yield "model, numbers", model(_numbers(rng))
-        yield "model, pickle", _pickled(rng)
-        yield "model, bomb", _bomb(rng)
-        yield "model, array header", _lie(rng)
-        yield "model, odd but whole", _odd(rng)
-
-
-def _odd(rng: np.random.Generator) -> bytes:
-    """Return a model whose parts fit each other, of sizes and levels that nobody trains."""
-    n_fft, context, rank = (int(10 ** rng.uniform(0, top)) for top in (3.7, 1, 1.5))
-    rate = int(10 ** rng.uniform(0, 5.8)) + n_fft * int(rng.integers(2))
-    n_fft = 24 * (1 + n_fft // 24) if rng.random() < 0.8 else n_fft
-    hop = max(1, n_fft // int(rng.choice([2, 3, 4, 4, 8, 100])))
-    level = 10 ** rng.uniform(-9, 4.5, (1, rank))
-    basis = level * rng.random((context * (n_fft // 2 + 1), rank)) ** int(rng.integers(1, 9))
-    form = {"n_fft": n_fft, "hop_length": hop, "context": context, "rate": rate}
-    return model(
-        basis.astype([np.float16, np.float32, np.float64][rng.integers(3)]),
-        alpha=float(rng.choice([0.5, 1.0, 2.0, rng.random() * 2])),
-        **form,
-    )
-
-
-def _numbers(rng: np.random.Generator) -> Any:
-    dtype = [np.float16, np.float32, np.float64][rng.integers(3)]
-    basis = rng.random((258, 3)).astype(dtype)
-    top = float(np.finfo(dtype).max)
-    bad = (np.nan, np.inf, -np.inf, -1.0, 0.0, top, float(np.finfo(dtype).smallest_subnormal))
-    for _ in range(rng.integers(1, 300)):
-        basis[rng.integers(258), rng.integers(3)] = bad[rng.integers(len(bad))]
-    return basis
-
-
-def _pickled(rng: np.random.Generator) -> bytes:
-    if rng.random() < 0.3:
-        return pickle.dumps(Bomb())
-    return model(np.array([[Bomb()] * 3] * 258, object))
-
-
-def _zip(kind: int, **entries: bytes) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", kind) as archive:
-        for name, content in entries.items():
-            archive.writestr(f"{name}.npy", content)
-    return data.getvalue()
-
-
-def _array(shape: tuple[int, ...], content: bytes, dtype: str = "<f2") -> bytes:
-    data = io.BytesIO()
-    header = {"descr": dtype, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(data, header)
-    return data.getvalue() + content
-
-
-def _bomb(rng: np.random.Generator) -> bytes:
-    """Return a small archive of much, in all ways of packing, its directory true or false."""
-    rows = int(10 ** rng.uniform(4, 6.7))
-    kind = (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)[rng.integers(3)]
-    header = io.BytesIO()
-    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
-    data = bytearray(_zip(kind, basis=_array((rows, 3), bytes(6 * rows)), header=header.getvalue()))
-    if rng.random() < 0.5:  # the directory's size of the first entry
-        at = data.rfind(b"PK\x01\x02", 0, data.rfind(b"PK\x01\x02"))
-        data[at + 24 : at + 28] = int(rng.integers(1, 2000)).to_bytes(4, "little")
-    return bytes(data)
-
-
-def _lie(rng: np.random.Generator) -> bytes:
-    """Return a model whose array is not of the shape or kind that it says."""
-    shape = tuple(int(10 ** rng.uniform(0, 13)) for _ in range(rng.integers(1, 4)))
-    dtype = str(rng.choice(["<f2", "<f8", "|O", "<U9", "|V1000000"]))
-    basis = _array(shape, rng.bytes(int(rng.integers(0, 3000))), dtype)
-    if rng.random() < 0.5:
-        basis = mutate(rng, basis, basis)
-    header = io.BytesIO()
-    np.save(header, np.array(json.dumps({**ABOUT, "about": {}})))
-    return _zip(zipfile.ZIP_DEFLATED, basis=basis, header=header.getvalue())
+"""Changes of the byte mutator: bits, cuts, swaps, sizes, pieces of another file."""

@@ -1,4 +1,4 @@
-r"""What the samplers and the paper's settings make of NOIZEUS: telephone speech in eight noises.
+r"""Scores of the samplers and of the paper's settings on NOIZEUS: telephone speech in eight noises.
 
 Two tables of docs/samplers.md come from the 10 test sentences (1, 4, ..., 28), each in 8 noises;
 those that compare the presets with other denoisers are made by ``alphamf evaluate``::
@@ -7,7 +7,7 @@ those that compare the presets with other denoisers are made by ``alphamf evalua
     python -m benchmarks.noizeus --configs noisy 'printed-*' 'tuned-*' --table paper
 
 Settings were chosen without them, on the other 20 sentences, by cross-validation in 4 folds: the
-dictionary learns from 15 sentences, and the other 5 are denoised in all 8 noises::
+dictionary is trained on 15 sentences, and the other 5 are denoised in all 8 noises::
 
     python -m benchmarks.noizeus --cross-validate --configs noisy balanced-own
 
@@ -16,7 +16,7 @@ Configurations (``--configs`` takes names and patterns):
 noisy
     The input as it is.
 PRESET-own, PRESET-shipped
-    A preset, with a dictionary learnt from the corpus's other sentences (in the same voices), or
+    A preset, with a dictionary trained on the corpus's other sentences (in the same voices), or
     with the shipped one (voices that are not in the corpus).
 sampler-NAME
     Every sampler from the same warm-up and for the steps of the preset ``plain``, own
@@ -33,8 +33,6 @@ a MANIFEST.csv of path, split, speaker (the sentence), noise and snr_db.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import sys
 import time
 from dataclasses import dataclass, replace
@@ -42,7 +40,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from rich.console import Console
 from rich.progress import track
 
@@ -56,10 +53,10 @@ from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import pool
 from alphamf.training.dictionary.api import train
+from benchmarks.noizeus_corpus import Clip, corpus
 from benchmarks.report import Row, caption, markdown, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]
-FOLDS = 4
 PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
 COLUMNS = ("configuration", "SI-SDR dB", "SDR dB", "PESQ", "ESTOI", "CPU s per s")
 """Headings that stay on the page."""
@@ -84,7 +81,13 @@ for name, hyperparameters in PRINTED.items():
 
 
 class Own(NamedTuple):
-    """A dictionary to be learnt from the corpus."""
+    """A dictionary to be trained on the corpus.
+
+    Attributes
+    ----------
+    rank, alpha, context
+        As in `alphamf.train`.
+    """
 
     rank: int
     alpha: float
@@ -96,7 +99,7 @@ OWN = Own(40, 1.0, 3)
 
 @dataclass(frozen=True)
 class Config:
-    """What is done with a clip; without settings, nothing."""
+    """Settings and dictionary for a clip; without settings it stays as it is."""
 
     settings: Settings | None = None
     model: Own | str = OWN
@@ -120,17 +123,20 @@ def _configs() -> dict[str, Config]:
 CONFIGS = _configs()
 
 
-class Clip(NamedTuple):
-    """A noisy file, its clean one, and the fold whose dictionary has not heard it."""
-
-    noisy: Path
-    clean: Path
-    snr: int
-    fold: int
-
-
 class Task(NamedTuple):
-    """One clip to denoise and score."""
+    """One clip to denoise and score.
+
+    Attributes
+    ----------
+    config
+        Name of the configuration.
+    clip
+        Its files.
+    model
+        Dictionary.
+    seed
+        Of the chain.
+    """
 
     config: str
     clip: Clip
@@ -138,62 +144,28 @@ class Task(NamedTuple):
     seed: int
 
 
-def corpus(
-    snrs: list[int], cross_validate: bool, limit: int | None
-) -> tuple[list[Clip], list[list[Path]]]:
-    """Return the clips in a fixed order, and the clean files that each fold learns from."""
-    shared = os.environ.get("ALPHAMF_DATA") or REPOSITORY.parent / "shared"
-    folder = Path(shared) / "corpora" / "noizeus"
-    if not (folder / "MANIFEST.csv").is_file():
-        sys.exit(f"There is no NOIZEUS in {folder}: set ALPHAMF_DATA.")
-    with open(folder / "MANIFEST.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    clean = {row["speaker"]: row for row in rows if row["snr_db"] == "clean"}
-    known = sorted(name for name, row in clean.items() if row["split"] == "train")
-    if cross_validate:
-        folds = {name: k % FOLDS for k, name in enumerate(known)}
-    else:
-        folds = {name: 0 for name, row in clean.items() if row["split"] == "test"}
-    lessons = [
-        [folder / clean[name]["path"] for name in known if folds.get(name) != fold]
-        for fold in sorted(set(folds.values()))
-    ]
-    clips: list[Clip] = []
-    for snr in snrs:
-        chosen = sorted(
-            (row for row in rows if row["snr_db"] == str(snr) and row["speaker"] in folds),
-            key=lambda row: (row["speaker"], row["noise"]),
-        )
-        # Some of them are a mixture of sentences and noises, the same at every level.
-        order = np.random.default_rng(0).permutation(len(chosen))[:limit]
-        for row in (chosen[k] for k in sorted(order)):
-            name = row["speaker"]
-            clips.append(Clip(folder / row["path"], folder / clean[name]["path"], snr, folds[name]))
-    return clips, lessons
-
-
-def _learn(job: tuple[Own, list[Path], int]) -> Dictionary:
+def _train(job: tuple[Own, list[Path], int]) -> Dictionary:
     own, paths, seed = job
     return train(paths, rate=8000, rank=own.rank, alpha=own.alpha, context=own.context, seed=seed)
 
 
 def _score(task: Task) -> Row:
-    """Denoise one clip; the clock runs for that alone, in this process's seconds of CPU."""
+    """Denoise and score one clip; the time is that of denoising alone, in CPU seconds."""
     clip, settings = task.clip, CONFIGS[task.config].settings
     (reference, rate), (noisy, _) = read(clip.clean), read(clip.noisy)
-    clean, heard = reference[:, 0], noisy[:, 0]
+    clean, mixture = reference[:, 0], noisy[:, 0]
     row = Row(
         config=task.config,
         snr=clip.snr,
         clip=f"{clip.clean.stem} {clip.noisy.parent.name}",
-        seconds=len(heard) / rate,
-        si_sdr_before=si_sdr(clean, heard),
+        seconds=len(mixture) / rate,
+        si_sdr_before=si_sdr(clean, mixture),
     )
-    output = heard
+    output = mixture
     try:
         if settings is not None and task.model is not None:
             begun = time.process_time()
-            output = denoise(heard, rate, settings, model=task.model, seed=task.seed).audio
+            output = denoise(mixture, rate, settings, model=task.model, seed=task.seed).audio
             row = replace(row, cpu=time.process_time() - begun)
         return replace(
             row,
@@ -207,20 +179,32 @@ def _score(task: Task) -> Row:
 
 
 def run(
-    names: list[str], clips: list[Clip], lessons: list[list[Path]], jobs: int, seed: int
+    names: list[str], clips: list[Clip], training: list[list[Path]], jobs: int, seed: int
 ) -> list[Row]:
-    """Learn the dictionaries, then score every clip under every configuration, in order."""
+    """Train the dictionaries, then score every clip under every configuration, in order.
+
+    Parameters
+    ----------
+    names
+        Of configurations.
+    clips, training
+        From `corpus`.
+    jobs
+        Number of processes.
+    seed
+        Of dictionaries and chains.
+    """
     console = Console(stderr=True)
     wanted = [CONFIGS[name].model for name in names if CONFIGS[name].settings is not None]
-    courses = {
+    dictionaries = {
         (model, fold): (model, paths, seed)
         for model in wanted
         if isinstance(model, Own)
-        for fold, paths in enumerate(lessons)
+        for fold, paths in enumerate(training)
     }
-    learnt = pool.results(_learn, list(courses.values()), workers=jobs)
-    bar = track(learnt, "Learn", len(courses), console=console)
-    models = dict(zip(courses, bar, strict=True))
+    trained = pool.results(_train, list(dictionaries.values()), workers=jobs)
+    bar = track(trained, "Train", len(dictionaries), console=console)
+    models = dict(zip(dictionaries, bar, strict=True))
     tasks = []
     for name in names:
         model = CONFIGS[name].model
@@ -263,11 +247,11 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run what the command line asks for, and write or print its table."""
+    """Run the command line, and write or print its table."""
     asked = _arguments()
     levels = [int(level) for level in asked.snr.split(",")]
-    clips, lessons = corpus(levels, asked.cross_validate, asked.limit)
-    rows = run(asked.names, clips, lessons, asked.jobs, asked.seed)
+    clips, training = corpus(levels, asked.cross_validate, asked.limit)
+    rows = run(asked.names, clips, training, asked.jobs, asked.seed)
     made = caption("benchmarks.noizeus", sys.argv[1:], PACKAGES)
     text = f"{markdown(rows)}\n\nMean ± standard error over the clips, seed {asked.seed}. {made}"
     if asked.output:

@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import soundfile
 
-from alphamf.cli.benchmark import core_rows, denoiser_rows, step_rows
 from alphamf.research.speed import measure as speed
+from alphamf.research.speed import parallel
+from alphamf.research.speed.rows import core_rows, denoiser_rows, step_rows
 from alphamf.tools import tables
 from benchmarks.report import caption, write_section
 
@@ -82,7 +83,7 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
 PARTS: dict[str, Callable[[], Rows]] = {
     "steps": lambda: step_rows(speed.steps(ROUNDS)),
     "denoisers": lambda: denoiser_rows(speed.denoisers(3)),
-    "cores": lambda: core_rows(speed.cores(3)),
+    "cores": lambda: core_rows(parallel.cores(3)),
     "long": long,
 }
 

@@ -44,7 +44,7 @@ def alphamf(
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Take the noise out of recorded speech, and say how sure the result is."""
+    """Remove the noise from recorded speech, with the uncertainty of the result."""
     # One thread a process: files are worked on side by side, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):

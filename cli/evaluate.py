@@ -213,7 +213,7 @@ def _exit(results: Sequence[Result], *, crashed: bool) -> None:
 
 
 def _print(results: Sequence[Result], output: Path) -> None:
-    from alphamf.evaluation.summary import overview
+    from alphamf.evaluation.markdown import overview
 
     report.table(*overview(results), hidden=_HIDDEN)
     folder = shown(output)

@@ -1,4 +1,4 @@
-"""How loud speech is while somebody speaks."""
+"""Active speech level: the power of speech without its pauses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OCTAVES = 40
 
 
 def active_power(audio: Floats, rate: int) -> float:
-    r"""Mean square of speech while it is active: method B of ITU-T P.56.
+    r"""Return the mean square of speech while it is active: method B of ITU-T P.56.
 
     The envelope :math:`q` of :math:`|x|` goes through two exponential averages. Of a threshold
     :math:`c`, :math:`a(c)` samples are active: those where :math:`q` is at least :math:`c`, or
@@ -33,9 +33,9 @@ def active_power(audio: Floats, rate: int) -> float:
 
     found by linear interpolation in dB between thresholds that are powers of two. The standard's
     reach from 2^-15 to 2^-1 of full scale; here they follow the signal, so that the level of soft
-    or loud floating-point audio can be measured too. A constant offset is taken out first. The
-    interpolation makes the level change by up to 0.3 dB less or more than the signal where that
-    is scaled by no power of two.
+    or loud floating-point audio can be measured, too. A constant offset is removed first. Where a
+    signal is scaled by another factor than a power of two, interpolation makes the change of its
+    level wrong by up to 0.3 dB.
 
     Parameters
     ----------
@@ -82,8 +82,8 @@ def active_power(audio: Floats, rate: int) -> float:
         within = np.flatnonzero(above <= 0)
         if within.size and within[0]:
             before, after = within[0] - 1, within[0]
-            share = above[before] / (above[before] - above[after])
-            return float(10 ** ((level[before] + share * (level[after] - level[before])) / 10))
+            fraction = above[before] / (above[before] - above[after])
+            return float(10 ** ((level[before] + fraction * (level[after] - level[before])) / 10))
     raise AlphaMFError(
         "an active speech level needs speech that is not silent, and some 0.1 s of it"
     )

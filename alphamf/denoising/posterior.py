@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.stacking import stack, unstack
 from alphamf.inference.chain import run
-from alphamf.inference.protocols import Record
 from alphamf.inference.random import START, Key, generator
-from alphamf.inference.records import Mean
+from alphamf.inference.records import Mean, Statistic
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array, namespace
 
@@ -80,28 +80,44 @@ def sample_posterior(
     AlphaMFError
         The chain diverged.
     """
-    context = dictionary.context
-    kept = {"burn_in": settings.steps - settings.keep, "apart": power.ndim - 2}
-    gain = Mean(
-        lambda theta, target: unstack(target.gain(theta), context),
-        thin=min(settings.thin, settings.keep),
-        **kept,
-    )
-    variances = [
-        Mean(
-            partial(_variance, source=source, context=context),
-            thin=min(VARIANCE_THIN, settings.keep),
-            **kept,
-        )
-        for source in range(2)
-    ]
-    level, acceptance = sample(power, dictionary, settings, stream, [gain, *variances], progress)
-    speech, noise = (variance.mean * level for variance in variances)
-    return Posterior(gain.mean, gain.std, speech, noise, acceptance)
+    summary = _Summary(settings, dictionary.context, power.ndim - 2)
+    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress)
+    speech, noise = (variance.mean * level for variance in summary.variances)
+    return Posterior(summary.gain.mean, summary.gain.std, speech, noise, acceptance)
 
 
-def _variance(theta: Array, target: AlphaMF, source: int, context: int) -> Array:
-    return unstack(target.variance(theta, source), context)
+class _Summary:
+    """Means of the gain and of both variances, for which W H is evaluated once a state.
+
+    Parameters
+    ----------
+    settings
+        Of the run.
+    context
+        Frames stacked in a column.
+    apart
+        Number of axes of clips.
+    """
+
+    def __init__(self, settings: Settings, context: int, apart: int) -> None:
+        def mean(statistic: Statistic, thin: int) -> Mean:
+            burn_in = settings.steps - settings.keep
+            return Mean(statistic, burn_in=burn_in, thin=min(thin, settings.keep), apart=apart)
+
+        def gain(theta: Array, potential: AlphaMFPotential) -> Array:
+            return unstack(potential.gain(theta, 0), context)
+
+        def variance(source: int, theta: Array, potential: AlphaMFPotential) -> Array:
+            return unstack(potential.variance(theta, source), context)
+
+        self.gain = mean(gain, settings.thin)
+        self.variances = [mean(partial(variance, s), VARIANCE_THIN) for s in range(2)]
+
+    def add(self, state: Any, target: AlphaMF) -> None:
+        """Take in one state."""
+        potential = target.potential()
+        for record in (self.gain, *self.variances):
+            record.add(state, potential)
 
 
 def sample(
@@ -109,17 +125,17 @@ def sample(
     dictionary: Dictionary,
     settings: Settings,
     stream: tuple[int, int],
-    records: Sequence[Record],
+    observe: Callable[[Any, AlphaMF], None],
     progress: Progress | None = None,
 ) -> tuple[Array, list[float]]:
-    """Run the chain of `sample_posterior`, and add every state to `records`.
+    """Run the chain of `sample_posterior`, and show every state to `observe`.
 
     Parameters
     ----------
     power, dictionary, settings, stream, progress
         As in `sample_posterior`.
-    records
-        Take in every state.
+    observe
+        Called with every state and the target.
 
     Returns
     -------
@@ -151,8 +167,7 @@ def sample(
             chain=number,
             start=start,
         ):
-            for record in records:
-                record.add(state, target)
+            observe(state, target)
             if channel:
                 channel.move(state)
             if progress:

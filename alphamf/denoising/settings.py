@@ -44,8 +44,8 @@ def kernel(name: str) -> Sampler[Any]:
     missing = [need for need in sampler.needs if need not in OFFERED]
     if missing:
         raise AlphaMFError(
-            f"the sampler {name!r} cannot move W and H: it needs {' and '.join(missing)}, "
-            "which their posterior does not offer"
+            f"the sampler {name!r} cannot move W and H: their posterior does not offer what it "
+            f"needs ({', '.join(missing)})"
         )
     return sampler
 

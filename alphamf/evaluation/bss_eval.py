@@ -1,6 +1,6 @@
 r"""SDR, SIR and SAR of BSS Eval version 3, and the checks of signals that all scores share.
 
-An estimate e of a source s that was heard in the noise n is projected on the span S of s delayed by
+An estimate e of a source s in the noise n is projected on the span S of s delayed by
 0 to taps - 1 samples, and on the span SN of s and n delayed alike. That splits it into
 
 .. math:: e = \underbrace{P_S e}_{\text{target}}
@@ -47,7 +47,7 @@ class BSSEval(NamedTuple):
 
 
 def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -> BSSEval:
-    """Score an estimate of one source against it and against the noise it was heard in.
+    """Score an estimate of one source against it and against the noise in the mixture.
 
     Parameters
     ----------

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.evaluation.cost import memory_source
+from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.runner import Result
-from alphamf.evaluation.summary import SCORES, markdown
+from alphamf.evaluation.summary import SCORES
 from alphamf.tools.files import atomic
 
 _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")

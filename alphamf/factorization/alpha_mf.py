@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from alphamf.factorization.cells import FLOOR, LARGEST
+from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
 from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.stable import positive_stable
@@ -135,11 +135,7 @@ class AlphaMF:
 
     def variance(self, theta: Array, source: int) -> Array:
         """Variance v^(2/alpha) of a source at theta, without Phi: shape (*chains, *clips, I, J)."""
-        w, h = self.unpack(theta)[source]
-        alpha = self.sources[source].alpha
-        most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
-        variance: Array = namespace(theta).minimum(w @ h, most) ** (2 / alpha)
-        return variance
+        return self.potential().variance(theta, source)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts of the likelihood's gradient by the log of a gain per row of v.

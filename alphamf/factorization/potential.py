@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from alphamf.factorization.cells import FLOOR, TINY
+from alphamf.factorization.cells import FLOOR, LARGEST, TINY
 from alphamf.factorization.model import Model
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
@@ -159,6 +159,14 @@ class AlphaMFPotential:
         """Wiener gain of a source in the rows: see `AlphaMF.gain`."""
         self._evaluate(theta)
         return self._parts[source] / self._sigma2
+
+    def variance(self, theta: Array, source: int) -> Array:
+        """See `AlphaMF.variance`; of this block's rows."""
+        self._evaluate(theta)
+        alpha = self.model.sources[source].alpha
+        most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
+        variance: Array = namespace(theta).minimum(self._v[source], most) ** (2 / alpha)
+        return variance
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains, *clips)."""

@@ -104,6 +104,11 @@ class GeneralizedGamma:
 
     The paper's prior has c = -2/alpha, which keeps the entries away from zero.
 
+    Attributes
+    ----------
+    a, b, c
+        Shape, scale and power.
+
     References
     ----------
     Stacy (1962); Simsekli et al., ICML 2016, eq. 15.

@@ -66,15 +66,26 @@ def positive_stable(
     xp.log(uniform(rng, e), out=e)
     u *= np.pi
     if h == 0.5:
-        # Kanter's formula is then 1 / (2 E cos(U/2)^2), the Levy law, without its logarithms.
-        u *= 0.5
-        xp.cos(u, out=out)
-        out *= out
-        out *= e
-        xp.divide(-0.5, out, out=out)
-        xp.minimum(out, np.exp(LOG_LIMIT), out=out)
-        return out
-    # The same as 2 sin(hU) / sin(U) * (sin((1-h)U) / (E sin(U)))^((1-h)/h): one power, not two.
+        _levy(u, e, out)
+    else:
+        _kanter(h, u, e, rest, out)
+    xp.minimum(out, np.exp(LOG_LIMIT), out=out)
+    return out
+
+
+def _levy(u: Array, e: Array, out: Array) -> None:
+    """Put 1 / (2 E cos(U/2)^2), Kanter's formula at h = 1/2, into `out`; `e` is -E."""
+    xp = namespace(out)
+    u *= 0.5
+    xp.cos(u, out=out)
+    out *= out
+    out *= e
+    xp.divide(-0.5, out, out=out)
+
+
+def _kanter(h: float, u: Array, e: Array, rest: Array, out: Array) -> None:
+    """Put 2 sin(hU) / sin(U) (sin((1-h)U) / (E sin(U)))^((1-h)/h) into `out`; `e` is -E."""
+    xp = namespace(out)
     xp.sin(u, out=out)
     e *= out
     xp.multiply(u, h - 1, out=rest)
@@ -89,8 +100,6 @@ def positive_stable(
     u *= 2.0
     u /= out
     xp.multiply(u, rest, out=out)
-    xp.minimum(out, np.exp(LOG_LIMIT), out=out)
-    return out
 
 
 def symmetric_stable(

@@ -18,7 +18,19 @@ LEAST = 4
 
 
 class Summary(NamedTuple):
-    """Posterior mean, standard deviation, Monte Carlo standard error of the mean, ESS, R-hat."""
+    """Posterior mean, standard deviation, Monte Carlo standard error of the mean, ESS, R-hat.
+
+    Attributes
+    ----------
+    mean, std
+        Mean and standard deviation of all draws.
+    mcse
+        Monte Carlo standard error of the mean.
+    ess
+        Effective sample size of all chains together.
+    rhat
+        Potential scale reduction; near 1 where the chains agree.
+    """
 
     mean: Array
     std: Array

@@ -24,6 +24,13 @@ class Parts(NamedTuple):
 
     `shape` is the exponent of theta in the prior plus one (Gamma's shape; 1 for a flat prior).
     `exponent` is the power under which the update theta (minus / plus)^exponent does not overshoot.
+
+    Attributes
+    ----------
+    plus, minus
+        Positive parts of the gradient, of the shape of theta.
+    shape, exponent
+        As above, shape (D,).
     """
 
     plus: Array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -48,7 +47,7 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 def leave_if_stopped() -> None:
-    """Raise SystemExit in a worker that has been told to stop."""
+    """Raise SystemExit in a worker that is to stop."""
     if _stopped:
         raise SystemExit
 
@@ -61,6 +60,8 @@ def prepare_worker() -> None:
 
 def _end_with_parent() -> None:
     """End this process, once it has left its item, when the parent process has been killed."""
+    import multiprocessing
+
     global _stopped
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -1,4 +1,4 @@
-"""What tables are made of: means with their errors, and Markdown."""
+"""Means with their standard errors, and Markdown tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
-    """Return the mean and its standard error; NaN for what too few values cannot tell."""
+    """Return the mean and its standard error: NaN without values, and without a second one."""
     array = np.fromiter(values, np.float64)
     mean = float(array.mean()) if len(array) else math.nan
     error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else math.nan

@@ -150,7 +150,7 @@ def test_options_that_do_not_go_together(tree, inputs, options, sentence):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
-def test_a_folder_that_may_not_be_listed_is_said(tree):
+def test_a_folder_that_may_not_be_listed_is_reported(tree):
     os.chmod("in/deep", 0)
     assert only_problem("in") == "in/deep cannot be listed: Permission denied"
 

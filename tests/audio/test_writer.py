@@ -144,7 +144,7 @@ def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
 @pytest.mark.parametrize("suffix", ["wav", "flac", "ogg", "mp3"])
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path, suffix, capfd):
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path, suffix, capfd):
     import resource
 
     record = formats.by_suffix(f".{suffix}", "")

@@ -18,7 +18,7 @@ if sys.platform == "win32":
     pytest.skip("limits of a process are POSIX", allow_module_level=True)
 
 from benchmarks import fuzz
-from benchmarks.mutants import model
+from benchmarks.hostile_models import model
 
 QUICK = replace(PRESETS["fast"], steps=2, keep=1, noise_rank=1)
 

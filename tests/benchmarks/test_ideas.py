@@ -11,18 +11,18 @@ import pytest
 from alphamf.audio.stft import forward
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.learnt.dictionary import choose
-from benchmarks import calibration, ideas
+from benchmarks import calibration, idea_list
 
 
 def test_ideas_run_the_chain_that_denoising_runs(monkeypatch):
     """With other statistics, of which the gain is one."""
-    short = replace(ideas.BASE, steps=6, keep=4, warm_up=2)
-    monkeypatch.setattr(ideas, "BASE", short)
-    dictionary = choose("auto", ideas.RATE)
+    short = replace(idea_list.BASE, steps=6, keep=4, warm_up=2)
+    monkeypatch.setattr(idea_list, "BASE", short)
+    dictionary = choose("auto", idea_list.RATE)
     noise = np.random.default_rng(0).standard_normal(3000).astype(np.float32)
     power = np.abs(forward(noise, dictionary.frame)) ** 2
-    expected = sample_posterior(power, dictionary, short, (ideas.SEED, 0))
-    found = ideas.posterior(power, dictionary)
+    expected = sample_posterior(power, dictionary, short, (idea_list.SEED, 0))
+    found = idea_list.posterior(power, dictionary)
     np.testing.assert_array_equal(found.mean[0], expected.gain)
     np.testing.assert_array_equal(found.std[0], expected.gain_std)
 

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals are POSIX"),
 ]
 
-HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """What a shell starts in the background inherits a Ctrl-C that is ignored."""
 
 
@@ -92,17 +92,17 @@ def test_files_are_those_of_the_pool(tmp_path):
         sound(tmp_path / f"{k}.wav", seed=k)
     (tmp_path / "bad.wav").write_text("no audio")
     names = ["0.wav", "bad.wav", "1.wav", "2.wav"]
-    told = {}
+    printed = {}
     for folder, extra in (("pool", []), ("dask", ["--cluster", "local"])):
         words = [*names, "--output-dir", folder, "--jobs", "2", "--json", *extra, *QUICK]
         result = run(tmp_path, "denoise", *words)
         assert result.returncode == 2, result.stderr
-        told[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
+        printed[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
         *where, error = result.stderr.decode().splitlines()
         assert error == "Error: bad.wav is not audio of a known format"
         assert len(where) == (folder == "dask")
     assert where[0].startswith("Dask: 2 workers, ") and "://127.0.0.1:" in where[0]
-    assert told["dask"] == told["pool"] == names
+    assert printed["dask"] == printed["pool"] == names
     for name in ("0.wav", "1.wav", "2.wav"):
         assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "pool" / name).read_bytes()
 
@@ -117,7 +117,7 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     with Client(address, set_as_default=False) as client:
-        told = [process.stdout.readline()]
+        printed = [process.stdout.readline()]
         while True:
             # What is asleep ends nothing: it holds a task, or does not.
             os.kill(victim.pid, signal.SIGSTOP)
@@ -125,14 +125,14 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
             if client.processing()[held]:
                 break
             os.kill(victim.pid, signal.SIGCONT)
-            told.append(process.stdout.readline())
+            printed.append(process.stdout.readline())
         victim.kill()
         victim.wait()
     # And not communicate, which passes over what readline has read ahead.
     with process:
-        told += process.stdout.read().splitlines()
+        printed += process.stdout.read().splitlines()
         assert process.stderr.read().startswith("Dask: 2 workers") and process.wait(60) == 0
-    assert [json.loads(line) for line in told] == lines() and len(told) == 12
+    assert [json.loads(line) for line in printed] == lines() and len(printed) == 12
     assert len({item["key"] for item in lines()}) == 12
     assert table() == table("whole")
     for path in Path("whole/audio").rglob("*.flac"):
@@ -155,12 +155,13 @@ def test_the_pool_does_without_dask(tmp_path):
 def test_nobody_answers(corpus, monkeypatch):
     monkeypatch.setattr(connection, "PATIENCE", 0.3)
     address = "127.0.0.1:9"
-    said = f"no Dask scheduler answers at --cluster {address} within 0.3 s"
+    sentence = f"no Dask scheduler answers at --cluster {address} within 0.3 s"
     result = denoise("noisy", "--cluster", address)
-    assert (result.exit_code, result.stderr) == (2, f"Error: {said}\n")
-    assert json.loads(denoise("noisy", "--json", "--cluster", address).stdout) == {"error": said}
+    assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
+    printed = json.loads(denoise("noisy", "--json", "--cluster", address).stdout)
+    assert printed == {"error": sentence}
     result = evaluate(*CORPUS, "--cluster", address, code=2)
-    assert result.stderr == f"Error: {said}\n"
+    assert result.stderr == f"Error: {sentence}\n"
     result = evaluate(*CORPUS, "--cluster", "there", code=2)
     assert result.stderr.startswith("Error: no Dask scheduler answers at --cluster there: ")
 
@@ -169,16 +170,16 @@ def test_the_extra_is_missing(corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = denoise("noisy", "--cluster", "local")
     assert result.exit_code == 2
-    said = "Error: --cluster needs the package distributed: pip install 'alphamf[cluster]'\n"
-    assert result.stderr == said
-    assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == said
+    sentence = "Error: --cluster needs the package distributed: pip install 'alphamf[cluster]'\n"
+    assert result.stderr == sentence
+    assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == sentence
 
 
 def test_streams_stay_here():
-    said = "Error: --cluster takes files, not - for standard input or output\n"
+    sentence = "Error: --cluster takes files, not - for standard input or output\n"
     for words in (("-",), ("a.wav", "-o", "-")):
         result = denoise(*words, "--cluster", "local")
-        assert (result.exit_code, result.stderr) == (2, said)
+        assert (result.exit_code, result.stderr) == (2, sentence)
 
 
 def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
@@ -216,7 +217,7 @@ def test_an_item_that_kills_its_worker_is_an_error_and_the_others_are_done():
 def test_a_stop_leaves_nothing_behind(tmp_path, number, code):
     sound(tmp_path / "a.wav", 5)
     process = subprocess.Popen(
-        [*COMMAND[:-1], f"{HEARD}; {COMMAND[-1]}", "denoise", ".", "--steps", "100000",
+        [*COMMAND[:-1], f"{INTERRUPTIBLE}; {COMMAND[-1]}", "denoise", ".", "--steps", "100000",
          "--jobs", "1", "--cluster", "local", "--quiet"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip

@@ -180,7 +180,7 @@ def test_all_dry_is_the_input(here, subtype):
     np.testing.assert_array_equal(soundfile.read("a.denoised.wav")[0], expected)
 
 
-def test_what_is_beyond_full_scale_is_clipped_and_said(here):
+def test_what_is_beyond_full_scale_is_clipped_and_counted(here):
     soundfile.write("a.wav", 3 * np.sin(np.arange(3000) / 5), 8000, subtype="FLOAT")
     result = denoise("a.wav", "-o", "b.flac", "--dry", 1)
     clipped = int((np.abs(soundfile.read("a.wav")[0]) > 1).sum())

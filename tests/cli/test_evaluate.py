@@ -34,10 +34,10 @@ __all__ = ["corpus", "plain_page"]
 
 def test_a_corpus(corpus):
     result = evaluate(*CORPUS, "--json")
-    told = [json.loads(line) for line in result.stdout.splitlines()]
-    assert told == lines() and len(told) == 8 and result.stderr == ""
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert printed == lines() and len(printed) == 8 and result.stderr == ""
     assert sorted(os.listdir("evaluation")) == sorted(["audio", *FILES])
-    results = [Result.from_json(item) for item in told]
+    results = [Result.from_json(item) for item in printed]
     assert {(r.method, r.noisy, r.clean, r.noise, r.snr) for r in results} == {
         (method, noisy, f"{name}.wav", "fan", snr)
         for method in ("noisy", "logmmse")
@@ -78,8 +78,8 @@ def test_a_finished_run_is_not_done_again(corpus, plain_page):
     assert Path("evaluation/results.jsonl").read_bytes() == before
     quiet = evaluate(*CORPUS, "--quiet")
     assert quiet.output == "" and Path("evaluation/results.jsonl").read_bytes() == before
-    told = evaluate(*CORPUS, "--json").stdout.splitlines()
-    assert {json.loads(line)["key"] for line in told} == {item["key"] for item in lines()}
+    printed = evaluate(*CORPUS, "--json").stdout.splitlines()
+    assert {json.loads(line)["key"] for line in printed} == {item["key"] for item in lines()}
 
 
 @pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
     assert table() == before
 
 
-def test_what_cannot_be_done_is_told_and_the_rest_is_done(corpus, plain_page):
+def test_what_cannot_be_done_is_reported_and_the_rest_is_done(corpus, plain_page):
     clean, noisy = speech("clean", 0.5, 1.0), speech("noisy", 0.5, 1.0)
     write(Path("noisy/lost.wav"), noisy)
     for name in ("rate", "short", "bad", "quiet", "brief"):
@@ -144,20 +144,20 @@ def test_what_cannot_be_done_is_told_and_the_rest_is_done(corpus, plain_page):
         *(f"Error: {'quiet_1.wav: ' * ('quiet' in each)}{each}" for each in errors),
         "Error: 10 of 20 results failed",
     ]
-    told = lines()
-    assert {item["error"] for item in told if item["error"]} == set(errors)
-    assert sum(item["error"] is None for item in told) == 10
-    (brief, _) = (item for item in told if item["noisy"] == "brief_1.wav")
+    kept = lines()
+    assert {item["error"] for item in kept if item["error"]} == set(errors)
+    assert sum(item["error"] is None for item in kept) == 10
+    (brief, _) = (item for item in kept if item["noisy"] == "brief_1.wav")
     assert brief["scores"]["stoi"] is None and "0.05 s" in brief["reasons"]["stoi"]
     assert isinstance(brief["scores"]["si_sdr"], float)
     assert "- No result for lost.wav (all methods): " in Path("evaluation/summary.md").read_text()
 
     # Tried again, and written down again only if something else came of it.
     evaluate(*CORPUS, code=2)
-    assert lines() == told
+    assert lines() == kept
     write(Path("noisy/bad_1.wav"), noisy)
     evaluate(*CORPUS, code=2)
-    assert [(item["noisy"], item["error"]) for item in lines()[len(told) :]] == [
+    assert [(item["noisy"], item["error"]) for item in lines()[len(kept) :]] == [
         ("bad_1.wav", None)
     ] * 2
 

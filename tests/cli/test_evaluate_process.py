@@ -39,7 +39,7 @@ def test_two_runs_do_not_share_a_folder(corpus, plain_page):
     evaluate(*CORPUS)
 
 
-def test_help_tells_the_default_methods_and_imports_nothing_heavy():
+def test_help_names_the_default_methods_and_imports_nothing_heavy():
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom alphamf.cli.app import app\n"
         "shown = CliRunner().invoke(app, ['evaluate', '--help'], env={'COLUMNS': '200'}).stdout\n"
@@ -71,9 +71,9 @@ def test_a_terminal_shows_a_narrow_table(corpus, plain_page):
 
 def start(*arguments: str) -> subprocess.Popen:
     # What a shell starts in the background inherits a Ctrl-C that is ignored.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     return subprocess.Popen(
-        [*COMMAND[:2], f"{heard}; {COMMAND[2]}", "evaluate", *CORPUS, *arguments, "--json"],
+        [*COMMAND[:2], f"{interruptible}; {COMMAND[2]}", "evaluate", *CORPUS, *arguments, "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def start(*arguments: str) -> subprocess.Popen:
 @pytest.mark.slow
 @posix
 @pytest.mark.parametrize("group", [True, False])
-def test_a_run_that_was_killed_goes_on(corpus, plain_page, group):
+def test_a_killed_run_is_continued(corpus, plain_page, group):
     evaluate(*CORPUS, "-o", "whole")
     # The last one takes seconds: what is killed had not ended.
     process = start("--method", "noisy,logmmse,paper", "--jobs", "2")

@@ -127,7 +127,7 @@ def test_speech_that_leaves_room_is_left_as_it_is(here):
 
 
 def test_rates_and_channels(here):
-    """The speech decides the rate, unless --rate does; a noise of a lower one is told of once."""
+    """The speech decides the rate, unless --rate does; a noise of a lower one is noted once."""
     sound("speech/a.wav", 1.0, rate=16000, channels=2)
     noises = ["noise/fan.wav", "noise/rain/0.wav", "noise/rain/1.wav"]
     options = [word for noise in noises for word in ("--noise", noise)]
@@ -152,7 +152,7 @@ def test_rates_and_channels(here):
 
 
 def test_names_keep_their_place_in_a_folder(here):
-    """Two speakers may have said the same sentence."""
+    """Two speakers may have spoken the same sentence."""
     for speaker in "xy":
         sound(f"corpus/{speaker}/SA1.wav", seed=ord(speaker))
     mix("corpus", "--noise", "noise/fan.wav", "-o", "out", "--snr", "0")

@@ -114,8 +114,8 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
     for k in range(3):
         sound(tmp_path / f"{k}.wav", 5)
     # What a shell starts in the background inherits a Ctrl-C that is ignored.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    command = [*COMMAND[:-1], f"{heard}; {COMMAND[-1]}", "denoise", "."]
+    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    command = [*COMMAND[:-1], f"{interruptible}; {COMMAND[-1]}", "denoise", "."]
     process = subprocess.Popen(
         [*command, "--steps", "100000", "--jobs", jobs],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,

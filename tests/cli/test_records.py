@@ -1,4 +1,4 @@
-"""What a run says of itself, enough to do it again; and that it speaks to nobody else."""
+"""The record of a run suffices to repeat it; and no run connects to the network."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_record_names_the_model_by_its_content(here):
     assert json.loads(line)["model_sha256"] == found
 
 
-def test_a_model_tells_how_it_was_learnt(here):
+def test_a_model_records_how_it_was_trained(here):
     from alphamf.learnt.dictionary import load
 
     asked = ["--rank", 2, "--alpha", 1.2, "--steps", 3, "--seconds", 0.2, "--voices", "prefix"]
@@ -101,7 +101,7 @@ def test_nothing_opens_a_socket(here):
         "try:\n"
         "    import socket; socket.create_connection(('localhost', 9))\n"
         "except SystemExit:\n"
-        "    print('heard')\n"
+        "    print('reached')\n"
     )
     commands = (
         f"denoise in {' '.join(QUICK)} --json\n"
@@ -113,4 +113,4 @@ def test_nothing_opens_a_socket(here):
     result = subprocess.run(
         [sys.executable, "-c", code], input=commands, capture_output=True, text=True, check=False
     )
-    assert (result.returncode, result.stdout) == (0, "heard\n"), result.stderr
+    assert (result.returncode, result.stdout) == (0, "reached\n"), result.stderr

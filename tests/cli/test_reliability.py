@@ -21,7 +21,7 @@ __all__ = ["here"]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
 
 
-def test_a_folder_is_gone_on_with(here):
+def test_a_half_done_folder_is_continued(here):
     run("denoise", "in", "--output-dir", "out", *QUICK)
     whole = contents()
     os.remove("out/1.wav")
@@ -183,7 +183,7 @@ def test_folders_that_cannot_be_made_or_written(here):
 
 @pytest.mark.slow
 @posix
-def test_a_killed_experiment_leaves_no_process_and_goes_on(here):
+def test_a_killed_experiment_leaves_no_process_and_is_continued(here):
     process = subprocess.Popen(
         [*COMMAND, "experiment", "normal-1d", "--jobs", "2"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,

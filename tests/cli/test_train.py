@@ -68,7 +68,7 @@ def test_a_stream_needs_no_choice(here):
 
 
 @pytest.mark.parametrize("form", ["--stream", "--no-stream"])
-def test_a_bad_file_is_told_and_the_others_are_learnt_from(here, form):
+def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
     Path("clean/bad.wav").write_text("no audio")
     result = run("clean", "-o", "m.npz", "--rank", 2, "--steps", 25, form, *QUICK, code=2)
     assert result.stderr == "Error: clean/bad.wav is not audio of a known format\n"
@@ -79,7 +79,7 @@ def test_a_bad_file_is_told_and_the_others_are_learnt_from(here, form):
     Path("worse.wav").touch()
     several = run("clean/bad.wav", "worse.wav", "-o", "n.npz", form, *QUICK, code=2)
     assert several.stderr.count("\n") == 3
-    assert "there is no speech to learn from: none of the files can be used" in several.stderr
+    assert "there is no speech to train on: none of the files can be used" in several.stderr
     assert not os.path.exists("n.npz")
 
 
@@ -108,7 +108,7 @@ def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
 @pytest.mark.slow
 @posix
 def test_a_kill_costs_little_and_changes_nothing(here):
-    """The same command again goes on from the checkpoint, to the bytes of an unbroken run."""
+    """The same command again continues from the checkpoint, to the bytes of an unbroken run."""
     settings = ["clean", "--rank", "8", "--steps", "150", "--stream", *QUICK, "--seed", "3"]
     process = subprocess.Popen([*COMMAND, "train", *settings, "-o", "m.npz"])
     folder = Path("m.npz.checkpoint")

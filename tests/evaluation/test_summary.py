@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alphamf.evaluation import summary
+from alphamf.evaluation import markdown
 from alphamf.evaluation.runner import Result, audio_name
 from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
@@ -124,7 +124,7 @@ def test_the_table_of_methods():
         result("fast", 0, si_sdr=7.0),
         result("fast", 1, error="it broke"),
     ]
-    (table,) = rows(summary.markdown(results))
+    (table,) = rows(markdown.markdown(results))
     names = ["method", "clips", *(score.heading for score in SCORES.values())]
     assert table[0] == [*names, "better on", "CPU s per s", "real time", "MB"]
     dashes = ["-"] * 3
@@ -137,7 +137,7 @@ def test_the_table_of_methods():
 
 def test_what_could_not_be_had_is_told():
     missing = {"stoi": "it lasts 0.1 s", "estoi": "it lasts 0.1 s"}
-    text = summary.markdown(
+    text = markdown.markdown(
         [
             result("a", 0, reasons=missing),
             result("a", 1, reasons={"stoi": "it lasts 0.25 s"}),
@@ -150,7 +150,7 @@ def test_what_could_not_be_had_is_told():
     assert "- No result for None/0.wav (b): it broke.\n" in text
     assert "- No STOI, ESTOI in 1 result of a: it lasts 0.1 s.\n" in text
     assert "- No STOI in 2 results of a, b: it lasts 0.25 s." in text
-    many = summary.markdown([result("a", k, error="it broke") for k in range(40)])
+    many = markdown.markdown([result("a", k, error="it broke") for k in range(40)])
     assert many.count("it broke") == 10 and "- and 30 more: see results.csv." in many
 
 
@@ -160,7 +160,7 @@ def test_tables_of_noises_and_levels():
         for method, value in (("a", 0.0), ("b", 1.0))
         for k, (noise, snr) in enumerate([("fan", 10.0), ("car", 5.0), ("car", -5.0)])
     ]
-    _, *tables = rows(summary.markdown(results))
+    _, *tables = rows(markdown.markdown(results))
     assert [table[0] for table in tables] == [
         [f"{score} by {kind}", "a", "b"]
         for kind in ("noise", "SNR")
@@ -173,5 +173,5 @@ def test_tables_of_noises_and_levels():
     assert tables[1][2:] == [["car", "-", "-"], ["fan", "-", "-"]]
     assert [row[0] for row in tables[3][2:]] == ["-5 dB", "5 dB", "10 dB"]
     unknown = [result("a", k, noise, si_sdr=1.0) for k, noise in enumerate((None, "fan"))]
-    _, by_noise, *_ = rows(summary.markdown(unknown))
+    _, by_noise, *_ = rows(markdown.markdown(unknown))
     assert [row[0] for row in by_noise[2:]] == ["fan", "not known"]

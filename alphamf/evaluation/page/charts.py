@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from alphamf.evaluation.page.differences import Differences
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import INK, chart, colour
-from alphamf.evaluation.page.tables import Differences
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES, Difference, values

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from alphamf.evaluation.page import charts, clips, media, tables
+from alphamf.evaluation.page import charts, clips, differences, media, tables
+from alphamf.evaluation.page.failures import failures, reasons
 from alphamf.evaluation.page.levels import levels
 from alphamf.evaluation.page.speed import speed
 from alphamf.evaluation.page.styles import Style, styles
@@ -16,9 +17,7 @@ from alphamf.evaluation.page.text import (
     DEFINITIONS,
     clip_count,
     count,
-    failures,
     protagonists,
-    reasons,
     verdict,
 )
 from alphamf.evaluation.runner import Result
@@ -72,11 +71,11 @@ def _parts(
     rival: str | None,
 ) -> dict[str, Any]:
     """Return the tables, charts and samples of the sections."""
-    differences = tables.differences(results, found, rival) if rival else {}
+    compared = differences.differences(results, found, rival) if rival else {}
     picked = clips.chosen(results, main) if main else []
     return {
-        "difference": tables.difference(differences, rival) if rival and differences else None,
-        "difference_charts": charts.differences(differences, rival) if rival else [],
+        "difference": differences.table(compared, rival) if rival and compared else None,
+        "difference_charts": charts.differences(compared, rival) if rival else [],
         "breakdown": _breakdown(results, found),
         "level_charts": levels(results, found),
         "box_charts": charts.boxes(results, found),

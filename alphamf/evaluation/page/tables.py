@@ -8,7 +8,7 @@ from typing import NamedTuple
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.text import NONE, clip_count, number
 from alphamf.evaluation.runner import Result
-from alphamf.evaluation.summary import SCORES, Difference, Score, groups, paired_difference, values
+from alphamf.evaluation.summary import SCORES, Score, groups, values
 from alphamf.tools.tables import mean_and_error
 
 
@@ -111,7 +111,7 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
     names = [name for name in SCORES if values(results, name)]
     total = clip_count(results)
     headings = [Heading("clips")]
-    headings += [Heading(SCORES[name].label, SCORES[name].unit, _up(name)) for name in names]
+    headings += [heading(name) for name in names]
     headings += [Heading("better on"), Heading("real-time factor", "", False)]
     headings += [Heading("peak memory", "MB", False)]
     rows = []
@@ -133,8 +133,14 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
     return Table(caption, headings, rows)
 
 
-def _up(score: str) -> bool:
+def higher_is_better(score: str) -> bool:
+    """Return which way a score is better."""
     return SCORES[score].higher_is_better
+
+
+def heading(score: str) -> Heading:
+    """Return the head of a score's column."""
+    return Heading(SCORES[score].label, SCORES[score].unit, higher_is_better(score))
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
@@ -148,55 +154,6 @@ def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
     for row in cells:
         if row[column].text == first:
             row[column] = row[column]._replace(mark="best")
-
-
-Differences = dict[Style, dict[str, Difference]]
-"""Difference of each method to the rival, for every score."""
-
-
-def differences(results: list[Result], styles: dict[str, Style], rival: str) -> Differences:
-    """Compare each other method with `rival`, in all scores that exist.
-
-    Parameters
-    ----------
-    results
-        Of all methods.
-    styles
-        Of all methods, in the order of the rows.
-    rival
-        Method that the others are compared with.
-    """
-    # Differences in gain equal those in SI-SDR.
-    names = [name for name in SCORES if name != "si_sdr_gain" and values(results, name)]
-    return {
-        style: {name: paired_difference(results, method, rival, name) for name in names}
-        for method, style in styles.items()
-        if method != rival
-    }
-
-
-def difference(found: Differences, rival: str) -> Table:
-    """Return by how much each method is above `rival`, with intervals of 95 per cent."""
-    names = list(next(iter(found.values())))
-    headings = [Heading("clips")]
-    headings += [Heading(SCORES[name].label, SCORES[name].unit, _up(name)) for name in names]
-    rows = []
-    for style, scores in found.items():
-        clips = max(each.clips for each in scores.values())
-        cells = [Cell(str(clips), "", clips)]
-        for name, each in scores.items():
-            if math.isnan(each.mean):
-                cells.append(Cell(NONE))
-                continue
-            decimals = SCORES[name].decimals
-            ends = [number(end, decimals, signed=True) for end in (each.low, each.high)]
-            beside = f"[{ends[0]}, {ends[1]}]" if math.isfinite(each.low) else ""
-            sign = (each.low > 0) - (each.high < 0)
-            mark = ("", "better", "worse")[sign if _up(name) else -sign]
-            cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
-        rows.append(Row(style, cells))
-    caption = f"Mean difference to {rival} over the clips that both were scored on."
-    return Table(caption, headings, rows)
 
 
 def breakdown(results: list[Result], styles: dict[str, Style], field: str, score: str) -> Table:
@@ -216,12 +173,14 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
     found = {getattr(r, field) for r in results} - {None}
     ordered = sorted(found)
     unit = "dB" if field == "snr" else ""
-    headings = [Heading(f"{value:g}" if unit else value, unit, _up(score)) for value in ordered]
+    headings = [
+        Heading(f"{value:g}" if unit else value, unit, higher_is_better(score)) for value in ordered
+    ]
     cells = groups(results, ("method", field))
     rows = [
         Row(style, [_mean(cells.get((method, value), []), score) for value in ordered])
         for method, style in styles.items()
     ]
     for column in range(len(headings)):
-        _mark_best(rows, column, highest=_up(score))
+        _mark_best(rows, column, highest=higher_is_better(score))
     return Table(SCORES[score].heading, headings, rows)

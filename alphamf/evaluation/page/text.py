@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.runner import Result
-from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
+from alphamf.evaluation.summary import groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
 DEFINITIONS = {
@@ -162,74 +160,3 @@ def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
     return ahead, interval if math.isfinite(low) else ""
-
-
-class Failure(NamedTuple):
-    """An error on a clip.
-
-    Attributes
-    ----------
-    clip
-        Name of the noisy file.
-    sentence
-        The error.
-    methods
-        That failed with it.
-    runs
-        How many there are.
-    """
-
-    clip: str
-    sentence: str
-    methods: str
-    runs: int
-
-
-def failures(results: list[Result]) -> list[Failure]:
-    """Return the errors, one for each clip and sentence."""
-    everything = {result.method for result in results}
-    failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
-    return [
-        Failure(
-            clip,
-            sentence,
-            "all"
-            if {r.method for r in group} == everything
-            else ", ".join(r.method for r in group),
-            len(group),
-        )
-        for (clip, sentence), group in failed.items()
-    ]
-
-
-class Reason(NamedTuple):
-    """Why a score is missing.
-
-    Attributes
-    ----------
-    score
-        Its label.
-    sentence
-        The reason in one of the cases.
-    runs
-        Number of cases.
-    """
-
-    score: str
-    sentence: str
-    runs: int
-
-
-def reasons(results: list[Result]) -> list[Reason]:
-    """Return the reasons, most frequent first; those that differ only in numbers are merged."""
-    seen: Counter[tuple[str, str]] = Counter()
-    example: dict[tuple[str, str], str] = {}
-    for result in results:
-        for score, sentence in result.reasons.items():
-            key = score, re.sub(r"\d+(\.\d+)?", "#", sentence)
-            seen[key] += 1
-            example.setdefault(key, sentence)
-    return [
-        Reason(SCORES[key[0]].label if key[0] in SCORES else key[0], example[key], runs)
-        for key, runs in seen.most_common()
-    ]

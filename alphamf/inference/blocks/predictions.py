@@ -21,6 +21,19 @@ class Predictions:
     prediction stands in the place of the mean. With two chains the mean is the Richardson-Romberg
     one, twice the fine chain's less the coarse one's.
 
+    Parameters
+    ----------
+    tests
+        Test ratings of the rank's blocks, by row block and column block.
+    scratch
+        Buffers.
+    blocks
+        B.
+    chains
+        Number of chains of the sampler.
+    burn_in
+        Number of steps before the means begin.
+
     Attributes
     ----------
     sums

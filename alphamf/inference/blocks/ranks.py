@@ -31,7 +31,17 @@ class LostRank(AlphaMFError):
 
 
 class Message(NamedTuple):
-    """An array that goes to, or comes from, another rank."""
+    """An array that goes to, or comes from, another rank.
+
+    Attributes
+    ----------
+    rank
+        The other rank.
+    tag
+        Number by which both sides identify the message.
+    array
+        What is sent, or the buffer that receives it.
+    """
 
     rank: int
     tag: int

@@ -117,12 +117,18 @@ class Made:
 
     Parameters
     ----------
+    shape
+        Number of rows and columns.
     count
         About how many ratings there are.
     rank
         Number of factors.
+    blocks
+        B, the number of row blocks and of column blocks.
+    seed
+        Seed of the ratings.
     test
-        Share of the ratings that are for test.
+        Proportion of the ratings that are for test.
     """
 
     def __init__(

@@ -134,6 +134,11 @@ class NaiveQN:
     Every step moves from the newest sample, which H depends on, and no Gamma is added. Fields as
     in `HAMCMC`; H is made from the M - 1 latest pairs, that is from M samples.
 
+    Attributes
+    ----------
+    step_size, memory, gamma, trust
+        As in `HAMCMC`.
+
     References
     ----------
     Simsekli et al., ICML 2016, eq. 7 and proposition 1.

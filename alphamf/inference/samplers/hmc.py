@@ -28,7 +28,19 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):
-    """Position, number of steps, acceptances of each chain, and the state of the mass."""
+    """Position, number of steps, acceptances of each chain, and the state of the mass.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    accepted
+        Number of acceptances of each chain, shape (*chains,).
+    mass
+        The mass's state.
+    """
 
     theta: Array
     step: int
@@ -107,7 +119,17 @@ class HMC:
 
 
 class RHMCState(NamedTuple):
-    """Position, number of steps, and acceptances of each chain."""
+    """Position, number of steps, and acceptances of each chain.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    accepted
+        Number of acceptances of each chain, shape (*chains,).
+    """
 
     theta: Array
     step: int

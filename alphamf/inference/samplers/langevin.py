@@ -74,7 +74,19 @@ class SGLD:
 
 
 class PSGLDState(NamedTuple):
-    """Position, number of steps, v, and its derivative where the correction is on (else 0)."""
+    """Position, number of steps, v, and its derivative where the correction is on (else 0).
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    square
+        v, of the shape of theta.
+    slope
+        Derivative of v, of the shape of theta; 0 without the correction.
+    """
 
     theta: Array
     step: int

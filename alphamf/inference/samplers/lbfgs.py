@@ -136,6 +136,10 @@ def from_products(
     ----------
     s, y
         Pairs, shape (m, *chains, D), in a ring.
+    gamma
+        H where there are no pairs.
+    known
+        Their inner products.
     oldest
         Place of the oldest pair, which the others follow by age, the first after the last.
     """

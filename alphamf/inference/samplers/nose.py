@@ -128,7 +128,19 @@ class SGNPHMC:
 
 
 class SGRNPHMCState(NamedTuple):
-    """Position, number of steps, physical momentum and thermostat's momentum, as above."""
+    """Position, number of steps, physical momentum and thermostat's momentum, as above.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    momentum
+        r, shape (*chains, D).
+    thermostat
+        q, shape (*chains, 1).
+    """
 
     theta: Array
     step: int

@@ -51,6 +51,13 @@ class Point(NamedTuple):
     """A point of the extended phase space: theta and p of shape (*chains, D), s and q (*chains, 1).
 
     p is the momentum conjugate to theta, p / s the physical one.
+
+    Attributes
+    ----------
+    theta, p
+        Shape (*chains, D).
+    s, q
+        Shape (*chains, 1).
     """
 
     theta: Array
@@ -60,7 +67,21 @@ class Point(NamedTuple):
 
 
 class NosePoincare(NamedTuple):
-    """The Hamiltonian H of the module, for one potential, and its generalised leapfrog."""
+    """The Hamiltonian H of the module, for one potential, and its generalised leapfrog.
+
+    Attributes
+    ----------
+    target
+        Says whether theta is positive.
+    potential
+        U.
+    metric
+        From theta to G.
+    inertia
+        Q.
+    fixed_points
+        Iterations for each implicit equation.
+    """
 
     target: Target[Any]
     potential: Any

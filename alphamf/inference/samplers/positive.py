@@ -36,6 +36,17 @@ class SGRLDState(NamedTuple):
 
     `weight` is what the weights of that mean add up to: for each coordinate by itself, as not
     every minibatch reads it.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    plus
+        Running mean, of the shape of theta.
+    weight
+        Sum of its weights, of the shape of theta.
     """
 
     theta: Array
@@ -202,5 +213,5 @@ class EM:
         ratio = (minus + tiny) / (plus + tiny)
         ratio **= self.relaxation * exponent
         ratio *= theta
-        # Factors that die out would become subnormal, and products of those take 50 times as long.
+        # Factors that die out would become subnormal, and products of those are slow.
         return EMState(xp.maximum(ratio, sqrt(tiny), out=ratio), step + 1)

@@ -59,7 +59,15 @@ class BFGS(NamedTuple):
 
 
 class LBFGS(NamedTuple):
-    """An inverse Hessian B by its latest pairs, oldest first, of shape (m, *chains, D)."""
+    """An inverse Hessian B by its latest pairs, oldest first, of shape (m, *chains, D).
+
+    Attributes
+    ----------
+    s, y
+        Displacements and gradient differences.
+    gamma
+        B where there are no pairs.
+    """
 
     s: Array
     y: Array
@@ -85,7 +93,19 @@ class LBFGS(NamedTuple):
 
 
 class QNHMCState(NamedTuple):
-    """Position, number of steps, acceptances of each chain, and the inverse Hessian."""
+    """Position, number of steps, acceptances of each chain, and the inverse Hessian.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    accepted
+        Number of acceptances of each chain, shape (*chains,).
+    inverse
+        C.
+    """
 
     theta: Array
     step: int

@@ -111,7 +111,21 @@ class SGRRLD:
 
 
 class SGRRHMCState(NamedTuple):
-    """As `SGRRLDState`, with the momenta of both chains, of theta's shape."""
+    """As `SGRRLDState`, with the momenta of both chains, of theta's shape.
+
+    Attributes
+    ----------
+    theta, middle
+        Fine chain after its second and after its first half step, shape (*chains, D).
+    step
+        Number of steps made.
+    coarse
+        Coarse chain, shape (*chains, D).
+    momentum, coarse_momentum
+        Of the two chains, shape (*chains, D).
+    size
+        Step size of the coarse chain.
+    """
 
     theta: Array
     step: int

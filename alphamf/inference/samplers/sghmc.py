@@ -18,7 +18,19 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class SGHMCState(NamedTuple):
-    """Position, number of steps, momentum of theta's shape, and the mass's state."""
+    """Position, number of steps, momentum of theta's shape, and the mass's state.
+
+    Attributes
+    ----------
+    theta
+        Position, shape (*chains, D).
+    step
+        Number of steps made.
+    momentum
+        p, shape (*chains, D).
+    mass
+        The mass's state.
+    """
 
     theta: Array
     step: int

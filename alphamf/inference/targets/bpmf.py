@@ -29,8 +29,7 @@ class BPMF:
        \nabla_H U = \frac{W^\top E}{\sigma_x^2} + \frac{H}{\sigma_h^2}.
 
     E has the ratings' pattern, and its two products are scipy.sparse's, on the coordinates as they
-    are: the scatter costs 3 ms for 900 000 ratings at K = 10, against 95 by bincount, 114 by
-    np.add.at and 32 by reduceat. Beside the ratings read, only the prior costs O(D). NumPy only.
+    are. Beside the ratings read, only the prior costs O(D). NumPy only.
 
     Parameters
     ----------

@@ -35,6 +35,8 @@ def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array)
 
     Parameters
     ----------
+    rng
+        NumPy generator.
     phi, factors
         Shapes (*chains, V, K) and (*chains, N, K).
     words, documents

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from alphamf.research.experiments.base import Experiment
-from alphamf.research.experiments.hamcmc import distributed_mf, linear, linear_report, speech
+from alphamf.research.experiments.hamcmc import (
+    distributed_mf,
+    distributed_report,
+    linear,
+    linear_report,
+    speech,
+    speech_report,
+)
 from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
 from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_gaussian
@@ -26,8 +33,8 @@ HAMCMC = (
         (0.2, 12),
         speech.jobs,
         speech.work,
-        speech.table,
-        speech.figure,
+        speech_report.table,
+        speech_report.figure,
         data=("noizeus",),
     ),
     Experiment(
@@ -36,8 +43,8 @@ HAMCMC = (
         (0.2, 7),
         distributed_mf.jobs,
         distributed_mf.work,
-        distributed_mf.table,
-        distributed_mf.figure,
+        distributed_report.table,
+        distributed_report.figure,
         data=("ml-1m",),
         over_ranks=distributed_mf.over_ranks,
     ),

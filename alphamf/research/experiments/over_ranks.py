@@ -34,7 +34,7 @@ def lead(
         A rank was lost.
     """
     lost = (
-        "a rank was lost, or the run was stopped: the same command goes on from the last "
+        "a rank was lost, or the run was stopped: the same command continues from the last "
         f"checkpoint, in {shown(checkpoints)}"
     )
     with ranks.watched(lost):

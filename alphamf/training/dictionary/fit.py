@@ -53,7 +53,7 @@ def fit(
         As there.
     """
     if not voices:
-        raise AlphaMFError("there is no speech to learn from: no files were given")
+        raise AlphaMFError("there is no speech to train on: no files were given")
     if sum(len(voice.files) for voice in voices) == 1:
         skipped = None  # no other file is left
     # A chain that diverges raises an error; numpy need not warn as well.

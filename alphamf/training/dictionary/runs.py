@@ -108,7 +108,7 @@ def _speech(
                 left -= len(sound) / settings.rate
     if not spectra:
         given = "none of the files can be used" if unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to learn from: {given}")
+        raise AlphaMFError(f"there is no speech to train on: {given}")
     return np.concatenate(spectra, axis=1), len(spectra), seconds, unusable
 
 

@@ -82,7 +82,7 @@ class Stream:
     Attributes
     ----------
     latents
-        State for a checkpoint: ``turns``, the minibatches so far; ``seconds`` of speech so far;
+        State for a checkpoint: ``batches``, the minibatches so far; ``seconds`` of speech so far;
         ``objective``; and for each of the ``files`` whether it was `USED` or is `UNUSABLE`.
     """
 
@@ -101,7 +101,7 @@ class Stream:
         self._number = {file: number for number, file in enumerate(files)}
         self._excerpts = Excerpts(settings.rate, settings.frame, settings.seconds)
         self.latents: dict[str, Array] = {
-            "turns": np.zeros(1, np.int64),
+            "batches": np.zeros(1, np.int64),
             "seconds": np.zeros(1),
             "objective": np.full(1, np.nan),
             "files": np.zeros(len(files), np.int8),
@@ -131,7 +131,7 @@ class Stream:
             if power is not None:
                 return self._summary(stack(power, self.settings.context), theta, rng)
         given = "none of the files can be used" if self.unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to learn from: {given}")
+        raise AlphaMFError(f"there is no speech to train on: {given}")
 
     @property
     def objective(self) -> float:
@@ -155,8 +155,8 @@ class Stream:
 
     def _next_voice(self) -> Voice:
         """Return the voice of the next minibatch."""
-        count = int(self.latents["turns"][0])
-        self.latents["turns"] += 1
+        count = int(self.latents["batches"][0])
+        self.latents["batches"] += 1
         number, place = divmod(count, len(self.voices))
         if number != self._pass:
             self._order = generator(self.settings.seed, Key.VOICE_ORDER, number).permutation(

@@ -39,7 +39,7 @@ from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, Numbers
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
 from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.api import train
@@ -61,14 +61,6 @@ SAMPLERS: dict[str, Any] = {
 """Tuned settings are from a search on the same train signals."""
 
 METHODS = ("noisy", "start", *SAMPLERS, "Gibbs")
-
-ORDER = {
-    "SGLD": "lowest",
-    "PSGLD": "slightly above SGLD",
-    "HAMCMC": "highest",
-    "Gibbs": "below HAMCMC",
-}
-"""Order of the methods in fig. 3, which has no numbers."""
 
 SWEEPS = 40
 """Sweeps of the Gibbs sampler, of which the last third is averaged."""
@@ -171,51 +163,3 @@ def _gibbs(target: AlphaMF, start: Floats, sweeps: int, seed: int) -> Floats:
         if sweep >= sweeps - kept:
             total += chain.gain() / np.float32(kept)
     return total
-
-
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return a row per method: mean and standard error over the signals."""
-    rows = []
-    for method in METHODS:
-        found = [record for record in records if record.job["method"] == method]
-        job = found[0].job
-        length = {
-            "noisy": None,
-            "start": None,
-            "EM": f"{job['steps'] // SETTINGS.blocks} on all rows",
-            "Gibbs": f"{job['sweeps']} sweeps",
-        }.get(method, f"{job['steps']} on a tenth")
-        rows.append(
-            {
-                "method": method,
-                "SDR in dB": mean_and_error([r.numbers["sdr"] for r in found], 3),
-                "gain over its input": mean_and_error(_over(records, found), 3),
-                "steps": length,
-                "seconds per signal": float(np.mean([r.numbers["seconds"] for r in found])),
-                "signals": len(found),
-                "paper": ORDER.get(method.split(",")[0]),
-            }
-        )
-    return rows
-
-
-def _over(records: list[Record], found: list[Record]) -> list[float]:
-    noisy = {r.job["noisy"]: r.numbers["sdr"] for r in records if r.job["method"] == "noisy"}
-    return [r.numbers["sdr"] - noisy[r.job["noisy"]] for r in found]
-
-
-def figure(records: list[Record]) -> Any:
-    """Draw fig. 3: the mean SDR of each method."""
-    from matplotlib.figure import Figure
-
-    drawn = Figure(figsize=(7, 3.6), layout="constrained")
-    axes = drawn.subplots()
-    for place, method in enumerate(METHODS):
-        values = [r.numbers["sdr"] for r in records if r.job["method"] == method]
-        error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
-        axes.barh(place, np.mean(values), xerr=error, color=f"C{place % 10}")
-        axes.text(0.1, place, f"{np.mean(values):.2f}", va="center", color="white")
-    axes.set(xlabel="SDR in dB (mean and standard error over signals)")
-    axes.set_yticks(range(len(METHODS)), METHODS)
-    axes.invert_yaxis()
-    return drawn

@@ -1,0 +1,109 @@
+"""Tables of an evaluation in Markdown: methods, noises, levels, and failures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from alphamf.evaluation.runner import Result
+from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, values
+from alphamf.tools import tables
+from alphamf.tools.files import shown
+from alphamf.tools.tables import mean_and_error
+
+LEGEND = (
+    "- Mean ± standard error over the clips. Better on: clips whose SI-SDR rises. MB: the most "
+    "that a process held, interpreter and libraries included."
+)
+
+MOST_FAILURES = 10
+
+
+def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
+    """Return the headings and the rows of the table of methods: means ± standard errors."""
+    headings = ["method", "clips", *(score.heading for score in SCORES.values())]
+    headings += ["better on", "CPU s per s", "real time", "MB"]
+    return headings, [[name, *_row(group)] for (name,), group in groups(results).items()]
+
+
+def markdown(results: Sequence[Result]) -> str:
+    """Return the tables of methods, of noises and of levels, and the failures."""
+    parts = [tables.markdown(*overview(results))]
+    for field, text in (("noise", shown), ("snr", "{:g} dB".format)):
+        # Unknown ones come last.
+        conditions = sorted(
+            {getattr(result, field) for result in results}, key=lambda each: (each is None, each)
+        )
+        if len(conditions) > 1:
+            labels = ["not known" if each is None else text(each) for each in conditions]
+            kinds = dict(zip(conditions, labels, strict=True))
+            parts += [_breakdown(results, field, kinds, name) for name in BREAKDOWN]
+    notes = [LEGEND, *_failures(results), *_missing(results)]
+    return "\n\n".join([*parts, "\n".join(notes)])
+
+
+def _row(group: Sequence[Result]) -> list[str]:
+    done = [result for result in group if result.error is None]
+    gains = values(done, "si_sdr_gain")
+    cpu = [r.cpu_seconds / r.seconds for r in done if r.cpu_seconds is not None and r.seconds]
+    clock = [r.real_time_factor for r in done if r.real_time_factor is not None]
+    memory = [r.peak_memory_mb for r in done if r.peak_memory_mb is not None]
+    return [
+        str(len(done)),
+        *(_cell(values(done, name), name) for name in SCORES),
+        f"{np.mean(np.array(gains) > 0):.0%}" if gains else "-",
+        f"{np.mean(cpu):.3f}" if cpu else "-",
+        f"{np.mean(clock):.3f}" if clock else "-",
+        f"{max(memory):.0f}" if memory else "-",
+    ]
+
+
+def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], score: str) -> str:
+    methods = list(dict.fromkeys(result.method for result in results))
+    cells = groups(results, (field, "method"))
+    label = {"noise": "noise", "snr": "SNR"}[field]
+    return tables.markdown(
+        [f"{SCORES[score].heading} by {label}", *methods],
+        [
+            [text, *(_cell(values(cells.get((each, m), []), score), score) for m in methods)]
+            for each, text in labels.items()
+        ],
+    )
+
+
+def _cell(found: Sequence[float], score: str) -> str:
+    mean, error = mean_and_error(found)
+    decimals = SCORES[score].decimals
+    if math.isnan(mean):
+        return "-"
+    return f"{mean:.{decimals}f}" + ("" if math.isnan(error) else f" ± {error:.{decimals}f}")
+
+
+def _failures(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line for each clip and error, the first ten."""
+    everything = list(dict.fromkeys(result.method for result in results))
+    failed = groups((result for result in results if result.error), ("noisy", "error"))
+    for (noisy, error), group in list(failed.items())[:MOST_FAILURES]:
+        methods = [result.method for result in group]
+        who = "all methods" if methods == everything else ", ".join(methods)
+        yield f"- No result for {shown(noisy)} ({who}): {error}."
+    if len(failed) > MOST_FAILURES:
+        yield f"- and {len(failed) - MOST_FAILURES} more: see results.csv."
+
+
+def _missing(results: Sequence[Result]) -> Iterator[str]:
+    """Yield a line for each reason of missing scores; those that differ in numbers are merged."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for result in results:
+        for reason in dict.fromkeys(result.reasons.values()):
+            names = [SCORES[name].label for name, why in result.reasons.items() if why == reason]
+            key = (", ".join(names), re.sub(r"\d+(\.\d+)?", "#", reason))
+            found.setdefault(key, []).append((result.method, reason))
+    for (labels, _), cases in found.items():
+        methods = ", ".join(dict.fromkeys(method for method, _ in cases))
+        count = f"{len(cases)} result{'s' * (len(cases) > 1)}"
+        yield f"- No {labels} in {count} of {methods}: {cases[0][1]}."

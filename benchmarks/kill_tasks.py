@@ -1,0 +1,109 @@
+"""Commands that `benchmarks.kills` stops, their inputs, and what they make."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import soundfile
+
+from alphamf.tools import jsonlines
+
+TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "plain")
+"""Numbers that differ from run to run."""
+
+Products = dict[str, Any]
+"""Output of a command so far, by name, as far as it is equal in every run."""
+
+
+class Task(NamedTuple):
+    """A command in a folder with ``input``, and a function that reads its output in ``out``."""
+
+    arguments: str
+    products: Callable[[Path], Products]
+
+
+def clips(folder: Path, count: int, seconds: float) -> None:
+    """Write clips of modulated noise in three formats.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    count
+        How many.
+    seconds
+        Length of the shortest ones.
+    """
+    for k in range(count):
+        rng = np.random.default_rng(k)
+        time_axis = np.arange(int(8000 * seconds * (1 + k % 3))) / 8000
+        sound = (1.1 + np.sin(2 * np.pi * 4 * time_axis)) * rng.standard_normal(len(time_axis))
+        name = f"{k:02}.{('wav', 'flac', 'ogg')[k % 3]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        soundfile.write(folder / name, 0.1 * sound, 8000)
+
+
+def found(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files below a folder, without temporary ones."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            yield str(path.relative_to(folder)), path
+
+
+def plain(folder: Path) -> Products:
+    """Return the content of all files but checkpoints."""
+    return {name: path.read_bytes() for name, path in found(folder) if ".checkpoint" not in name}
+
+
+def measured(folder: Path) -> Products:
+    """Return the content of all files without times: lines of JSON, tables, pages, sounds."""
+    products: Products = {}
+    for name, path in found(folder):
+        if path.suffix == ".jsonl":
+            for item in jsonlines.read(path):
+                job = json.dumps(item.get("job") or item["key"])
+                products[f"{name} {job}"] = _timeless({**item, **item.get("numbers", {})})
+        elif path.suffix == ".csv":
+            rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
+            products[name] = [row.get("key") or row.get("method") for row in rows]
+        elif path.suffix == ".flac":
+            products[name] = path.read_bytes()
+        else:  # a picture, a page, settings: their last bytes
+            products[name] = path.read_bytes()[-9:]
+    return products
+
+
+def _timeless(item: dict[str, Any]) -> dict[str, Any]:
+    item = {name: value for name, value in item.items() if name not in (*TIMES, "numbers")}
+    # The memory addresses of arrays affect the last bit of a score.
+    scores = item.get("scores", {})
+    return item | {"scores": {name: value and round(value, 6) for name, value in scores.items()}}
+
+
+TASKS = {
+    "denoise": Task("denoise input --output-dir out --preset fast --jobs 2 -q", plain),
+    "evaluate": Task(
+        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse,fast "
+        "-o out --jobs 2 -q",
+        measured,
+    ),
+    "train": Task("train input -o out/m.npz --stream --rank 10 --steps 200 -q", plain),
+    "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
+}
+
+
+def prepare(name: str, folder: Path) -> None:
+    """Write the inputs of a command."""
+    (folder / "out").mkdir(parents=True)
+    (folder / "input").mkdir()
+    if name == "evaluate":
+        clips(folder / "input" / "noisy", 6, 0.5)
+        clips(folder / "input" / "clean", 6, 0.5)
+    elif name != "experiment":
+        clips(folder / "input", 50 if name == "denoise" else 6, 0.5)
