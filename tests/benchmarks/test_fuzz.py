@@ -89,6 +89,7 @@ def test_any_wav_header_is_a_result_or_a_sentence(
     assert outcome(folder, "wav", whole)[0] != "finding"
 
 
+@pytest.mark.slow
 @given(rate=st.integers(1000, 768_000), channels=st.integers(1, 8), samples=st.integers(1, 300))
 @settings(
     max_examples=25,

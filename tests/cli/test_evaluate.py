@@ -68,6 +68,7 @@ def test_a_corpus(corpus):
     assert Path("evaluation/report.html").read_text().lstrip().startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_done_again(corpus, plain_page):
     shown = evaluate(*CORPUS).stdout
     assert shown.startswith("| method | clips | SI-SDR dB |") and "evaluation/report.html" in shown

@@ -57,6 +57,7 @@ def test_a_mixture_can_be_made_again_from_its_line(here):
         assert np.square(added).mean() == pytest.approx(wanted, rel=0.01)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -183,6 +184,7 @@ def test_levels_are_those_of_the_library():
     assert tuple(level.value for level in Level) == LEVELS
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom alphamf.cli.app import app\n"

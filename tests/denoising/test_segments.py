@@ -47,6 +47,7 @@ def test_pieces_cover_the_stream(sizes, step, overlap):
         assert last.step > step // 2 + overlap
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=80)
 @given(sizes=SIZES, step=st.integers(2, 150), overlap=st.integers(0, 60))
 def test_block_sizes_do_not_matter(sizes, step, overlap):

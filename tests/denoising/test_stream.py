@@ -50,7 +50,7 @@ def test_chunks_of_any_size_give_what_the_whole_gives(seconds, channels):
         np.testing.assert_array_equal(fed(audio, sizes)[0], whole)
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 3])
+@pytest.mark.parametrize("jobs", [2, *(pytest.param(x, marks=pytest.mark.slow) for x in (1, 3))])
 def test_sound_comes_out_within_the_latency(jobs):
     audio = sound(75)
     chunk = 400
@@ -61,6 +61,7 @@ def test_sound_comes_out_within_the_latency(jobs):
     assert len(out) == len(audio)
 
 
+@pytest.mark.slow
 def test_segments_side_by_side_change_nothing():
     audio = sound(48, 2)
     told = {1: [], 2: []}

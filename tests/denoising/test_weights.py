@@ -74,6 +74,7 @@ def test_a_refiner_for_other_windows_is_not_chosen():
     assert found.dictionary is other and found.refiner is None and found.second_stage is None
 
 
+@pytest.mark.slow
 def test_files_are_read_once_a_run(monkeypatch):
     """Not once for every channel and segment."""
     from alphamf import PRESETS, denoise
@@ -87,6 +88,7 @@ def test_files_are_read_once_a_run(monkeypatch):
     assert len(folders) <= 3
 
 
+@pytest.mark.slow
 def test_the_command_takes_networks_or_none(sample, tmp_path):
     output = tmp_path / "b.wav"
     report = {}

@@ -84,6 +84,7 @@ def test_projections_written_out(taps, samples, level, seed):
     assert found == pytest.approx(written_out(reference, noise, estimate, taps), abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=20)
 @given(
     scales=st.tuples(*[st.floats(-60, 60)] * 3),

@@ -168,6 +168,7 @@ def child(clip):
     return clip.noisy
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="processes are forked")
 def test_time_in_other_processes_counts(job, monkeypatch):
     install(monkeypatch, child)

@@ -80,7 +80,7 @@ def differences(function, theta, h=1e-6):
     return slope
 
 
-@pytest.mark.parametrize("blocks", [1, 4])
+@pytest.mark.parametrize("blocks", [pytest.param(1, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("chains", [(), (2, 3)])
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("alphas", ALPHAS, ids=str)

@@ -130,6 +130,7 @@ def test_only_the_oracle_looks_at_the_clean_speech(sample, name):
     np.testing.assert_array_equal(blind, METHODS[name].run(part))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_sample_gets_better(sample, name):
     before = si_sdr(sample.clean, sample.noisy)

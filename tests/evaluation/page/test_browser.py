@@ -27,6 +27,7 @@ def small(tmp_path_factory):
     return results, report.write(folder, results, SETTINGS)
 
 
+@pytest.mark.slow
 def test_the_page_needs_no_other_file_and_runs_one_script(small):
     found = Page(small[1].read_text(encoding="utf-8"))
     for _, attributes in found.elements:
@@ -51,6 +52,7 @@ def test_the_same_results_give_the_same_page(small):
     assert report.write(path.parent, results, SETTINGS).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_charts_are_text_in_the_colours_of_the_page_with_names_of_their_own(small):
     found = Page(small[1].read_text(encoding="utf-8"))
     assert len(found.charts) == len(set(found.charts)) == 3

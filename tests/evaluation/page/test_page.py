@@ -23,6 +23,7 @@ def mixed(tmp_path_factory):
     return results, written(folder, results)
 
 
+@pytest.mark.slow
 def test_the_summary_holds_means_standard_errors_and_the_best(mixed):
     results, found = mixed
     decimals = {"SI-SDR dB": ("si_sdr", 2), "SAR dB": ("sar", 2), "PESQ": ("pesq", 3)}
@@ -59,6 +60,7 @@ def test_speed_and_memory_are_mean_and_maximum_and_less_is_better(tmp_path):
     assert memory == {"fast": ("80", "80.0", ""), "logmmse": ("\N{EN DASH}", "", "")}
 
 
+@pytest.mark.slow
 def test_differences_are_paired_and_to_the_best_baseline(mixed):
     results, found = mixed
     label = "Mean difference to logmmse"
@@ -156,6 +158,7 @@ def test_the_result_in_one_sentence(tmp_path, gains, sentence):
     assert sentence in " ".join(found.text.split())
 
 
+@pytest.mark.slow
 def test_the_clips_are_best_median_and_worst_of_the_main_method_with_all_sounds(mixed):
     results, found = mixed
     mine = sorted((r for r in results if r.method == "best"), key=lambda r: r.scores["si_sdr"])
@@ -224,6 +227,7 @@ def test_what_failed_and_what_is_missing_is_told(tmp_path):
     assert found.column("Mean ±", "clips")["fast"][0] == "5 of 7"
 
 
+@pytest.mark.slow
 def test_settings_and_definitions_are_told(mixed):
     _, found = mixed
     text = " ".join(found.text.split())

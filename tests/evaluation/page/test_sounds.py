@@ -62,6 +62,7 @@ def test_spectrograms_share_one_scale_of_colours_and_name_their_axes(tmp_path):
     assert found.text.count("kHz") >= 3 and "0.2 0.4" in " ".join(found.text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "harm",
     [

@@ -303,6 +303,7 @@ def test_stays_positive_definite_with_fewer_samples_than_coordinates(dense, sour
     assert np.isfinite(draw).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dense", [False, True])
 def test_any_learnt_mass_that_rests_leaves_the_law(dense):
     rng = np.random.default_rng(0)

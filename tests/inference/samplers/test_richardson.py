@@ -262,6 +262,7 @@ def estimates(sampler, target, *, chains=400, steps=1500, burn_in=100, seed=3):
     return total / weight
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [SGRRLD(0.1), SGRRHMC(0.4, friction=3.0)])
 def test_estimate_has_the_mean_of_the_laws_and_shared_noise_saves_variance(sampler, monkeypatch):
     target = line()

@@ -139,7 +139,8 @@ def test_minibatches_add_their_gradients_variance():
     assert np.abs(white.mean(0)).max() < Z_MOST * white.std(0).max() / math.sqrt(FEW)
 
 
-@pytest.mark.parametrize("diagonal", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("diagonal", [False, True])
 def test_keeps_a_curved_gaussian_only_with_gamma(diagonal):
     target, h, steps = Curved(), 2e-3, 50
     start = gaussian_draws(np.zeros(2), np.eye(2), n=FEW // 2)

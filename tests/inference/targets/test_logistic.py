@@ -118,6 +118,7 @@ def test_minibatch_metric_is_that_of_all_data():
         np.testing.assert_array_equal(full, batch)
 
 
+@pytest.mark.slow
 def test_metropolis_meets_the_moments_of_quadrature():
     rng = np.random.default_rng(6)
     target = LogisticRegression(rng.standard_normal((20, 1)), rng.integers(0, 2, 20))

@@ -64,6 +64,7 @@ def test_value_is_the_log_density_of_the_model_with_its_jacobian():
     np.testing.assert_allclose(sum_of_both, sum_of_both[0], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_moments_are_those_of_the_density():
     target = model(n=6)
     potential = target.draw(generator(0), np.zeros(2))

@@ -53,6 +53,7 @@ def central(function, theta, step=1e-5):
 # The prior of the weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poisson", [False, True])
 def test_total_weight_of_the_construction(poisson):
     """Its mean is the docstring's; with Poisson numbers of atoms, its law is the gamma process'."""
@@ -404,6 +405,7 @@ def test_resumed_run_equals_an_unbroken_one(tmp_path):
 # Held-out words
 
 
+@pytest.mark.slow
 def test_split_parts_every_document():
     counts = corpus()
     heard, held = split(generator(10), counts)

@@ -198,6 +198,7 @@ def test_mean_and_error():
     assert mean_and_error([0.123456], 2) == "0.12"
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy():
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom alphamf.cli.app import app\n"

@@ -38,6 +38,7 @@ def model_of(basis, alpha=2.0):
     return Dictionary(basis, alpha, RATE, Frame(256, 64))
 
 
+@pytest.mark.slow
 def test_the_score_knows_a_better_dictionary(files):
     """Above all: more columns are no better for being more, as they are where no cell is hidden."""
     rng = np.random.default_rng(0)

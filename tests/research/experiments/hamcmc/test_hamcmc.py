@@ -140,6 +140,7 @@ def test_naive_chain_is_biased_and_hamcmc_is_not():
     assert max(map(abs, bias.values())) < 0.1
 
 
+@pytest.mark.slow
 def test_linear_table_and_figure():
     jobs = []
     for job in LINEAR.jobs(False, 0):

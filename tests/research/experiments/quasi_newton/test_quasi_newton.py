@@ -123,6 +123,7 @@ def test_averaged_samples_predict_ratings_better_than_one(data):
     assert set(rows) == set(bpmf.METHODS)
 
 
+@pytest.mark.slow
 def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(data):
     ratings = Ratings()
     assert (len(ratings.train[0]), len(ratings.test[0])) == (900_000, 100_209)
