@@ -71,7 +71,8 @@ def denoise(
     device
         Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
-        Segments side by side, which makes no difference to the result.
+        Segments side by side. On the CPU this makes no difference to the result; on a device it
+        decides which segments share random numbers.
     progress
         Called with the seconds of sound done so far.
 

@@ -90,7 +90,7 @@ class AlphaMF:
         """Draw starting factors, shape (*chains, *clips, D), and Phi from its prior."""
         xp = namespace(self.power)
         theta: Array = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
-        rng.random(dtype=theta.dtype, out=theta)
+        rng.random(theta.shape, dtype=theta.dtype, out=theta)
         theta += 0.1
         for source, (w, h) in zip(self.sources, self.unpack(theta), strict=True):
             h *= source.level
