@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.settings import PRESETS, Settings
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.stream import Segment, Stream, checked_rate, real
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
@@ -51,6 +52,7 @@ def denoise(
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
+    max_channels: int = CHANNELS,
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory.
@@ -58,9 +60,9 @@ def denoise(
     Parameters
     ----------
     audio
-        Finite samples, shape (samples,) or (samples, channels).
+        Finite real samples, shape (samples,) or (samples, channels).
     rate
-        Sampling rate in Hz.
+        Sampling rate in Hz, from 1000 to 768000.
     settings
         A preset, or one changed by ``dataclasses.replace``.
     model
@@ -72,13 +74,16 @@ def denoise(
         Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
         Segments side by side, which makes no difference to the result.
+    max_channels
+        More are refused, as each costs as much as a recording.
     progress
         Called with the seconds of sound done so far.
 
     Raises
     ------
     AlphaMFError
-        The audio is empty, not finite or of another shape; a setting or the model does not do.
+        The audio is empty, not finite, not of real numbers or of another shape; it has too many
+        channels; the rate is none of sound; a setting or the model does not do.
 
     Examples
     --------
@@ -86,7 +91,7 @@ def denoise(
     >>> audio, rate = soundfile.read("data/sample-noisy.wav")
     >>> clean = denoise(audio, rate).audio
     """
-    audio = np.asarray(audio)
+    audio, rate = real(audio), checked_rate(rate)
     if audio.ndim not in (1, 2) or not audio.size:
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {audio.shape}"
@@ -102,6 +107,7 @@ def denoise(
             seed=seed,
             device=device,
             jobs=jobs,
+            max_channels=max_channels,
             progress=progress,
         )
     )
@@ -127,6 +133,7 @@ def denoise_stream(
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
+    max_channels: int = CHANNELS,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
@@ -135,7 +142,7 @@ def denoise_stream(
     ----------
     blocks
         Arrays of finite samples, shape (samples, channels), of any number of samples.
-    rate, settings, model, seed, device, jobs, progress
+    rate, settings, model, seed, device, jobs, max_channels, progress
         As in `denoise`.
 
     Yields
@@ -159,6 +166,7 @@ def denoise_stream(
         seed=seed,
         device=device,
         jobs=jobs,
+        max_channels=max_channels,
         progress=progress,
     ) as stream:
         for block in chain([first], blocks):

@@ -200,6 +200,7 @@ def described(**changes: object) -> reader.Reader:
         "subtype": "PCM_16",
         "peak": 1.0,
         "rms": 0.1,
+        "checksum": 0,
     }
     return reader.Reader(**(values | changes))
 
