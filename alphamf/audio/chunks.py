@@ -87,8 +87,10 @@ def check_w64(file: BinaryIO, size: int, name: str) -> None:
     raise _without_samples(name)
 
 
-def check_caf(file: BinaryIO, size: int, name: str) -> None:
-    """Check a Core Audio file as `check` does; a size of -1 is not known yet.
+def check_caf(file: BinaryIO, size: int, name: str) -> Patch | None:
+    """Check a Core Audio file as `check` does; a size of -1 means "not known yet".
+
+    libsndfile refuses that, and sizes beyond the end of the file.
 
     Parameters
     ----------
@@ -100,11 +102,10 @@ def check_caf(file: BinaryIO, size: int, name: str) -> None:
         kind, promised = struct.unpack(">4sq", header)
         start = file.tell()
         if kind == b"data":
-            if promised > size - start:
-                # libsndfile refuses a chunk that is longer than the file.
-                there = struct.pack(">q", size - start)
-                raise short(name, promised - 4, size - start - 4, Patch(start - 8, there))
-            return
+            there = Patch(start - 8, struct.pack(">q", size - start))
+            if promised > size - start:  # less 4 bytes for the number of edits
+                raise short(name, promised - 4, size - start - 4, there)
+            return there if promised == -1 else None
         if not 0 <= promised <= size:
             break
         file.seek(start + promised)

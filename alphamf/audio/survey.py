@@ -99,7 +99,7 @@ def survey(
             f"{name} is cut short: its header promises {promised / rate:.2f} s and "
             f"{frames / rate:.2f} s can be decoded"
         )
-    if cut is not None and not salvage:
+    if cut is not None and not (salvage and frames):
         raise Cut(cut)
     _check(name, rate, samples)
     if cut is not None:

@@ -156,7 +156,9 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = next(blocks, np.empty((0, 1), np.float32))
+    first = real(next(blocks, np.empty((0, 1), np.float32)))
+    if first.ndim != 2:
+        raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
     samples = 0
     with Stream(
         rate,
