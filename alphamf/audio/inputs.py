@@ -111,9 +111,7 @@ def plan(
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
-    guarded = {
-        os.path.realpath(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()
-    }
+    guarded = {_identity(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()}
     guarded |= {_identity(item.path): f"the input {shown(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, guarded)
     taken: dict[str, str] = {}
@@ -176,7 +174,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
             raise AlphaMFError(f"{option} {shown(path)} must name a file")
         if not path.lower().endswith(_ENDINGS.get(option, "")):
             raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
-        real = os.path.realpath(path)
+        real = _identity(path)
         if real in files.guarded and real not in inputs:
             raise AlphaMFError(f"{option} {shown(path)} is also {files.guarded[real]}")
         if real in taken | inputs:
@@ -197,6 +195,7 @@ def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[Found], l
     problems: list[Problem] = []
     for name in inputs:
         try:
+            _identity(name)
             if name == STREAM:
                 found.append(Found(STREAM, STREAM, searched=False))
             else:
@@ -248,6 +247,8 @@ def _is_renamed(job: Job) -> bool:
 
 
 def _identity(path: str) -> str:
+    if "\0" in path:
+        raise AlphaMFError(f"{shown(path)} is no file: no name holds a NUL")
     return path if path == STREAM else os.path.realpath(path)
 
 
