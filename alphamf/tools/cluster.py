@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import connected, describe
+from alphamf.tools.connection import caution, connected, describe
 from alphamf.tools.files import shown
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
@@ -69,7 +69,8 @@ def each(
     address
         Of a scheduler, or `alphamf.tools.connection.LOCAL`.
     report
-        Called once with a sentence that names the scheduler and its dashboard.
+        Called with a sentence that names the scheduler and its dashboard, and before it connects
+        with one on a scheduler without TLS.
 
     Raises
     ------
@@ -79,6 +80,8 @@ def each(
     """
     if not items:
         return
+    if report and (note := caution(address)):
+        report(note)
     with connected(address, min(workers, len(items))) as client:
         topic = f"alphamf-{uuid4()}" if update else None
         task = Task(work, os.getcwd(), version("alphamf"), topic)
