@@ -52,8 +52,8 @@ def alphamf(
 
 def main() -> None:
     """Run the command line; the console script."""
-    # Half-written files go and the workers end.
-    end_on_signals()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Half-written files go and the workers end.
+    end_on_signals()
     app()

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 GRACE = 5.0
@@ -20,6 +20,7 @@ _LAST = 2.0
 """How long this process may still take after a second signal, in seconds."""
 
 _asked = False
+_counted = False
 _hurried = False
 _stopped = False
 _stoppable = False
@@ -67,17 +68,17 @@ def end_on_signals() -> None:
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
         signal.signal(signal.SIGINT, _ask)
-    if os.name != "posix":
-        return
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    threading.Thread(target=_count, args=(read,), daemon=True).start()
+    if os.name == "posix":
+        with suppress(OSError, RuntimeError):  # few descriptors, few threads
+            read, write = os.pipe()
+            os.set_blocking(write, False)
+            threading.Thread(target=_count, args=(read,), daemon=True).start()
+            signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 
 
 def _ask(number: int, frame: FrameType | None) -> None:
     global _asked
-    if _asked and os.name == "posix":
+    if _asked and _counted:
         return
     _asked = True
     if number == signal.SIGINT:
@@ -87,7 +88,8 @@ def _ask(number: int, frame: FrameType | None) -> None:
 
 def _count(read: int) -> None:
     """Read the signals that this process receives, and end it some time after the second."""
-    global _hurried
+    global _counted, _hurried
+    _counted = True
     count = 0
     while count < 2:
         number = os.read(read, 1)[0]
