@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
+from alphamf.tools.stopping import end_on_signals
 
 app = typer.Typer(
     name="alphamf",
@@ -51,14 +50,10 @@ def alphamf(
         os.environ.setdefault(name, "1")
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
 def main() -> None:
     """Run the command line; the console script."""
-    # As with Ctrl-C, half-written files go and the workers end.
-    signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # Half-written files go and the workers end.
+    end_on_signals()
     app()
