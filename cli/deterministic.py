@@ -61,7 +61,7 @@ def _environment() -> dict[str, str]:
     """Return the variables to set, with the tunables and features that are there already."""
     import numpy as np
 
-    extensions = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[call-overload, index]
+    extensions = np.show_config("dicts")["SIMD Extensions"]
     features = {*os.environ.get(DISABLED, "").split(), *extensions.get("found", ())}
     tunables = os.environ.get("GLIBC_TUNABLES", "").split(":")
     others = [tunable for tunable in tunables if tunable and tunable != TUNABLES]

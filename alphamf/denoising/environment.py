@@ -24,7 +24,7 @@ def environment() -> dict[str, Any]:
     import soundfile
     from threadpoolctl import threadpool_info
 
-    extensions = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[call-overload, index]
+    extensions = np.show_config("dicts")["SIMD Extensions"]
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
     return {
         "cpu": _cpu(),

@@ -47,7 +47,7 @@ def test_work_that_is_done_elsewhere_is_refused(options):
 
 def test_other_processors_are_refused(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(AlphaMFError, match="x86-64 processors, not for .* on aarch64"):
+    with pytest.raises(AlphaMFError, match="x86-64 processors, not for"):
         deterministic.fix(device="cpu", cluster=None)
 
 

@@ -194,8 +194,9 @@ print(_loops.VARIANT, digest.hexdigest())
 """
     found = {}
     for name in ("default", "unfused", "v3", "v4"):
-        words = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True,
-                               env={**os.environ, "ALPHAMF_LOOPS": name}, text=True).stdout.split()  # fmt: skip
+        variables = {**os.environ, "ALPHAMF_LOOPS": name}
+        command = [sys.executable, "-c", code]
+        words = subprocess.check_output(command, env=variables, text=True).split()
         found[words[0]] = words[1]
     assert found.get("unfused", found["default"]) == found["default"]
     assert found.get("v3") == found.get("v4", found.get("v3"))
