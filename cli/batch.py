@@ -113,7 +113,10 @@ def _sentences(result: Mapping[str, Any]) -> str:
     if result["note"]:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
-        lines.append(f"  {result['clipped']} samples beyond full scale were clipped")
+        lines.append(
+            f"  {result['clipped']} samples beyond full scale were clipped, by up to "
+            f"{result['clipped_by_db']:.1f} dB"
+        )
     if result["scores"]:
         before, after = result["scores"]["before"], result["scores"]["after"]
         for name, key, form in (

@@ -166,6 +166,20 @@ def denoise(
         str | None,
         typer.Option(metavar="CLEAN", help="Clean speech to score against.", rich_help_panel=EXTRA),
     ] = None,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage",
+            help="Of files that are cut short or damaged, denoise the part that is there.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    max_channels: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
+        ),
+    ] = 64,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -236,6 +250,7 @@ def denoise(
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
+        check_least("--max-channels", max_channels, 1)
     request = Request(
         settings=settings,
         observe=partial(
@@ -252,6 +267,8 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        salvage=salvage,
+        max_channels=max_channels,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

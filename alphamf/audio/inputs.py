@@ -146,7 +146,7 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
             raise AlphaMFError(f"{option} {shown(path)} must name a file")
         if not path.lower().endswith(_ENDINGS.get(option, "")):
             raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
-        if os.path.realpath(path) in taken:
+        if _identity(path) in taken:
             raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
         if exists(path) and not overwrite:
             raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
@@ -164,6 +164,7 @@ def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[Found], l
     problems: list[Problem] = []
     for name in inputs:
         try:
+            _identity(name)
             if name == STREAM:
                 found.append(Found(STREAM, STREAM, searched=False))
             else:
@@ -194,6 +195,8 @@ def _output(item: Found, output_dir: str | None) -> str:
 
 
 def _identity(path: str) -> str:
+    if "\0" in path:
+        raise AlphaMFError(f"{shown(path)} is no file: no name holds a NUL")
     return path if path == STREAM else os.path.realpath(path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,8 @@ class Writer:
     ----------
     clipped
         Samples so far that were beyond full scale and were set to it.
+    highest
+        Largest magnitude among them, 1 at full scale; 1 where there was none.
     frames
         Samples per channel written so far.
     """
@@ -91,7 +94,13 @@ class Writer:
         self._name = name
         self._subtype = subtypes.get(file.subtype)
         self.clipped = 0
+        self.highest = 1.0
         self.frames = 0
+
+    @property
+    def clipped_by_db(self) -> float:
+        """How far the highest sample was beyond full scale, in dB."""
+        return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
         """Append samples, shape (n, channels).
@@ -109,7 +118,7 @@ class Writer:
         bits = self._subtype.bits
         data: Any = block
         if bits or self._subtype.companded:
-            self.clipped += int(np.count_nonzero(np.abs(block) > 1))
+            self._count(block)
         if bits:
             # soundfile would cut off the lower bits of a float, half a step below on average.
             scale = 2 ** (bits - 1)
@@ -124,6 +133,12 @@ class Writer:
             what = "the disk is full or fails" if what in ("", "System error") else what
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
         self.frames += len(block)
+
+    def _count(self, block: Floats) -> None:
+        """Count the samples beyond full scale."""
+        magnitude = np.abs(block)
+        self.clipped += int(np.count_nonzero(magnitude > 1))
+        self.highest = max(self.highest, float(magnitude.max(initial=1)))
 
 
 @contextmanager
@@ -153,7 +168,11 @@ def open_writer(
     """
     import soundfile
 
-    name = shown(target) if isinstance(target, (str, os.PathLike)) else "standard output"
+    name = "standard output"
+    if isinstance(target, (str, os.PathLike)):
+        name = shown(target)
+        if "\0" in os.fspath(target):
+            raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
     with atomic(target) as part:
         try:
             name_of_part = system_name(part)

@@ -51,7 +51,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         return _skipped(job, job.output)
     with ExitStack() as stack:
         reader = stack.enter_context(
-            open_reader(sys.stdin.buffer if job.source == STREAM else job.source)
+            open_reader(
+                sys.stdin.buffer if job.source == STREAM else job.source,
+                salvage=request.salvage,
+                max_channels=request.max_channels,
+            )
         )
         target = destination(job.output, reader, derived=job.derived)
         if _done(job, target.path, request):
@@ -83,7 +87,12 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "scores": scores,
         **_about_run(weights, request),
     }
-    notes = target.note, narrow_recording(weights, reader.rate), _unrefined(weights, request)
+    notes = (
+        reader.cut,
+        target.note,
+        narrow_recording(weights, reader.rate),
+        _unrefined(weights, request),
+    )
     return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
@@ -136,6 +145,7 @@ def _denoise(
         seed=request.seed,
         device=request.device,
         jobs=request.jobs,
+        max_channels=request.max_channels,
         progress=progress,
     ):
         writer.write(segment.audio)
@@ -161,6 +171,7 @@ def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) 
         "samples": reader.frames,
         "duration": reader.duration,
         "clipped": writer.clipped,
+        "clipped_by_db": writer.clipped_by_db,
     }
 
 

@@ -1,7 +1,6 @@
 /* The loops over the cells of alpha-MF, for float32 on a CPU.
  *
- * Arguments are C-contiguous buffers, whose dtype alphamf/factorization/compiled.py checks. The same
- * steps for other arrays are in alphamf/factorization/cells.py.
+ * The same steps for other arrays are in alphamf/factorization/cells.py.
  */
 #include "../inference/_float32.h"
 
@@ -109,7 +108,8 @@ LOOP(void, slopes, (float scale, const float *restrict power, const float *restr
 /* For alphamf.research.speed: how fast the functions are by themselves. */
 LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),
      (x, out, count)) {
-    for (Py_ssize_t i = 0; i < count; i++) out[i] = log_(x[i]);
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[i] = x[i] > 0.0f ? log_(x[i]) : x[i] == 0.0f ? -INFINITY : NAN;
 }
 
 LOOP(void, exps, (const float *restrict x, float *restrict out, Py_ssize_t count),
@@ -138,7 +138,8 @@ static PyObject *py_move(PyObject *self, PyObject *args) {
     float h;
     Py_ssize_t accepted;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*fy*w*w*y*w*", &b[0], &h, &b[1], &b[2], &b[3], &b[4], &b[5]))
+    if (!PyArg_ParseTuple(args, "O&fO&O&O&O&O&", generators, &b[0], &h, floats, &b[1], written,
+                          &b[2], written, &b[3], floats, &b[4], written, &b[5]))
         return NULL;
     if (fits(&b[0], &b[1], &b[2]) && alike(b + 2, 4)) {
         Py_BEGIN_ALLOW_THREADS
@@ -154,7 +155,9 @@ static PyObject *py_weigh(PyObject *self, PyObject *args) {
     Py_buffer b[3]; /* v, phi, part */
     float exponent;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fw*y*w*", &exponent, &b[0], &b[1], &b[2])) return NULL;
+    if (!PyArg_ParseTuple(args, "fO&O&O&", &exponent, written, &b[0], floats, &b[1], written,
+                          &b[2]))
+        return NULL;
     if (alike(b, 3)) {
         Py_BEGIN_ALLOW_THREADS
         weigh(exponent, FLOATS(b[0]), FLOATS(b[1]), FLOATS(b[2]), COUNT(b[0]));
@@ -168,7 +171,8 @@ static PyObject *py_slope(PyObject *self, PyObject *args) {
     Py_buffer b[5]; /* power, v, part, sigma2, out */
     float scale;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fy*y*y*y*w*", &scale, &b[0], &b[1], &b[2], &b[3], &b[4]))
+    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
+                          &b[2], floats, &b[3], written, &b[4]))
         return NULL;
     if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 4)) {
         Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
@@ -186,7 +190,8 @@ static PyObject *py_slopes(PyObject *self, PyObject *args) {
     Py_buffer b[6]; /* power, v, part, sigma2, plus, minus */
     float scale;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fy*y*y*y*w*w*", &scale, &b[0], &b[1], &b[2], &b[3], &b[4], &b[5]))
+    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
+                          &b[2], floats, &b[3], written, &b[4], written, &b[5]))
         return NULL;
     if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 5)) {
         Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
@@ -205,7 +210,7 @@ typedef void (*map_function)(const float *, float *, Py_ssize_t);
 static PyObject *mapped(PyObject *args, map_function function) {
     Py_buffer b[2]; /* x, out */
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*w*", &b[0], &b[1])) return NULL;
+    if (!PyArg_ParseTuple(args, "O&O&", floats, &b[0], written, &b[1])) return NULL;
     if (alike(b, 2)) {
         function(FLOATS(b[0]), FLOATS(b[1]), COUNT(b[0]));
         result = Py_NewRef(Py_None);

@@ -98,9 +98,10 @@ INLINE float smaller(float x, float y) { return x < y ? x : y; }
 
 /* Of a positive normal number; Cephes' logf. */
 INLINE float log_(float x) {
-    int32_t bits = (int32_t)as_bits(x);
-    int32_t exponent = (bits - 0x3F3504F3) >> 23; /* so that m lies between the roots of 1/2 and 2 */
-    float m = as_float((uint32_t)(bits - exponent * (1 << 23))) - 1.0f;
+    uint32_t bits = as_bits(x);
+    /* So that m lies between the roots of 1/2 and 2. */
+    int32_t exponent = (int32_t)(bits - 0x3F3504F3u) >> 23;
+    float m = as_float(bits - (uint32_t)(exponent * (1 << 23))) - 1.0f;
     float e = (float)exponent, z = m * m, p = 7.0376836292e-2f;
     p = p * m - 1.1514610310e-1f;
     p = p * m + 1.1676998740e-1f;
@@ -181,6 +182,39 @@ LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, Py_ssi
 #define FLOATS(view) ((float *)(view).buf)
 #define WORDS(view) ((uint32_t *)(view).buf)
 #define COUNT(view) ((view).len / 4)
+
+/* Converters of PyArg_ParseTuple's O&: C-contiguous buffers of float32, to be read or written, of
+ * words of 32 bits, and of a state, whose words may be of 64. */
+static int take(PyObject *object, Py_buffer *view, int flags, const char *formats, Py_ssize_t size,
+                const char *sentence) {
+    if (!object) {
+        PyBuffer_Release(view);
+        return 1;
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags)) return 0;
+    const char *format = view->format ? view->format : "B";
+    if (strlen(format) == 1 && strchr(formats, format[0]) && (!size || view->itemsize == size))
+        return Py_CLEANUP_SUPPORTED;
+    PyErr_SetString(PyExc_ValueError, sentence);
+    PyBuffer_Release(view);
+    return 0;
+}
+
+static inline int floats(PyObject *object, void *view) {
+    return take(object, view, 0, "f", 4, "a buffer is not of float32");
+}
+
+static inline int written(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "f", 4, "a buffer is not of float32");
+}
+
+static inline int written_words(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "IL", 4, "a buffer is not of uint32");
+}
+
+static inline int generators(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "ILQ", 0, "a state is not of unsigned words");
+}
 
 /* Whether a state has its size, and the cells are so many times the power. */
 static int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {

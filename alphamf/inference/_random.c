@@ -1,7 +1,4 @@
-/* Random words and standard normal noise, for float32 on a CPU.
- *
- * Arguments are C-contiguous buffers, whose dtype alphamf/inference/random.py checks.
- */
+/* Random words and standard normal noise, for float32 on a CPU; see alphamf/inference/random.py. */
 #include "_float32.h"
 
 /* Box and Muller's pairs: all 32 bits in the radius, so that the law is cut off at 6.7 and not at
@@ -36,7 +33,8 @@ static void normal(uint32_t *state, float *out, Py_ssize_t size) {
 static PyObject *filled(PyObject *args, int normals) {
     Py_buffer b[2]; /* state, out */
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*w*", &b[0], &b[1])) return NULL;
+    if (!PyArg_ParseTuple(args, "O&O&", generators, &b[0], normals ? written : written_words, &b[1]))
+        return NULL;
     if (!normals && b[1].len % (4 * LANES)) {
         PyErr_SetString(PyExc_ValueError, "the number of words must be a multiple of the lanes");
     } else if (fits(&b[0], NULL, NULL)) {

@@ -151,6 +151,43 @@ def test_buffers_that_do_not_fit_are_refused():
             call()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [np.ones(9), np.ones(9, np.int32), np.ones(18, np.float16), bytearray(36), bytearray(7)],
+)
+def test_buffers_of_another_format_are_refused(wrong):
+    """Wherever one stands: bytes that are no float32, or no whole number of them."""
+    state, right = word_state(generator(0, 0), _loops.LANES), np.ones(9, np.float32)
+    calls = {
+        "move": ([state, 0.6], 5),
+        "weigh": ([1.5], 3),
+        "slope": ([1.0], 5),
+        "slopes": ([1.0], 6),
+        "log": ([], 2),
+        "exp": ([], 2),
+        "sin": ([], 2),
+    }
+    for name, (first, count) in calls.items():
+        for place in range(count):
+            arrays = [right.copy() for _ in range(count)]
+            arrays[place] = wrong
+            with pytest.raises(ValueError, match="not of float32"):
+                getattr(_loops, name)(*first, *arrays)
+        all_wrong = [wrong] * count
+        with pytest.raises(ValueError, match="not of float32"):
+            getattr(_loops, name)(*first, *all_wrong)
+    for other in (state.astype(float), bytearray(512)):
+        with pytest.raises(ValueError, match="not of unsigned words"):
+            _loops.move(other, 0.6, *[right.copy() for _ in range(5)])
+
+
+def test_logarithms_of_zero_and_of_what_is_below():
+    x = np.float32([0.0, -0.0, -1.0, -1e-38, -np.inf, np.nan, 1.0])
+    out = np.empty_like(x)
+    _loops.log(x, out)
+    np.testing.assert_array_equal(out, np.float32([-np.inf] * 2 + [np.nan] * 4 + [0]))
+
+
 def test_without_the_loops_numpy_does_the_work():
     """The same answer but for its random numbers, in a process that cannot import them."""
     code = """
