@@ -11,6 +11,9 @@ import typer
 from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
 from alphamf.tools.stopping import end_on_signals
 
+LOOPS = "default", "unfused", "v3", "v4"
+"""Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
+
 app = typer.Typer(
     name="alphamf",
     no_args_is_help=True,
@@ -48,6 +51,9 @@ def alphamf(
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    if (loops := os.environ.get("ALPHAMF_LOOPS", "")) not in ("", *LOOPS):
+        typer.echo(f"Error: ALPHAMF_LOOPS must be {', '.join(LOOPS)}, not {loops!r}", err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
