@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
+from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
 
 app = typer.Typer(
     name="alphamf",
@@ -59,6 +58,11 @@ def main() -> None:
     """Run the command line; the console script."""
     # As with Ctrl-C, half-written files go and the workers end.
     signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    output = streams.prepare()
+    try:
+        app()
+    except SystemExit as end:
+        if output.lost is None or end.code:
+            raise
+        typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
+        raise SystemExit(2) from end
