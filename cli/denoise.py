@@ -192,8 +192,19 @@ def denoise(
     cluster: Cluster = None,
     device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed, the same result.", rich_help_panel=RUN)
+        int,
+        typer.Option(
+            metavar="N", help="The same seed, the same result on one machine.", rich_help_panel=RUN
+        ),
     ] = 0,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="The same bits on every x86-64 processor, for more time.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file.", rich_help_panel=RUN)
     ] = False,
@@ -206,6 +217,11 @@ def denoise(
     An output keeps its input's sampling rate, channels, length and sample format. Of folders and
     patterns, files whose output exists are passed over: the same command finishes a stopped run.
     """
+    if deterministic:
+        from alphamf.cli.deterministic import fix
+
+        with report.user_errors(as_json=as_json):
+            fix(device=device.value, cluster=cluster)
     overrides = {
         "sampler": sampler,
         "steps": steps,

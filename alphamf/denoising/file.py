@@ -18,6 +18,7 @@ from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
@@ -207,4 +208,5 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
         "seed": request.seed,
         "device": request.device,
         "settings": asdict(request.settings),
+        "environment": environment(),
     }

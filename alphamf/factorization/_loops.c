@@ -9,8 +9,8 @@ static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
 static const float TINY = 1e-12f, LARGEST = 1e30f;
 
 /* Kanter's formula, and the Levy law for h = 1/2. */
-LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict second, float h,
-                      float *restrict out, Py_ssize_t count) {
+LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restrict second, float h,
+      float *restrict out, Py_ssize_t count), (first, second, h, out, count)) {
     if (h == 0.5f) {
         for (Py_ssize_t i = 0; i < count; i++) {
             float s = sin_half(0.5f * uniform(first[i]));
@@ -30,9 +30,10 @@ LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict s
 }
 
 /* Accepted where log(u t) < q (1 - 1/t), with q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2. */
-LOOP Py_ssize_t accept(const uint32_t *restrict words, const float *restrict proposals,
-                       const float *restrict power, float *restrict phi, float *restrict part,
-                       const float *restrict rest, float *restrict sigma2, Py_ssize_t count) {
+LOOP(Py_ssize_t, accept, (const uint32_t *restrict words, const float *restrict proposals,
+      const float *restrict power, float *restrict phi, float *restrict part,
+      const float *restrict rest, float *restrict sigma2, Py_ssize_t count),
+     (words, proposals, power, phi, part, rest, sigma2, count)) {
     int32_t accepted = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         float moved = smaller(part[i] / phi[i] * proposals[i], LARGEST), changed = rest[i] + moved;
@@ -67,8 +68,8 @@ static Py_ssize_t move(uint32_t *state, float h, const float *power, float *phi,
     return accepted;
 }
 
-LOOP void weigh(float exponent, float *restrict v, const float *restrict phi,
-                float *restrict part, Py_ssize_t count) {
+LOOP(void, weigh, (float exponent, float *restrict v, const float *restrict phi,
+      float *restrict part, Py_ssize_t count), (exponent, v, phi, part, count)) {
     if (exponent == 2.0f) {
         for (Py_ssize_t i = 0; i < count; i++) {
             float x = v[i] < TINY ? TINY : v[i];
@@ -84,18 +85,19 @@ LOOP void weigh(float exponent, float *restrict v, const float *restrict phi,
     }
 }
 
-LOOP void slope(float scale, const float *restrict power, const float *restrict v,
-                const float *restrict part, const float *restrict sigma2, float *restrict out,
-                Py_ssize_t count) {
+LOOP(void, slope, (float scale, const float *restrict power, const float *restrict v,
+      const float *restrict part, const float *restrict sigma2, float *restrict out,
+      Py_ssize_t count), (scale, power, v, part, sigma2, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
         out[i] = scale * (part[i] * inverse) / v[i] * (1.0f - power[i] * inverse);
     }
 }
 
-LOOP void slopes(float scale, const float *restrict power, const float *restrict v,
-                 const float *restrict part, const float *restrict sigma2, float *restrict plus,
-                 float *restrict minus, Py_ssize_t count) {
+LOOP(void, slopes, (float scale, const float *restrict power, const float *restrict v,
+      const float *restrict part, const float *restrict sigma2, float *restrict plus,
+      float *restrict minus, Py_ssize_t count),
+     (scale, power, v, part, sigma2, plus, minus, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
         plus[i] = scale * (part[i] * inverse) / v[i];
@@ -104,16 +106,19 @@ LOOP void slopes(float scale, const float *restrict power, const float *restrict
 }
 
 /* For alphamf.research.speed: how fast the functions are by themselves. */
-LOOP void logs(const float *restrict x, float *restrict out, Py_ssize_t count) {
+LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++)
         out[i] = x[i] > 0.0f ? log_(x[i]) : x[i] == 0.0f ? -INFINITY : NAN;
 }
 
-LOOP void exps(const float *restrict x, float *restrict out, Py_ssize_t count) {
+LOOP(void, exps, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) out[i] = exp_(x[i]);
 }
 
-LOOP void sines(const float *restrict x, float *restrict out, Py_ssize_t count) {
+LOOP(void, sines, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) out[i] = sin_(x[i]);
 }
 
@@ -240,7 +245,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__loops(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
+    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
                    PyModule_AddIntConstant(module, "LANES", LANES))) {
         Py_DECREF(module);
         return NULL;

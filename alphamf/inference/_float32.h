@@ -11,19 +11,47 @@
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* One copy of a loop for each generation of processors, chosen when the module is loaded. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
-#define LOOP \
-    static __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
-#else
-#define LOOP static
-#endif
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline))
 #else
 #define INLINE static inline
+#define APART static
+#endif
+
+/* One copy of a loop for each generation of processors, of which `level` names the one to call.
+ * Without fused multiply-adds each operation is rounded as IEEE 754 says, at any width of vectors:
+ * the copies `default` and `unfused` give the same bits. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#define LOOP(type, name, parameters, arguments)                                                  \
+    INLINE type name##_loop parameters;                                                          \
+    APART type name##_default parameters { return name##_loop arguments; }                       \
+    __attribute__((target("arch=x86-64-v3"))) APART type name##_v3 parameters {                  \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    __attribute__((target("arch=x86-64-v4"))) APART type name##_v4 parameters {                  \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    __attribute__((target("arch=x86-64-v3,no-fma"))) APART type name##_unfused parameters {      \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    static type name parameters {                                                                \
+        if (level == 4) return name##_v4 arguments;                                              \
+        if (level == 3) return name##_v3 arguments;                                              \
+        if (level == 1) return name##_unfused arguments;                                         \
+        return name##_default arguments;                                                         \
+    }                                                                                            \
+    INLINE type name##_loop parameters
+#define HIGHEST                                                                                  \
+    (__builtin_cpu_supports("x86-64-v4")   ? 4                                                   \
+     : __builtin_cpu_supports("x86-64-v3") ? 3                                                   \
+                                           : 0)
+#else
+#define LOOP(type, name, parameters, arguments) static type name parameters
+#define HIGHEST 0
 #endif
 #if defined(_MSC_VER)
 #define restrict __restrict
@@ -33,6 +61,26 @@
  * side, of which a chunk is a multiple. */
 #define CHUNK 1024
 #define LANES 32
+
+static int level; /* 4 and 3: x86-64-v4 and -v3, 1: -v3 unfused, 0: the compiler's default */
+
+/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. */
+static int choose_level(PyObject *module) {
+    static const char *const names[] = {"default", "unfused", "", "v3", "v4"};
+    const char *wanted = getenv("ALPHAMF_LOOPS");
+    level = HIGHEST;
+    if (wanted && *wanted) {
+        int asked = 4;
+        while (asked >= 0 && strcmp(wanted, names[asked])) asked--;
+        if (asked < 0) {
+            PyErr_Format(PyExc_ValueError,
+                         "ALPHAMF_LOOPS must be default, unfused, v3 or v4, not '%s'", wanted);
+            return -1;
+        }
+        if (asked < level) level = asked;
+    }
+    return PyModule_AddStringConstant(module, "VARIANT", names[level]);
+}
 
 INLINE float as_float(uint32_t bits) {
     float x;
@@ -106,7 +154,8 @@ INLINE float uniform(uint32_t word) {
 INLINE uint32_t turn(uint32_t word, int count) { return word << count | word >> (32 - count); }
 
 /* xoshiro128++ in each lane (Blackman & Vigna, ACM TOMS 47, 2021); count is rounded up to LANES. */
-LOOP void fill_words(uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count) {
+LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count),
+     (state, out, count)) {
     uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
     memcpy(a, state, sizeof a);
     memcpy(b, state + LANES, sizeof b);

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, exclusive
-from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound
+from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
 
 __all__ = ["here"]
 
@@ -71,6 +72,35 @@ def test_what_a_kill_left_is_taken_up(here):
     assert len(left) == 1
     os.remove("in/3.wav")
     run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
+    assert contents() == contents("whole")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_killed_worker_costs_no_file(here):
+    for k in range(6):
+        sound(f"in/{k}.wav", 2, seed=k)
+    words = ["denoise", "in", "--preset", "fast", "--steps", "100", "--jobs"]
+    run(*words, "1", "--output-dir", "whole")
+    process = subprocess.Popen(
+        [*COMMAND, *words, "2", "--output-dir", "out", "--quiet"], stderr=subprocess.PIPE
+    )
+
+    def holder() -> int | None:
+        """Return a process that writes an output."""
+        for folder in Path("/proc").glob("[0-9]*/fd"):
+            with suppress(OSError):
+                for file in folder.iterdir():
+                    if str(file.readlink()).startswith(f"{here}/out/.alphamf-"):
+                        return int(folder.parent.name)
+        return None
+
+    until(holder)
+    victim = holder()
+    assert victim not in (None, process.pid)
+    os.kill(victim, signal.SIGKILL)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 0
     assert contents() == contents("whole")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -205,3 +206,34 @@ out = denoise(rng.standard_normal(8000), 8000, PRESETS["fast"]).audio
 assert out.shape == (8000,) and np.isfinite(out).all()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_copies_without_fused_operations_give_the_same_bits():
+    """As processors with vectors of any width then do."""
+    code = """
+import sys, hashlib
+import numpy as np
+from alphamf.factorization import _loops
+from alphamf.inference import _random
+from tests.factorization.test_compiled import arrays
+digest = hashlib.sha256()
+state = np.arange(1, 4 * _loops.LANES + 1, dtype=np.uint32)
+power, v, phi, part, rest, sigma2 = arrays((5, 301), (5, 301))
+_loops.weigh(1.3, v, phi, part)
+_loops.move(state, 0.7, power, phi, part, rest, sigma2)
+_random.normal(state, rest)
+out = np.empty_like(v)
+_loops.slope(1.0, power, v, part, sigma2, out)
+for array in (state, v, phi, part, rest, sigma2, out):
+    digest.update(array.tobytes())
+print(_loops.VARIANT, digest.hexdigest())
+"""
+    found = {}
+    for name in ("default", "unfused", "v3", "v4"):
+        variables = {**os.environ, "ALPHAMF_LOOPS": name}
+        command = [sys.executable, "-c", code]
+        words = subprocess.check_output(command, env=variables, text=True).split()
+        found[words[0]] = words[1]
+    assert found.get("unfused", found["default"]) == found["default"]
+    assert found.get("v3") == found.get("v4", found.get("v3"))
