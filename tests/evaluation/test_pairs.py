@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -224,3 +225,19 @@ def test_speech_noise_and_level_are_found_again(stem, joint, noise, level, upper
     assert core(f"{clean}.wav") in list(speeches(noisy))
     assert condition(noisy, f"{clean}.wav") == (noise, float(level))
     assert condition(f"{noise}_{level}dB/{clean}.wav", f"{clean}.wav") == (noise, float(level))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_pipes_and_devices_are_refused_and_never_opened(here):
+    os.mkfifo("p.wav")
+    make(here, "a.wav", "b.wav")
+    for table in ("p.wav", "/dev/zero"):
+        with pytest.raises(AlphaMFError, match=f"{table} is a pipe or a device, and --pairs needs"):
+            read_pairs(table)
+    Path("t.csv").write_text("clean,noisy\na.wav,b.wav\np.wav,b.wav\na.wav,/dev/zero\n")
+    good, *bad = read_pairs("t.csv")
+    assert good.problem is None
+    assert [pair.problem for pair in bad] == [
+        f"{name} is a pipe or a device, not a file" for name in ("p.wav", "/dev/zero")
+    ]
+    assert {pair.noisy + pair.clean for pair in bad} == {""}
