@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Annotated
 
 import typer
 
-from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
+from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4"
@@ -58,8 +57,13 @@ def alphamf(
 
 def main() -> None:
     """Run the command line; the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    output = streams.prepare()
     # Half-written files go and the workers end.
     end_on_signals()
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if output.lost is None or end.code:
+            raise
+        typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
+        raise SystemExit(2) from end

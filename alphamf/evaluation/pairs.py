@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import glob
+import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +15,12 @@ from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
 from alphamf.tools.files import is_special, reason, shown
+
+MOST_SHOWN = 40
+"""Characters of a cell of a table that an error message shows."""
+
+MOST_PATH = 4096
+"""Characters of a path: more than any system opens."""
 
 
 class Pair(NamedTuple):
@@ -108,11 +116,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     pairs = []
     for number, row in enumerate(lines):
         noise, snr = condition(noisy_names[number], clean_names[number])
-        try:
-            snr = float(row["snr"]) if row.get("snr") else snr
-        except ValueError:
-            sentence = f"{shown(table)} has an snr that is no number in row {number + 1}"
-            raise AlphaMFError(f"{sentence}: {row['snr']!r}") from None
+        snr = _number(row["snr"], table, number + 1) if row.get("snr") else snr
         pairs.append(
             Pair(
                 noisies[number],
@@ -144,8 +148,21 @@ def _column(
     for number, row in enumerate(rows, 1):
         if not row.get(name):
             raise AlphaMFError(f"{shown(table)} names no {name} file in row {number}")
+        if "\0" in row[name] or len(row[name]) > MOST_PATH:
+            sentence = f"{shown(table)} names a {name} file that cannot exist in row {number}"
+            raise AlphaMFError(f"{sentence}: {shown(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
+
+
+def _number(text: str, table: str, number: int) -> float:
+    """Return the SNR in a row."""
+    with suppress(ValueError):
+        if math.isfinite(found := float(text)):
+            return found
+    start = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    sentence = f"{shown(table)} has an snr that is no number in row {number}"
+    raise AlphaMFError(f"{sentence}: {start!r}")
 
 
 def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pair:

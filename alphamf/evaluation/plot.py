@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import sqrt_hann
 from alphamf.errors import AlphaMFError
+from alphamf.tools import caches
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 
@@ -179,6 +180,7 @@ class Picture:
     def _draw(
         self, axes: Any, data: Floats, title: str, unit: str, colours: dict[str, Any]
     ) -> None:
+        caches.ensure()
         import librosa.display
 
         image = librosa.display.specshow(

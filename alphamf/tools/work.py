@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
     error
         One sentence, or None.
     code
-        Exit code of the error: 2 for an AlphaMFError, 1 for any other exception.
+        Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
     details
         Traceback of an exception that is no AlphaMFError.
     """
@@ -78,6 +78,8 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:
         return Outcome(item, error=str(error), code=2)
+    except MemoryError:
+        return Outcome(item, error="there is not enough memory", code=2)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise
