@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-from types import FrameType
 from typing import Annotated
 
 import typer
 
 from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
+from alphamf.tools.stopping import end_on_signals
+
+LOOPS = "default", "unfused", "v3", "v4"
+"""Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
 
 app = typer.Typer(
     name="alphamf",
@@ -48,17 +50,16 @@ def alphamf(
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    if (loops := os.environ.get("ALPHAMF_LOOPS", "")) not in ("", *LOOPS):
+        typer.echo(f"Error: ALPHAMF_LOOPS must be {', '.join(LOOPS)}, not {loops!r}", err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
     """Run the command line; the console script."""
-    # As with Ctrl-C, half-written files go and the workers end.
-    signal.signal(signal.SIGTERM, _terminate)
     output = streams.prepare()
+    # Half-written files go and the workers end.
+    end_on_signals()
     try:
         app()
     except SystemExit as end:

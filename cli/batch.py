@@ -55,6 +55,9 @@ def run(
     for problem in files.problems:
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
+    if files.results and not quiet:
+        sentence = f"results of other inputs, passed over: {len(files.results)}"
+        typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
     each = each_on(cluster, quiet=quiet)
     processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files
@@ -113,7 +116,10 @@ def _sentences(result: Mapping[str, Any]) -> str:
     if result["note"]:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
-        lines.append(f"  {result['clipped']} samples beyond full scale were clipped")
+        lines.append(
+            f"  {result['clipped']} samples beyond full scale were clipped, by up to "
+            f"{result['clipped_by_db']:.1f} dB"
+        )
     if result["scores"]:
         before, after = result["scores"]["before"], result["scores"]["after"]
         for name, key, form in (

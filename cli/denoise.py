@@ -166,6 +166,20 @@ def denoise(
         str | None,
         typer.Option(metavar="CLEAN", help="Clean speech to score against.", rich_help_panel=EXTRA),
     ] = None,
+    salvage: Annotated[
+        bool,
+        typer.Option(
+            "--salvage",
+            help="Of files that are cut short or damaged, denoise the part that is there.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
+    max_channels: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
+        ),
+    ] = 64,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -178,8 +192,19 @@ def denoise(
     cluster: Cluster = None,
     device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
     seed: Annotated[
-        int, typer.Option(metavar="N", help="The same seed, the same result.", rich_help_panel=RUN)
+        int,
+        typer.Option(
+            metavar="N", help="The same seed, the same result on one machine.", rich_help_panel=RUN
+        ),
     ] = 0,
+    deterministic: Annotated[
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="The same bits on every x86-64 processor, for more time.",
+            rich_help_panel=RUN,
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file.", rich_help_panel=RUN)
     ] = False,
@@ -192,6 +217,11 @@ def denoise(
     An output keeps its input's sampling rate, channels, length and sample format. Of folders and
     patterns, files whose output exists are passed over: the same command finishes a stopped run.
     """
+    if deterministic:
+        from alphamf.cli.deterministic import fix
+
+        with report.user_errors(as_json=as_json):
+            fix(device=device.value, cluster=cluster)
     overrides = {
         "sampler": sampler,
         "steps": steps,
@@ -211,7 +241,19 @@ def denoise(
     from alphamf.evaluation.observers import Observers
 
     with report.user_errors(as_json=as_json):
-        files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
+        read = {
+            "--reference": reference,
+            "--model": model,
+            "--refiner": refiner,
+            "--second-stage": second_stage,
+        }
+        files = plan(
+            inputs,
+            output=output,
+            output_dir=output_dir,
+            overwrite=overwrite,
+            protected={option: path for option, path in read.items() if path is not None},
+        )
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
@@ -220,6 +262,7 @@ def denoise(
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
+        check_least("--max-channels", max_channels, 1)
     request = Request(
         settings=settings,
         observe=partial(
@@ -236,6 +279,8 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        salvage=salvage,
+        max_channels=max_channels,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

@@ -1,4 +1,4 @@
-"""Files of chunks, which are RIFF (WAV) and AIFF: whether they are whole, and without a time."""
+"""Files of chunks (WAV, RF64, AIFF, W64, CAF): whether they are whole, and without a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from alphamf.audio.cut import Patch, short
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]
@@ -15,9 +16,12 @@ Order = Literal["<", ">"]
 _SAMPLES = (b"data", b"SSND")
 """The chunk that holds the samples, of RIFF and of AIFF."""
 
+_UNKNOWN = 2**62
+"""A size of 64 bits that is this or more means "not known yet"."""
 
-def check(file: BinaryIO, size: int, name: str, *, order: Order) -> int | None:
-    """Check that a file holds as many bytes of samples as its header promises.
+
+def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Patch | None:
+    """Check that a RIFF or AIFF file holds as many bytes of samples as its header promises.
 
     Parameters
     ----------
@@ -32,8 +36,8 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> int | None:
 
     Returns
     -------
-    int or None
-        Position of a data size that a program which wrote to a pipe left at 0, and which
+    Patch or None
+        What replaces a data size that a program which wrote to a pipe left at 0, and which
         libsndfile would take for an empty file; None for all other files.
 
     Raises
@@ -48,18 +52,68 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> int | None:
         if kind == b"ds64" and len(body := file.read(16)) == 16:
             long_size = struct.unpack("<8xQ", body)[0]
         if kind in _SAMPLES:
+            unknown = _is_placeholder(promised)
             if promised == 0xFFFFFFFF and long_size is not None:
-                promised = long_size
+                promised, unknown = long_size, long_size >= _UNKNOWN
             if promised == 0:
-                return None if _only_chunks(file, size, order) else start - 4
-            if promised > size - start and not _is_placeholder(promised):
-                raise AlphaMFError(
-                    f"{name} is cut short: its header promises {promised} bytes of samples and "
-                    f"{size - start} are there"
-                )
+                empty = _only_chunks(file, size, order)
+                return None if empty else Patch(start - 4, b"\xff\xff\xff\xff")
+            if promised > size - start and not unknown:
+                raise short(name, promised, size - start)
             return None
         file.seek(start + promised + promised % 2)
-    raise AlphaMFError(f"{name} is cut short: its header ends before any samples")
+    raise _without_samples(name)
+
+
+def check_w64(file: BinaryIO, size: int, name: str) -> None:
+    """Check a Sony Wave64 file as `check` does; its chunks count their own headers.
+
+    Parameters
+    ----------
+    file, size, name
+        As for `check`.
+    """
+    file.seek(40)
+    while len(header := file.read(24)) == 24:
+        kind, promised = struct.unpack("<16sQ", header)
+        start, promised = file.tell(), max(0, promised - 24)
+        if kind.startswith(b"data"):
+            if size - start < promised < _UNKNOWN:
+                raise short(name, promised, size - start)
+            return
+        if promised > size:
+            break
+        file.seek(start + (promised + 7) // 8 * 8)
+    raise _without_samples(name)
+
+
+def check_caf(file: BinaryIO, size: int, name: str) -> Patch | None:
+    """Check a Core Audio file as `check` does; a size of -1 means "not known yet".
+
+    libsndfile refuses that, and sizes beyond the end of the file.
+
+    Parameters
+    ----------
+    file, size, name
+        As for `check`.
+    """
+    file.seek(8)
+    while len(header := file.read(12)) == 12:
+        kind, promised = struct.unpack(">4sq", header)
+        start = file.tell()
+        if kind == b"data":
+            there = Patch(start - 8, struct.pack(">q", size - start))
+            if promised > size - start:  # less 4 bytes for the number of edits
+                raise short(name, promised - 4, size - start - 4, there)
+            return there if promised == -1 else None
+        if not 0 <= promised <= size:
+            break
+        file.seek(start + promised)
+    raise _without_samples(name)
+
+
+def _without_samples(name: str) -> AlphaMFError:
+    return AlphaMFError(f"{name} is cut short: its header ends before any samples")
 
 
 def _only_chunks(file: BinaryIO, size: int, order: Order) -> bool:

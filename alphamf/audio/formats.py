@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, ogg, subtypes
+from alphamf.audio import chunks, headers, mp3, ogg, subtypes
+from alphamf.audio.cut import Patch
 
 
 class Header(NamedTuple):
@@ -24,12 +25,13 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        the position of a data size to be corrected, or None.
+        what is to be corrected before libsndfile reads the file, or None; raises
+        `alphamf.audio.cut.Cut`.
     """
 
     start: bytes
     kind: bytes
-    check: Callable[[BinaryIO, int, str], int | None]
+    check: Callable[[BinaryIO, int, str], Patch | None]
 
 
 class Encoding(NamedTuple):
@@ -130,7 +132,14 @@ FORMATS = {
             make_reproducible=ogg.clear_serial,
         ),
         # The header of an MP3 counts whole frames, with or without the encoder's padding.
-        Format("MP3", ("MPEG_LAYER_III",), (".mp3",), slack=1152, encoder_hides_errors=True),
+        Format(
+            "MP3",
+            ("MPEG_LAYER_III",),
+            (".mp3",),
+            headers=tuple(Header(start, b"", mp3.check) for start in mp3.STARTS),
+            slack=1152,
+            encoder_hides_errors=True,
+        ),
         Format(
             "AIFF",
             ("PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE"),
@@ -138,11 +147,29 @@ FORMATS = {
             headers=(Header(b"FORM", b"AIFF", _big), Header(b"FORM", b"AIFC", _big)),
             make_reproducible=partial(chunks.clear_peak_time, order=">"),
         ),
-        Format("AU", _PCM, (".au", ".snd")),
-        Format("CAF", (*_PCM, "ALAC_16"), (".caf",)),
-        Format("W64", _RIFF, (".w64",)),
+        Format(
+            "AU",
+            _PCM,
+            (".au", ".snd"),
+            headers=(
+                Header(b".snd", b"", partial(headers.check_au, order=">")),
+                Header(b"dns.", b"", partial(headers.check_au, order="<")),
+            ),
+        ),
+        Format(
+            "CAF",
+            (*_PCM, "ALAC_16"),
+            (".caf",),
+            headers=(Header(b"caff", b"", chunks.check_caf),),
+        ),
+        Format("W64", _RIFF, (".w64",), headers=(Header(b"riff", b"", chunks.check_w64),)),
         Format("RF64", _RIFF, (".rf64",), headers=(Header(b"RF64", b"WAVE", _little),)),
-        Format("NIST", ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "ULAW", "ALAW"), (".sph",)),
+        Format(
+            "NIST",
+            ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "ULAW", "ALAW"),
+            (".sph",),
+            headers=(Header(b"NIST", b"", headers.check_nist),),
+        ),
     )
 }
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
@@ -171,7 +198,7 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
     return found.get(preferred, next(iter(found.values()), None))
 
 
-def check(path: Path, name: str) -> int | None:
+def check(path: Path, name: str) -> Patch | None:
     """Check that a file holds what its header promises.
 
     Parameters
@@ -183,14 +210,15 @@ def check(path: Path, name: str) -> int | None:
 
     Returns
     -------
-    int or None
-        Position of a 32-bit data size of 0 that is to be replaced by its largest value before
-        libsndfile reads the file.
+    Patch or None
+        What is to be corrected before libsndfile reads the file.
 
     Raises
     ------
-    AlphaMFError
+    Cut
         The file is shorter than promised.
+    AlphaMFError
+        So short that it ends before any samples.
     """
     size = path.stat().st_size
     with path.open("rb") as file:

@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from alphamf.errors import AlphaMFError
+from alphamf.audio.cut import Cut
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _HEADER = 27
@@ -38,7 +38,7 @@ def check(file: BinaryIO, size: int, name: str) -> None:
     page = tail[max(0, tail.rfind(b"OggS")) :]
     table = page[_HEADER : _HEADER + page[26]] if len(page) >= _HEADER else b""
     if not table or len(table) < page[26] or len(page) < _HEADER + len(table) + sum(table):
-        raise AlphaMFError(f"{name} is cut short: its last Ogg page is not whole")
+        raise Cut(f"{name} is cut short: its last Ogg page is not whole")
 
 
 def clear_serial(path: Path) -> None:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.audio import formats
+from alphamf.audio.cut import Cut
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, shown
 
 
 @contextmanager
-def decodable(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path, str]]:
-    """Yield a path to decode, and the name of the source in messages.
+def decodable(
+    source: str | os.PathLike[str] | BinaryIO, *, salvage: bool = False
+) -> Iterator[tuple[Path, str, str | None]]:
+    """Yield a path to decode, the name of the source in messages, and how it was cut, or None.
 
     Streams and named pipes are copied to a temporary file, as decoding needs to seek; so are files
     whose header has to be corrected.
@@ -27,6 +30,8 @@ def decodable(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path,
     ----------
     source
         A file, or a binary stream such as ``sys.stdin.buffer``.
+    salvage
+        Whether a file that ends before what its header promises is let through.
 
     Raises
     ------
@@ -46,15 +51,21 @@ def decodable(source: str | os.PathLike[str] | BinaryIO) -> Iterator[tuple[Path,
                 path = copy = _copy(stream, name, stack)
         if not path.stat().st_size:
             raise AlphaMFError(f"{name} is empty (0 bytes)")
-        unset = formats.check(path, name)
-        if unset is not None:
+        cut = None
+        try:
+            patch = formats.check(path, name)
+        except Cut as error:
+            if not salvage:
+                raise
+            cut, patch = str(error), error.patch
+        if patch is not None:
             if copy is None:
                 with path.open("rb") as file:
                     path = _copy(file, name, stack)
             with path.open("r+b") as file:
-                file.seek(unset)
-                file.write(b"\xff\xff\xff\xff")
-        yield path, name
+                file.seek(patch.position)
+                file.write(patch.data)
+        yield path, name, cut
 
 
 def _unseekable(path: Path, name: str) -> BinaryIO | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.outputs import final_name
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -56,11 +58,10 @@ def destination(path: str, reader: Reader, *, derived: bool = False) -> Destinat
         The user chose an ending that stands for no format that can be written.
     """
     subtype = reader.subtype
+    wanted: formats.Format | None
     if derived:
-        wanted = formats.FORMATS.get(reader.format)
-        if wanted is None:
-            wanted = formats.FORMATS["WAV"]
-            path = str(Path(path).with_suffix(".wav"))
+        wanted = formats.FORMATS.get(reader.format) or formats.FORMATS["WAV"]
+        path = final_name(path, reader.format)
     else:
         ending = ".wav" if path == "-" else Path(path).suffix.lower()
         wanted = formats.by_suffix(ending, preferred=reader.format)
@@ -82,6 +83,8 @@ class Writer:
     ----------
     clipped
         Samples so far that were beyond full scale and were set to it.
+    highest
+        Largest magnitude among them, 1 at full scale; 1 where there was none.
     frames
         Samples per channel written so far.
     """
@@ -91,7 +94,13 @@ class Writer:
         self._name = name
         self._subtype = subtypes.get(file.subtype)
         self.clipped = 0
+        self.highest = 1.0
         self.frames = 0
+
+    @property
+    def clipped_by_db(self) -> float:
+        """How far the highest sample was beyond full scale, in dB."""
+        return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
         """Append samples, shape (n, channels).
@@ -109,7 +118,7 @@ class Writer:
         bits = self._subtype.bits
         data: Any = block
         if bits or self._subtype.companded:
-            self.clipped += int(np.count_nonzero(np.abs(block) > 1))
+            self._count(block)
         if bits:
             # soundfile would cut off the lower bits of a float, half a step below on average.
             scale = 2 ** (bits - 1)
@@ -125,6 +134,12 @@ class Writer:
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
         self.frames += len(block)
 
+    def _count(self, block: Floats) -> None:
+        """Count the samples beyond full scale."""
+        magnitude = np.abs(block)
+        self.clipped += int(np.count_nonzero(magnitude > 1))
+        self.highest = max(self.highest, float(magnitude.max(initial=1)))
+
 
 @contextmanager
 def open_writer(
@@ -134,6 +149,7 @@ def open_writer(
     *,
     format: str = "WAV",
     subtype: str = "PCM_16",
+    mode: int = 0o666,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
@@ -145,6 +161,8 @@ def open_writer(
         Samples per second; channels.
     format, subtype
         As libsndfile names them; see `destination`.
+    mode
+        Permissions of the file, from which the user's umask is taken away.
 
     Raises
     ------
@@ -153,8 +171,12 @@ def open_writer(
     """
     import soundfile
 
-    name = shown(target) if isinstance(target, (str, os.PathLike)) else "standard output"
-    with atomic(target) as part:
+    name = "standard output"
+    if isinstance(target, (str, os.PathLike)):
+        name = shown(target)
+        if "\0" in os.fspath(target):
+            raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
+    with atomic(target, mode=mode) as part:
         try:
             name_of_part = system_name(part)
             file = soundfile.SoundFile(name_of_part, "w", rate, channels, subtype, format=format)

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.settings import PRESETS, Settings
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.stream import Segment, Stream, checked_rate, real
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
@@ -51,6 +52,7 @@ def denoise(
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
+    max_channels: int = CHANNELS,
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory.
@@ -58,9 +60,9 @@ def denoise(
     Parameters
     ----------
     audio
-        Finite samples, shape (samples,) or (samples, channels).
+        Finite real samples, shape (samples,) or (samples, channels).
     rate
-        Sampling rate in Hz.
+        Sampling rate in Hz, from 1000 to 768000.
     settings
         A preset, or one changed by ``dataclasses.replace``.
     model
@@ -71,14 +73,18 @@ def denoise(
     device
         Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
-        Segments side by side, which makes no difference to the result.
+        Segments side by side. On the CPU this makes no difference to the result; on a device it
+        decides which segments share random numbers.
+    max_channels
+        More are refused, as each costs as much as a recording.
     progress
         Called with the seconds of sound done so far.
 
     Raises
     ------
     AlphaMFError
-        The audio is empty, not finite or of another shape; a setting or the model does not do.
+        The audio is empty, not finite, not of real numbers or of another shape; it has too many
+        channels; the rate is none of sound; a setting or the model does not do.
 
     Examples
     --------
@@ -86,7 +92,7 @@ def denoise(
     >>> audio, rate = soundfile.read("data/sample-noisy.wav")
     >>> clean = denoise(audio, rate).audio
     """
-    audio = np.asarray(audio)
+    audio, rate = real(audio), checked_rate(rate)
     if audio.ndim not in (1, 2) or not audio.size:
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {audio.shape}"
@@ -102,6 +108,7 @@ def denoise(
             seed=seed,
             device=device,
             jobs=jobs,
+            max_channels=max_channels,
             progress=progress,
         )
     )
@@ -127,6 +134,7 @@ def denoise_stream(
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
+    max_channels: int = CHANNELS,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
@@ -135,7 +143,7 @@ def denoise_stream(
     ----------
     blocks
         Arrays of finite samples, shape (samples, channels), of any number of samples.
-    rate, settings, model, seed, device, jobs, progress
+    rate, settings, model, seed, device, jobs, max_channels, progress
         As in `denoise`.
 
     Yields
@@ -149,7 +157,9 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = next(blocks, np.empty((0, 1), np.float32))
+    first = real(next(blocks, np.empty((0, 1), np.float32)))
+    if first.ndim != 2:
+        raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
     samples = 0
     with Stream(
         rate,
@@ -159,6 +169,7 @@ def denoise_stream(
         seed=seed,
         device=device,
         jobs=jobs,
+        max_channels=max_channels,
         progress=progress,
     ) as stream:
         for block in chain([first], blocks):

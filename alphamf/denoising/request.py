@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import Reader
+from alphamf.audio.reader import CHANNELS, Reader
 from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
@@ -30,9 +30,9 @@ class Observer(Protocol):
         ...
 
 
-Observe = Callable[[Reader, Frame, ExitStack], Observer]
-"""Makes the observer of a file, given the frame of the gain in samples of the input; what it opens
-is closed by the stack."""
+Observe = Callable[[Reader, Frame, ExitStack, int], Observer]
+"""Makes the observer of a file, given the frame of the gain in samples of the input and the
+permissions of what it writes; what it opens is closed by the stack."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
+    salvage, max_channels
+        As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
     """
@@ -63,3 +65,5 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    salvage: bool = False
+    max_channels: int = CHANNELS

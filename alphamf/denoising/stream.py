@@ -5,12 +5,15 @@ Every segment learns its noise for itself, which lets segments be done side by s
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.audio.reader import CHANNELS
+from alphamf.audio.survey import RATES
 from alphamf.denoising.gain import with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.segments import Cutter, fade_in
@@ -59,7 +62,7 @@ class Stream:
         Sampling rate in Hz.
     channels
         Number of channels.
-    settings, model, seed, device, jobs, progress
+    settings, model, seed, device, jobs, max_channels, progress
         As in `alphamf.denoise`.
 
     Attributes
@@ -71,7 +74,8 @@ class Stream:
     Raises
     ------
     AlphaMFError
-        A setting or the model does not do.
+        The rate is none of sound, there are more channels than `max_channels`, or a setting or the
+        model does not do.
 
     Examples
     --------
@@ -91,10 +95,15 @@ class Stream:
         seed: int = 0,
         device: str = "cpu",
         jobs: int = 1,
+        max_channels: int = CHANNELS,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        if rate < 1 or channels < 1:
-            raise AlphaMFError(f"a stream needs a rate and channels, not {rate} and {channels}")
+        rate = checked_rate(rate)
+        if not 1 <= channels <= max_channels:
+            raise AlphaMFError(
+                f"a stream has 1 to {max_channels} channels, the second axis of its sound, not "
+                f"{channels}: max_channels allows more"
+            )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
         self.rate, self.channels, self.settings = rate, channels, settings
@@ -169,7 +178,7 @@ class Stream:
 
     def _checked(self, chunk: Floats) -> Floats:
         self._check_open()
-        chunk = np.asarray(chunk)
+        chunk = real(chunk)
         block = chunk[:, None] if chunk.ndim == 1 else chunk
         if block.ndim != 2 or block.shape[1] != self.channels:
             raise AlphaMFError(
@@ -199,3 +208,37 @@ class Stream:
             gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
         )
+
+
+def checked_rate(rate: int) -> int:
+    """Return a sampling rate as an int.
+
+    Raises
+    ------
+    AlphaMFError
+        It is no whole number, or outside `alphamf.audio.survey.RATES`.
+    """
+    try:
+        whole = operator.index(rate)
+    except TypeError:
+        raise AlphaMFError(f"the rate must be a whole number of Hz, not {rate!r}") from None
+    if not RATES[0] <= whole <= RATES[1]:
+        raise AlphaMFError(f"the rate must be from {RATES[0]} to {RATES[1]} Hz, not {whole}")
+    return whole
+
+
+def real(audio: Floats) -> Floats:
+    """Return samples as an array, whatever its shape.
+
+    Raises
+    ------
+    AlphaMFError
+        They are something else than real numbers: complex, truth values, objects, text.
+    """
+    try:
+        array = np.asarray(audio)
+    except ValueError as error:  # rows of several lengths
+        raise AlphaMFError(f"audio is no array: {error}") from None
+    if array.dtype.kind not in "fiu":
+        raise AlphaMFError(f"audio must hold real numbers, not {array.dtype}")
+    return array

@@ -1,7 +1,6 @@
 /* The loops over the cells of alpha-MF, for float32 on a CPU.
  *
- * Arguments are C-contiguous buffers, whose dtype alphamf/factorization/compiled.py checks. The same
- * steps for other arrays are in alphamf/factorization/cells.py.
+ * The same steps for other arrays are in alphamf/factorization/cells.py.
  */
 #include "../inference/_float32.h"
 
@@ -10,8 +9,8 @@ static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
 static const float TINY = 1e-12f, LARGEST = 1e30f;
 
 /* Kanter's formula, and the Levy law for h = 1/2. */
-LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict second, float h,
-                      float *restrict out, Py_ssize_t count) {
+LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restrict second, float h,
+      float *restrict out, Py_ssize_t count), (first, second, h, out, count)) {
     if (h == 0.5f) {
         for (Py_ssize_t i = 0; i < count; i++) {
             float s = sin_half(0.5f * uniform(first[i]));
@@ -31,9 +30,10 @@ LOOP void fill_stable(const uint32_t *restrict first, const uint32_t *restrict s
 }
 
 /* Accepted where log(u t) < q (1 - 1/t), with q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2. */
-LOOP Py_ssize_t accept(const uint32_t *restrict words, const float *restrict proposals,
-                       const float *restrict power, float *restrict phi, float *restrict part,
-                       const float *restrict rest, float *restrict sigma2, Py_ssize_t count) {
+LOOP(Py_ssize_t, accept, (const uint32_t *restrict words, const float *restrict proposals,
+      const float *restrict power, float *restrict phi, float *restrict part,
+      const float *restrict rest, float *restrict sigma2, Py_ssize_t count),
+     (words, proposals, power, phi, part, rest, sigma2, count)) {
     int32_t accepted = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         float moved = smaller(part[i] / phi[i] * proposals[i], LARGEST), changed = rest[i] + moved;
@@ -68,8 +68,8 @@ static Py_ssize_t move(uint32_t *state, float h, const float *power, float *phi,
     return accepted;
 }
 
-LOOP void weigh(float exponent, float *restrict v, const float *restrict phi,
-                float *restrict part, Py_ssize_t count) {
+LOOP(void, weigh, (float exponent, float *restrict v, const float *restrict phi,
+      float *restrict part, Py_ssize_t count), (exponent, v, phi, part, count)) {
     if (exponent == 2.0f) {
         for (Py_ssize_t i = 0; i < count; i++) {
             float x = v[i] < TINY ? TINY : v[i];
@@ -85,18 +85,19 @@ LOOP void weigh(float exponent, float *restrict v, const float *restrict phi,
     }
 }
 
-LOOP void slope(float scale, const float *restrict power, const float *restrict v,
-                const float *restrict part, const float *restrict sigma2, float *restrict out,
-                Py_ssize_t count) {
+LOOP(void, slope, (float scale, const float *restrict power, const float *restrict v,
+      const float *restrict part, const float *restrict sigma2, float *restrict out,
+      Py_ssize_t count), (scale, power, v, part, sigma2, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
         out[i] = scale * (part[i] * inverse) / v[i] * (1.0f - power[i] * inverse);
     }
 }
 
-LOOP void slopes(float scale, const float *restrict power, const float *restrict v,
-                 const float *restrict part, const float *restrict sigma2, float *restrict plus,
-                 float *restrict minus, Py_ssize_t count) {
+LOOP(void, slopes, (float scale, const float *restrict power, const float *restrict v,
+      const float *restrict part, const float *restrict sigma2, float *restrict plus,
+      float *restrict minus, Py_ssize_t count),
+     (scale, power, v, part, sigma2, plus, minus, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float inverse = 1.0f / sigma2[i];
         plus[i] = scale * (part[i] * inverse) / v[i];
@@ -105,15 +106,19 @@ LOOP void slopes(float scale, const float *restrict power, const float *restrict
 }
 
 /* For alphamf.research.speed: how fast the functions are by themselves. */
-LOOP void logs(const float *restrict x, float *restrict out, Py_ssize_t count) {
-    for (Py_ssize_t i = 0; i < count; i++) out[i] = log_(x[i]);
+LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[i] = x[i] > 0.0f ? log_(x[i]) : x[i] == 0.0f ? -INFINITY : NAN;
 }
 
-LOOP void exps(const float *restrict x, float *restrict out, Py_ssize_t count) {
+LOOP(void, exps, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) out[i] = exp_(x[i]);
 }
 
-LOOP void sines(const float *restrict x, float *restrict out, Py_ssize_t count) {
+LOOP(void, sines, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++) out[i] = sin_(x[i]);
 }
 
@@ -133,7 +138,8 @@ static PyObject *py_move(PyObject *self, PyObject *args) {
     float h;
     Py_ssize_t accepted;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*fy*w*w*y*w*", &b[0], &h, &b[1], &b[2], &b[3], &b[4], &b[5]))
+    if (!PyArg_ParseTuple(args, "O&fO&O&O&O&O&", generators, &b[0], &h, floats, &b[1], written,
+                          &b[2], written, &b[3], floats, &b[4], written, &b[5]))
         return NULL;
     if (fits(&b[0], &b[1], &b[2]) && alike(b + 2, 4)) {
         Py_BEGIN_ALLOW_THREADS
@@ -149,7 +155,9 @@ static PyObject *py_weigh(PyObject *self, PyObject *args) {
     Py_buffer b[3]; /* v, phi, part */
     float exponent;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fw*y*w*", &exponent, &b[0], &b[1], &b[2])) return NULL;
+    if (!PyArg_ParseTuple(args, "fO&O&O&", &exponent, written, &b[0], floats, &b[1], written,
+                          &b[2]))
+        return NULL;
     if (alike(b, 3)) {
         Py_BEGIN_ALLOW_THREADS
         weigh(exponent, FLOATS(b[0]), FLOATS(b[1]), FLOATS(b[2]), COUNT(b[0]));
@@ -163,7 +171,8 @@ static PyObject *py_slope(PyObject *self, PyObject *args) {
     Py_buffer b[5]; /* power, v, part, sigma2, out */
     float scale;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fy*y*y*y*w*", &scale, &b[0], &b[1], &b[2], &b[3], &b[4]))
+    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
+                          &b[2], floats, &b[3], written, &b[4]))
         return NULL;
     if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 4)) {
         Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
@@ -181,7 +190,8 @@ static PyObject *py_slopes(PyObject *self, PyObject *args) {
     Py_buffer b[6]; /* power, v, part, sigma2, plus, minus */
     float scale;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fy*y*y*y*w*w*", &scale, &b[0], &b[1], &b[2], &b[3], &b[4], &b[5]))
+    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
+                          &b[2], floats, &b[3], written, &b[4], written, &b[5]))
         return NULL;
     if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 5)) {
         Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
@@ -200,7 +210,7 @@ typedef void (*map_function)(const float *, float *, Py_ssize_t);
 static PyObject *mapped(PyObject *args, map_function function) {
     Py_buffer b[2]; /* x, out */
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "y*w*", &b[0], &b[1])) return NULL;
+    if (!PyArg_ParseTuple(args, "O&O&", floats, &b[0], written, &b[1])) return NULL;
     if (alike(b, 2)) {
         function(FLOATS(b[0]), FLOATS(b[1]), COUNT(b[0]));
         result = Py_NewRef(Py_None);
@@ -235,7 +245,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__loops(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
+    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
                    PyModule_AddIntConstant(module, "LANES", LANES))) {
         Py_DECREF(module);
         return NULL;

@@ -2,6 +2,7 @@ from typing import Any as Buffer  # collections.abc.Buffer is of Python 3.12
 
 CHUNK: int
 LANES: int
+VARIANT: str
 
 def move(
     state: Buffer,

@@ -26,6 +26,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
 from alphamf.factorization.potential import AlphaMFPotential
@@ -71,6 +73,8 @@ class AlphaMF:
         self.latents: dict[str, Array] = {}
         self.accepted: list[Any] = [0] * len(sources)
         self.proposed = [0] * len(sources)
+        self._device_rng: Any = None
+        self._host_rng: Any = None
 
     @property
     def power(self) -> Array:
@@ -90,7 +94,7 @@ class AlphaMF:
         """Draw starting factors, shape (*chains, *clips, D), and Phi from its prior."""
         xp = namespace(self.power)
         theta: Array = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
-        rng.random(dtype=theta.dtype, out=theta)
+        rng.random(theta.shape, dtype=theta.dtype, out=theta)
         theta += 0.1
         for source, (w, h) in zip(self.sources, self.unpack(theta), strict=True):
             h *= source.level
@@ -110,13 +114,23 @@ class AlphaMF:
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
         """Draw a block of rows, move its Phi given theta, and return the potential of both."""
-        blocks = self.model.blocks
-        first = int(rng.integers(blocks)) if blocks > 1 else 0
-        potential = self.potential(slice(first, None, blocks))
+        potential = self.potential(slice(self._block(rng), None, self.model.blocks))
         for s, accepted, proposed in potential.move_latents(rng, theta):
             self.accepted[s] += accepted
             self.proposed[s] += proposed
         return potential
+
+    def _block(self, rng: Any) -> int:
+        """Draw a block of rows; a device is waited for once a generator, and not for each draw."""
+        blocks = self.model.blocks
+        if blocks == 1:
+            return 0
+        if namespace(self.power) is not np:
+            if rng is not self._device_rng:
+                seed = int(rng.integers(1 << 31))
+                self._device_rng, self._host_rng = rng, np.random.default_rng(seed)
+            rng = self._host_rng
+        return int(rng.integers(blocks))
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
         """Return the potential of some rows, or of all, at the present Phi."""

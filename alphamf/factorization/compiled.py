@@ -26,6 +26,15 @@ SCRATCH = 2
 """As `cells.SCRATCH`: buffers for the slopes."""
 
 
+def variant() -> str:
+    """Return which copy of the loops runs: v4, v3, unfused or default; numpy where there is none.
+
+    That of the processor, or a lower one that the environment variable ALPHAMF_LOOPS names when
+    the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
+    """
+    return str(_loops.VARIANT) if AVAILABLE else "numpy"
+
+
 def suits(array: Array) -> bool:
     """Whether arrays like this one are for the functions of this module."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32

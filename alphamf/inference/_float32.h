@@ -11,19 +11,47 @@
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* One copy of a loop for each generation of processors, chosen when the module is loaded. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
-#define LOOP \
-    static __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
-#else
-#define LOOP static
-#endif
 #if defined(__GNUC__)
 #define INLINE static inline __attribute__((always_inline))
+#define APART static __attribute__((noinline))
 #else
 #define INLINE static inline
+#define APART static
+#endif
+
+/* One copy of a loop for each generation of processors, of which `level` names the one to call.
+ * Without fused multiply-adds each operation is rounded as IEEE 754 says, at any width of vectors:
+ * the copies `default` and `unfused` give the same bits. */
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#define LOOP(type, name, parameters, arguments)                                                  \
+    INLINE type name##_loop parameters;                                                          \
+    APART type name##_default parameters { return name##_loop arguments; }                       \
+    __attribute__((target("arch=x86-64-v3"))) APART type name##_v3 parameters {                  \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    __attribute__((target("arch=x86-64-v4"))) APART type name##_v4 parameters {                  \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    __attribute__((target("arch=x86-64-v3,no-fma"))) APART type name##_unfused parameters {      \
+        return name##_loop arguments;                                                            \
+    }                                                                                            \
+    static type name parameters {                                                                \
+        if (level == 4) return name##_v4 arguments;                                              \
+        if (level == 3) return name##_v3 arguments;                                              \
+        if (level == 1) return name##_unfused arguments;                                         \
+        return name##_default arguments;                                                         \
+    }                                                                                            \
+    INLINE type name##_loop parameters
+#define HIGHEST                                                                                  \
+    (__builtin_cpu_supports("x86-64-v4")   ? 4                                                   \
+     : __builtin_cpu_supports("x86-64-v3") ? 3                                                   \
+                                           : 0)
+#else
+#define LOOP(type, name, parameters, arguments) static type name parameters
+#define HIGHEST 0
 #endif
 #if defined(_MSC_VER)
 #define restrict __restrict
@@ -33,6 +61,26 @@
  * side, of which a chunk is a multiple. */
 #define CHUNK 1024
 #define LANES 32
+
+static int level; /* 4 and 3: x86-64-v4 and -v3, 1: -v3 unfused, 0: the compiler's default */
+
+/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. */
+static int choose_level(PyObject *module) {
+    static const char *const names[] = {"default", "unfused", "", "v3", "v4"};
+    const char *wanted = getenv("ALPHAMF_LOOPS");
+    level = HIGHEST;
+    if (wanted && *wanted) {
+        int asked = 4;
+        while (asked >= 0 && strcmp(wanted, names[asked])) asked--;
+        if (asked < 0) {
+            PyErr_Format(PyExc_ValueError,
+                         "ALPHAMF_LOOPS must be default, unfused, v3 or v4, not '%s'", wanted);
+            return -1;
+        }
+        if (asked < level) level = asked;
+    }
+    return PyModule_AddStringConstant(module, "VARIANT", names[level]);
+}
 
 INLINE float as_float(uint32_t bits) {
     float x;
@@ -50,9 +98,10 @@ INLINE float smaller(float x, float y) { return x < y ? x : y; }
 
 /* Of a positive normal number; Cephes' logf. */
 INLINE float log_(float x) {
-    int32_t bits = (int32_t)as_bits(x);
-    int32_t exponent = (bits - 0x3F3504F3) >> 23; /* so that m lies between the roots of 1/2 and 2 */
-    float m = as_float((uint32_t)(bits - exponent * (1 << 23))) - 1.0f;
+    uint32_t bits = as_bits(x);
+    /* So that m lies between the roots of 1/2 and 2. */
+    int32_t exponent = (int32_t)(bits - 0x3F3504F3u) >> 23;
+    float m = as_float(bits - (uint32_t)(exponent * (1 << 23))) - 1.0f;
     float e = (float)exponent, z = m * m, p = 7.0376836292e-2f;
     p = p * m - 1.1514610310e-1f;
     p = p * m + 1.1676998740e-1f;
@@ -105,7 +154,8 @@ INLINE float uniform(uint32_t word) {
 INLINE uint32_t turn(uint32_t word, int count) { return word << count | word >> (32 - count); }
 
 /* xoshiro128++ in each lane (Blackman & Vigna, ACM TOMS 47, 2021); count is rounded up to LANES. */
-LOOP void fill_words(uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count) {
+LOOP(void, fill_words, (uint32_t *restrict state, uint32_t *restrict out, Py_ssize_t count),
+     (state, out, count)) {
     uint32_t a[LANES], b[LANES], c[LANES], d[LANES];
     memcpy(a, state, sizeof a);
     memcpy(b, state + LANES, sizeof b);
@@ -132,6 +182,39 @@ LOOP void fill_words(uint32_t *restrict state, uint32_t *restrict out, Py_ssize_
 #define FLOATS(view) ((float *)(view).buf)
 #define WORDS(view) ((uint32_t *)(view).buf)
 #define COUNT(view) ((view).len / 4)
+
+/* Converters of PyArg_ParseTuple's O&: C-contiguous buffers of float32, to be read or written, of
+ * words of 32 bits, and of a state, whose words may be of 64. */
+static int take(PyObject *object, Py_buffer *view, int flags, const char *formats, Py_ssize_t size,
+                const char *sentence) {
+    if (!object) {
+        PyBuffer_Release(view);
+        return 1;
+    }
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | flags)) return 0;
+    const char *format = view->format ? view->format : "B";
+    if (strlen(format) == 1 && strchr(formats, format[0]) && (!size || view->itemsize == size))
+        return Py_CLEANUP_SUPPORTED;
+    PyErr_SetString(PyExc_ValueError, sentence);
+    PyBuffer_Release(view);
+    return 0;
+}
+
+static inline int floats(PyObject *object, void *view) {
+    return take(object, view, 0, "f", 4, "a buffer is not of float32");
+}
+
+static inline int written(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "f", 4, "a buffer is not of float32");
+}
+
+static inline int written_words(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "IL", 4, "a buffer is not of uint32");
+}
+
+static inline int generators(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "ILQ", 0, "a state is not of unsigned words");
+}
 
 /* Whether a state has its size, and the cells are so many times the power. */
 static int fits(const Py_buffer *state, const Py_buffer *power, const Py_buffer *cells) {

@@ -1,13 +1,11 @@
-/* Random words and standard normal noise, for float32 on a CPU.
- *
- * Arguments are C-contiguous buffers, whose dtype alphamf/inference/random.py checks.
- */
+/* Random words and standard normal noise, for float32 on a CPU; see alphamf/inference/random.py. */
 #include "_float32.h"
 
 /* Box and Muller's pairs: all 32 bits in the radius, so that the law is cut off at 6.7 and not at
  * 5.8 standard deviations, an angle below pi, and a sign from a bit that the angle leaves out. */
-LOOP void fill_normal(const uint32_t *restrict first, const uint32_t *restrict second,
-                      float *restrict cosines, float *restrict sines, Py_ssize_t count) {
+LOOP(void, fill_normal, (const uint32_t *restrict first, const uint32_t *restrict second,
+      float *restrict cosines, float *restrict sines, Py_ssize_t count),
+     (first, second, cosines, sines, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
         float x = (float)first[i] * 2.3283064365386963e-10f + 1.1641532182693481e-10f;
         float radius = sqrtf(-2.0f * log_(x)), u = uniform(second[i]);
@@ -35,7 +33,8 @@ static void normal(uint32_t *state, float *out, Py_ssize_t size) {
 static PyObject *filled(PyObject *args, int normals) {
     Py_buffer b[2]; /* state, out */
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*w*", &b[0], &b[1])) return NULL;
+    if (!PyArg_ParseTuple(args, "O&O&", generators, &b[0], normals ? written : written_words, &b[1]))
+        return NULL;
     if (!normals && b[1].len % (4 * LANES)) {
         PyErr_SetString(PyExc_ValueError, "the number of words must be a multiple of the lanes");
     } else if (fits(&b[0], NULL, NULL)) {
@@ -70,7 +69,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__random(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
+    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
                    PyModule_AddIntConstant(module, "LANES", LANES))) {
         Py_DECREF(module);
         return NULL;

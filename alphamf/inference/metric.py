@@ -99,8 +99,7 @@ class Dense(NamedTuple):
 
     def solve(self, v: Array) -> Array:
         """Solve G x = v."""
-        product: Array = namespace(v).linalg.solve(self.g, v[..., None])[..., 0]
-        return product
+        return _solve(self.g, v)
 
     def root(self, z: Array) -> Array:
         """Return a draw from N(0, G) where z is standard normal."""
@@ -112,8 +111,7 @@ class Dense(NamedTuple):
         """Return a draw from N(0, G^-1) where z is standard normal."""
         xp = namespace(z)
         upper = xp.swapaxes(xp.linalg.cholesky(self.g), -1, -2)
-        product: Array = xp.linalg.solve(upper, z[..., None])[..., 0]
-        return product
+        return _solve(upper, z)
 
     def log_det(self) -> Array:
         """Return log det G, shape (*chains,)."""
@@ -145,6 +143,15 @@ class Dense(NamedTuple):
         excess -= v[..., :, None] * v[..., None, :]
         force: Array = 0.5 * xp.einsum("...kij,...ij->...k", self.slope, excess)
         return force
+
+
+def _solve(matrix: Array, v: Array) -> Array:
+    """Solve for each chain: shapes (*chains, D, D), or (D, D) for all, and (*chains, D)."""
+    xp = namespace(v)
+    # CuPy's solve does not broadcast a matrix over right-hand sides.
+    matrix = xp.broadcast_to(matrix, (*v.shape[:-1], *matrix.shape[-2:]))
+    solution: Array = xp.linalg.solve(matrix, v[..., None])[..., 0]
+    return solution
 
 
 Metric = Diagonal | Dense

@@ -69,7 +69,10 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
     sequence = np.random.SeedSequence(seed, spawn_key=key)
     if xp is np:
         return np.random.Generator(np.random.SFC64(sequence))
-    return xp.random.Generator(xp.random.XORWOW(int(sequence.generate_state(1, np.uint64)[0])))
+    # Of CuPy's bit generators this one is the cheapest to seed.
+    return xp.random.Generator(
+        xp.random.Philox4x3210(int(sequence.generate_state(1, np.uint64)[0]))
+    )
 
 
 def word_state(rng: Any, lanes: int) -> Array:
@@ -111,7 +114,8 @@ def uniform(rng: Any, out: Array) -> Array:
     """
     xp = namespace(out)
     if xp is not np:
-        rng.random(dtype=out.dtype, out=out)
+        # Without a size CuPy would draw one number and fill `out` with it.
+        rng.random(out.shape, dtype=out.dtype, out=out)
         xp.clip(out, 2.0**-25, 1 - 2.0**-24, out=out)
         return out
     # Random bits behind the exponent of 1 are a number of [1, 2), in half the time of rng.random.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from alphamf.errors import AlphaMFError
@@ -16,6 +16,9 @@ Update = Callable[[str, float, float], None]
 
 Work = Callable[[Any, Update | None], Any]
 """Takes an item and a progress callback, and returns the item's result."""
+
+Report = Callable[[str], None]
+"""Called with a sentence for the user."""
 
 
 class Outcome(NamedTuple):
@@ -82,3 +85,14 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
             raise
         sentence = f"{type(error).__name__}: {error}"
         return Outcome(item, error=sentence, code=1, details=traceback.format_exc())
+
+
+def by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+    """Yield places and outcomes in the order of the places, which start at 0."""
+    waiting: dict[int, Outcome] = {}
+    place = 0
+    for k, outcome in found:
+        waiting[k] = outcome
+        while place in waiting:
+            yield place, waiting.pop(place)
+            place += 1

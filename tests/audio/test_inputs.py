@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.audio.inputs import Job, plan
+from alphamf.audio.inputs import Job, Plan, check_extra, plan
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
@@ -181,3 +181,12 @@ def test_any_name_works_and_is_shown_on_one_line(tmp_path_factory, names):
 
 def test_a_name_that_is_not_text_is_shown_with_escapes():
     assert shown(os.fsdecode(b"caf\xe9.wav")) == "caf\\udce9.wav"
+
+
+def test_names_with_a_nul_are_refused():
+    (problem,) = plan(["a\0.wav"]).problems
+    assert problem.sentence == "a\\x00.wav is no file: no name holds a NUL"
+    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+        plan(["a.wav"], output="b\0.wav")
+    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+        check_extra({"--plot": "p\0.png"}, Plan([], []), overwrite=False)

@@ -70,6 +70,7 @@ def test_integer_formats_round_to_the_nearest_step_and_clip(tmp_path, form, subt
     with open_writer(path, RATE, 1, format=form, subtype=subtype) as writer:
         writer.write(samples)
     assert writer.clipped == np.count_nonzero(np.abs(samples) > 1)
+    assert writer.clipped_by_db == pytest.approx(20 * np.log10(np.abs(samples).max()))
     got = soundfile.read(path, always_2d=True)[0]
     step = 2.0 ** (1 - bits)
     expected = np.clip(samples.astype(np.float64), -1, 1 - step)
@@ -94,7 +95,7 @@ def test_floating_point_and_lossy_formats_keep_values_over_one(tmp_path, form, s
     samples = 6 * tone(16000)
     with open_writer(tmp_path / "a", 16000, 1, format=form, subtype=subtype) as writer:
         writer.write(samples)
-    assert writer.clipped == 0
+    assert writer.clipped == writer.clipped_by_db == 0
     assert read(tmp_path / "a")[0].max() > 2
 
 
@@ -129,6 +130,11 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path):
             raise error
     assert path.read_bytes() == b"before"
     assert os.listdir(tmp_path) == ["a.wav"]
+
+
+def test_a_name_with_a_nul_is_refused():
+    with pytest.raises(AlphaMFError, match="cannot be written: no file name holds a NUL"):
+        open_writer("a\0.wav", RATE, 1).__enter__()
 
 
 def test_a_new_file_has_the_usual_permissions_and_a_link_stays_one(tmp_path):
@@ -200,6 +206,7 @@ def described(**changes: object) -> reader.Reader:
         "subtype": "PCM_16",
         "peak": 1.0,
         "rms": 0.1,
+        "checksum": 0,
     }
     return reader.Reader(**(values | changes))
 

@@ -11,7 +11,7 @@ import pytest
 import soundfile
 
 from alphamf.audio.reader import read
-from alphamf.denoising import api
+from alphamf.denoising import api, file
 from tests.support.commands import run
 from tests.support.places import DATA
 
@@ -184,8 +184,55 @@ def test_what_is_beyond_full_scale_is_clipped_and_counted(here):
     soundfile.write("a.wav", 3 * np.sin(np.arange(3000) / 5), 8000, subtype="FLOAT")
     result = denoise("a.wav", "-o", "b.flac", "--dry", 1)
     clipped = int((np.abs(soundfile.read("a.wav")[0]) > 1).sum())
-    assert f"{clipped} samples beyond full scale were clipped" in result.stdout
+    what = f"{clipped} samples beyond full scale were clipped, by up to 9.5 dB"
+    assert what in result.stdout
+    again = denoise("a.wav", "-o", "b.flac", "--dry", 1, "--overwrite", "--json")
+    assert abs(json.loads(again.stdout)["clipped_by_db"] - 20 * np.log10(3)) < 0.01
     assert "WAV FLOAT is written as FLAC PCM_24" in result.stdout
+
+
+def test_the_part_of_a_cut_file_that_is_there_is_denoised_where_asked_for(here):
+    data = sound(Path("a.au"), seconds=1).read_bytes()
+    Path("a.au").write_bytes(data[:8024])
+    refused = denoise("a.au", code=2)
+    assert "its header promises 16000 bytes of samples and 8000 are there" in refused.stderr
+    assert os.listdir() == ["a.au"]
+    result = denoise("a.au", "--salvage", "--json")
+    assert json.loads(result.stdout)["note"].endswith("are there; 0.50 s of it are used")
+    assert soundfile.info("a.denoised.au").frames == 4000
+    Path("b.wav").write_bytes(sound(Path("b.wav")).read_bytes())
+    assert json.loads(denoise("b.wav", "--salvage", "--json").stdout)["note"] is None
+
+
+@pytest.mark.parametrize("what", ["shorter", "other"])
+def test_a_file_that_changes_while_it_is_denoised_is_refused(here, monkeypatch, what):
+    sound(Path("a.wav"), seconds=1)
+    opened = file.find
+
+    def find(*arguments, **options):
+        sound(Path("a.wav"), **({"seconds": 0.5} if what == "shorter" else {"subtype": "FLOAT"}))
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(file, "find", find)
+    result = denoise("a.wav", "--jobs", 1, code=2)
+    assert "a.wav changed while it was read" in result.stderr
+    assert os.listdir() == ["a.wav"]
+
+
+def test_many_channels_are_refused_unless_asked_for(here):
+    soundfile.write("a.wav", np.zeros((8, 1000)), 8000)
+    result = denoise("a.wav", code=2)
+    assert "a.wav has 1000 channels, more than 64: --max-channels allows more" in result.stderr
+    denoise("a.wav", "--max-channels", 1000)
+    assert soundfile.info("a.denoised.wav").channels == 1000
+    assert (
+        "--max-channels must be at least 1" in denoise("a.wav", "--max-channels", 0, code=2).stderr
+    )
+
+
+def test_raw_samples_are_refused_in_a_sentence(here):
+    Path("a.raw").write_bytes(bytes(1000))
+    assert "nothing in it gives their rate" in denoise("a.raw", code=2).stderr
 
 
 def test_more_results(here):

@@ -239,3 +239,9 @@ def test_a_request_that_cannot_be_met_is_refused_before_any_work(corpus, words, 
     assert result.exit_code == 2
     assert result.stderr.startswith(f"Error: {sentence}") and result.stderr.count("\n") == 1
     assert not Path("evaluation").exists() and result.stdout == ""
+
+
+def test_a_name_with_a_nul_costs_one_clip(corpus):
+    Path("t.csv").write_text("noisy,clean\na\0b.wav,clean/a.wav\n")
+    result = evaluate("--pairs", "t.csv", code=2)
+    assert "Error: a\\x00b.wav cannot be opened" in result.stderr

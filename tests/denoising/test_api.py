@@ -110,11 +110,49 @@ def test_output_is_single_precision(dtype):
         (np.array([0, np.nan], np.float32), "NaN"),
         (np.array([0, -np.inf], np.float32), "infinite"),
         (np.array([0, 1e300]), "beyond the range of single precision"),
+        (np.ones(9, complex), "real numbers, not complex128"),
+        (np.ones(9, bool), "real numbers, not bool"),
+        (np.ones(9, object), "real numbers, not object"),
+        (["loud", "quiet"], "real numbers, not <U5"),
+        ([[1.0], [1.0, 2.0]], "no array"),
+        (np.zeros((2, 4000), np.float32), "1 to 64 channels, .* not 4000"),
     ],
 )
 def test_audio_that_is_refused(audio, words):
     with pytest.raises(AlphaMFError, match=words):
         run(audio)
+
+
+@pytest.mark.parametrize(
+    "rate", [0, -8000, 999, 768_001, 10**30, 8000.0, np.nan, np.inf, "8000", None, 8000j]
+)
+@pytest.mark.parametrize("model", [TINY, "auto"], ids=["given", "auto"])
+def test_rates_that_are_refused(rate, model):
+    words = "the rate must be (from 1000 to 768000|a whole number of) Hz, not "
+    with pytest.raises(AlphaMFError, match=words):
+        denoise(sound(100), rate, QUICK, model=model)
+    with pytest.raises(AlphaMFError, match=words):
+        list(denoise_stream([sound(100, 1)], rate, QUICK, model=model))
+
+
+def test_kinds_of_rates_and_samples_that_are_taken():
+    expected = run(sound(500))
+    np.testing.assert_array_equal(run(sound(500), np.int32(RATE)).audio, expected.audio)
+    steps = np.rint(sound(500) * 1024).astype(np.int16)
+    found = run(steps).audio
+    np.testing.assert_array_equal(found, run(steps.astype(np.float32)).audio)
+
+
+def test_more_channels_where_they_are_asked_for():
+    audio = np.repeat(sound(100, 1), 65, axis=1)
+    with pytest.raises(AlphaMFError, match="max_channels"):
+        run(audio)
+    assert run(audio, max_channels=65).audio.shape == audio.shape
+
+
+def test_a_block_without_its_axis_of_channels_is_refused():
+    with pytest.raises(AlphaMFError, match="shape"):
+        list(denoise_stream([sound(100)], RATE, QUICK, model=TINY))
 
 
 @pytest.mark.parametrize("blocks", [[], [np.zeros((0, 1), np.float32)]], ids=["none", "empty"])

@@ -98,6 +98,8 @@ def test_a_stream_that_has_ended():
         (np.zeros(5), r"shape \(samples, 2\), not \(5,\)"),
         (np.full((5, 2), np.nan), "NaN or infinite"),
         (np.full((5, 2), 1e300), "single precision"),
+        (np.zeros((5, 2), complex), "real numbers"),
+        (np.zeros((5, 2), object), "real numbers"),
     ],
 )
 def test_chunks_that_do_not_do(chunk, reason):
@@ -109,7 +111,10 @@ def test_chunks_that_do_not_do(chunk, reason):
     ("options", "reason"),
     [
         ({"rate": 0}, "rate"),
+        ({"rate": 10**9}, "rate"),
+        ({"rate": np.nan}, "rate"),
         ({"channels": 0}, "channels"),
+        ({"channels": 65}, "1 to 64 channels"),
         ({"jobs": 0}, "jobs must be at least 1"),
         ({"device": "abacus"}, "device must be"),
     ],

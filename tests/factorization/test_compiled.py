@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -150,6 +151,43 @@ def test_buffers_that_do_not_fit_are_refused():
             call()
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [np.ones(9), np.ones(9, np.int32), np.ones(18, np.float16), bytearray(36), bytearray(7)],
+)
+def test_buffers_of_another_format_are_refused(wrong):
+    """Wherever one stands: bytes that are no float32, or no whole number of them."""
+    state, right = word_state(generator(0, 0), _loops.LANES), np.ones(9, np.float32)
+    calls = {
+        "move": ([state, 0.6], 5),
+        "weigh": ([1.5], 3),
+        "slope": ([1.0], 5),
+        "slopes": ([1.0], 6),
+        "log": ([], 2),
+        "exp": ([], 2),
+        "sin": ([], 2),
+    }
+    for name, (first, count) in calls.items():
+        for place in range(count):
+            arrays = [right.copy() for _ in range(count)]
+            arrays[place] = wrong
+            with pytest.raises(ValueError, match="not of float32"):
+                getattr(_loops, name)(*first, *arrays)
+        all_wrong = [wrong] * count
+        with pytest.raises(ValueError, match="not of float32"):
+            getattr(_loops, name)(*first, *all_wrong)
+    for other in (state.astype(float), bytearray(512)):
+        with pytest.raises(ValueError, match="not of unsigned words"):
+            _loops.move(other, 0.6, *[right.copy() for _ in range(5)])
+
+
+def test_logarithms_of_zero_and_of_what_is_below():
+    x = np.float32([0.0, -0.0, -1.0, -1e-38, -np.inf, np.nan, 1.0])
+    out = np.empty_like(x)
+    _loops.log(x, out)
+    np.testing.assert_array_equal(out, np.float32([-np.inf] * 2 + [np.nan] * 4 + [0]))
+
+
 def test_without_the_loops_numpy_does_the_work():
     """The same answer but for its random numbers, in a process that cannot import them."""
     code = """
@@ -168,3 +206,34 @@ out = denoise(rng.standard_normal(8000), 8000, PRESETS["fast"]).audio
 assert out.shape == (8000,) and np.isfinite(out).all()
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_copies_without_fused_operations_give_the_same_bits():
+    """As processors with vectors of any width then do."""
+    code = """
+import sys, hashlib
+import numpy as np
+from alphamf.factorization import _loops
+from alphamf.inference import _random
+from tests.factorization.test_compiled import arrays
+digest = hashlib.sha256()
+state = np.arange(1, 4 * _loops.LANES + 1, dtype=np.uint32)
+power, v, phi, part, rest, sigma2 = arrays((5, 301), (5, 301))
+_loops.weigh(1.3, v, phi, part)
+_loops.move(state, 0.7, power, phi, part, rest, sigma2)
+_random.normal(state, rest)
+out = np.empty_like(v)
+_loops.slope(1.0, power, v, part, sigma2, out)
+for array in (state, v, phi, part, rest, sigma2, out):
+    digest.update(array.tobytes())
+print(_loops.VARIANT, digest.hexdigest())
+"""
+    found = {}
+    for name in ("default", "unfused", "v3", "v4"):
+        variables = {**os.environ, "ALPHAMF_LOOPS": name}
+        command = [sys.executable, "-c", code]
+        words = subprocess.check_output(command, env=variables, text=True).split()
+        found[words[0]] = words[1]
+    assert found.get("unfused", found["default"]) == found["default"]
+    assert found.get("v3") == found.get("v4", found.get("v3"))

@@ -80,6 +80,12 @@ def test_buffers_that_do_not_fit_are_refused():
     for call in (
         lambda: _random.normal(state[:3], np.ones(5, np.float32)),
         lambda: _random.words(state, np.ones(33, np.uint32)),
+        lambda: _random.words(state, np.ones(32, np.float32)),
+        lambda: _random.words(state.astype(float), np.ones(32, np.uint32)),
+        lambda: _random.normal(state, np.ones(5)),
+        lambda: _random.normal(state, np.ones(5, np.uint32)),
+        lambda: _random.normal(state, bytearray(7)),
+        lambda: _random.normal(bytearray(512), np.ones(5, np.float32)),
     ):
         with pytest.raises(ValueError):
             call()

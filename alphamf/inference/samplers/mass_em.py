@@ -7,6 +7,8 @@ from math import inf
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from alphamf.errors import AlphaMFError
 from alphamf.inference.metric import Dense, Diagonal, Metric
 from alphamf.tools.arrays import Array, namespace
@@ -177,7 +179,8 @@ class MassEM:
         velocity = self.inverse(state).apply(momentum)
         samples, offset = state.samples + 1, state.offset
         fresh = state.samples == offset
-        if fresh.any():
+        # On a device to ask would be to wait: there all is computed, and what is not due unused.
+        if xp is not np or fresh.any():
             gap = 1 + rng.poisson(self.nu * (state.taken + 1.0) ** self.d)
             offset = xp.where(fresh, state.samples + gap, offset)
         due = samples == offset
@@ -198,7 +201,7 @@ class MassEM:
             square=state.square + xp.where(due, velocity * velocity, 0),
         )
         ready = samples >= state.goal
-        return self._maximise(state, ready) if ready.any() else state
+        return self._maximise(state, ready) if xp is not np or ready.any() else state
 
     def _metric(self, inverse: Array) -> Metric:
         return Dense(inverse) if self.dense else Diagonal(inverse)

@@ -1,0 +1,113 @@
+"""MP3 files: whether their last frame is whole, and none is missing."""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO, NamedTuple
+
+from alphamf.audio.cut import Cut
+
+STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
+          for crc in (0, 1)))  # fmt: skip
+"""How files start: with a tag, or with a frame of layer III of MPEG 2.5, 2 or 1."""
+
+_RATES = (44100, 48000, 32000)
+_KILOBITS = {
+    1: (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    2: (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+
+
+class _Frame(NamedTuple):
+    """Length of a frame in bytes, and the bytes from its start to an encoder's Xing header."""
+
+    length: int
+    xing: int
+
+
+def check(file: BinaryIO, size: int, name: str) -> None:
+    """Check that the last frame is whole, and that no frame of an encoder's count is missing.
+
+    A file in which something else than a frame or a tag at the end comes between is left to the
+    decoder.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    size
+        Its length in bytes.
+    name
+        Its name in the error message.
+
+    Raises
+    ------
+    Cut
+        The last frame ends early, or there are fewer frames than the header promises.
+    """
+    first = at = _after_tag(file)
+    frames = promised = promised_bytes = 0
+    while at + 4 <= size:
+        file.seek(at)
+        frame = _frame(file.read(4))
+        if frame is None:
+            if not frames or not _is_tag(file, at):
+                return
+            break
+        if not frames:
+            promised, promised_bytes = _xing(file, at + frame.xing)
+        at += frame.length
+        if at > size:
+            raise Cut(f"{name} is cut short: its last MP3 frame is not whole")
+        frames += 1
+    # Encoders differ in whether their count holds the frame of the Xing header itself.
+    if frames < promised or (frames == promised and at - first < promised_bytes):
+        raise Cut(f"{name} is cut short: its header promises {promised} frames of MP3, {frames} "
+                  "are there")  # fmt: skip
+
+
+def _after_tag(file: BinaryIO) -> int:
+    """Return the position after the ID3 tag at the start, if there is one."""
+    file.seek(0)
+    head = file.read(10)
+    if len(head) < 10 or not head.startswith(b"ID3"):
+        return 0
+    size = 0
+    for byte in head[6:]:
+        size = size << 7 | byte & 0x7F
+    return 10 + size + (10 if head[5] & 0x10 else 0)
+
+
+def _is_tag(file: BinaryIO, at: int) -> bool:
+    """Whether a tag, or padding by zeros, begins at a position."""
+    file.seek(at)
+    return file.read(8).startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3", bytes(4)))
+
+
+def _frame(head: bytes) -> _Frame | None:
+    """Return the size of a frame of layer III from its header, or None if this is none."""
+    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2:
+        return None
+    version = head[1] >> 3 & 3  # 3: MPEG 1, 2: MPEG 2, 0: MPEG 2.5
+    bitrate, rate = head[2] >> 4, head[2] >> 2 & 3
+    if version == 1 or bitrate in (0, 15) or rate == 3:
+        return None
+    first = version == 3
+    kilobits = _KILOBITS[1 if first else 2][bitrate - 1]
+    hertz = _RATES[rate] >> {3: 0, 2: 1, 0: 2}[version]
+    length = (144 if first else 72) * 1000 * kilobits // hertz + (head[2] >> 1 & 1)
+    mono = head[3] >> 6 == 3
+    side = (17 if mono else 32) if first else (9 if mono else 17)
+    return _Frame(length, 4 + side)
+
+
+def _xing(file: BinaryIO, at: int) -> tuple[int, int]:
+    """Return the frames and bytes that an encoder's header promises, 0 where there is none."""
+    file.seek(at)
+    head = file.read(16)
+    if len(head) < 16 or not head.startswith((b"Xing", b"Info")):
+        return 0, 0
+    flags, first, second = struct.unpack(">4x3I", head)
+    if not flags & 1:
+        return 0, 0
+    return first, second if flags & 2 else 0

@@ -1,0 +1,170 @@
+"""Decode a file once from end to end, before anything is made of it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio import formats
+from alphamf.audio.cut import Cut
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import system_name
+
+BLOCK = 1 << 16
+"""Frames read at a time."""
+
+RATES = (1000, 768_000)
+"""Lowest and highest sampling rate that is read, in Hz; no speech is recorded at others, and they
+would cost time and memory out of proportion to the file."""
+
+_SALVAGE_BLOCK = 1 << 12
+"""Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
+
+_UNKNOWN = 2**62
+"""libsndfile gives a length beyond this for a FLAC file written to a pipe."""
+
+
+@dataclass
+class Samples:
+    """Sums over the samples of a file, and those that are not finite."""
+
+    frames: int = 0
+    peak: float = 0.0
+    power: float = 0.0
+    bad: int = 0
+    first_bad: int = 0
+    checksum: int = 0
+
+    def add(self, block: Floats) -> None:
+        """Count a block, shape (n, channels)."""
+        square = float(np.vdot(block, block))
+        if not math.isfinite(square):
+            broken = ~np.isfinite(block)
+            if not self.bad and broken.any():
+                self.first_bad = self.frames + int(broken.any(axis=1).argmax())
+            self.bad += int(np.count_nonzero(broken))
+        self.power += square
+        self.peak = max(self.peak, float(block.max()), -float(block.min()))
+        self.frames += len(block)
+        self.checksum = zlib.crc32(block.data, self.checksum)
+
+
+class Survey(NamedTuple):
+    """What was found in a file; see `alphamf.audio.reader.Reader`."""
+
+    rate: int
+    channels: int
+    format: str
+    subtype: str
+    samples: Samples
+    cut: str | None
+
+
+def survey(
+    path: Path, name: str, cut: str | None, *, salvage: bool, max_channels: int | None
+) -> Survey:
+    """Decode the file once: count its samples, check them and measure their level.
+
+    Parameters
+    ----------
+    path, name, cut
+        As from `decodable`.
+    salvage, max_channels
+        As for `open_reader`.
+    """
+    import soundfile
+
+    samples = Samples()
+    size = _SALVAGE_BLOCK if salvage else BLOCK
+    with open_sound(path, name) as file:
+        rate, channels, promised = file.samplerate, file.channels, file.frames
+        form, subtype = file.format, file.subtype
+        _check_kind(name, rate, channels, max_channels)
+        try:
+            while len(block := next_block(file, size)):
+                samples.add(block)
+        except soundfile.LibsndfileError as error:
+            what = error.error_string.removeprefix("Error : ").rstrip(".")
+            cut = cut or f"{name} is damaged or cut short: {what}"
+    frames = samples.frames
+    least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
+    if frames < least and frames:
+        cut = cut or (
+            f"{name} is cut short: its header promises {promised / rate:.2f} s and "
+            f"{frames / rate:.2f} s can be decoded"
+        )
+    if cut is not None and not (salvage and frames):
+        raise Cut(cut)
+    _check(name, rate, samples)
+    if cut is not None:
+        cut = f"{cut}; {frames / rate:.2f} s of it are used"
+    return Survey(rate, channels, form, subtype, samples, cut)
+
+
+def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
+    """Refuse a rate outside `RATES`, and more channels than asked for.
+
+    Parameters
+    ----------
+    name
+        Of the file, for the message.
+    rate, channels
+        Of the file.
+    max_channels
+        As for `open_reader`.
+    """
+    if not RATES[0] <= rate <= RATES[1]:
+        raise AlphaMFError(
+            f"{name} has a sampling rate of {rate} Hz, and rates are read from {RATES[0]} to "
+            f"{RATES[1]} Hz"
+        )
+    if max_channels is not None and channels > max_channels:
+        raise AlphaMFError(
+            f"{name} has {channels} channels, more than {max_channels}: --max-channels allows more"
+        )
+
+
+def _check(name: str, rate: int, samples: Samples) -> None:
+    """Refuse a file of no samples, or of samples that are not finite."""
+    if not samples.frames:
+        raise AlphaMFError(f"{name} holds no samples")
+    if samples.bad:
+        noun = "sample that is" if samples.bad == 1 else "samples that are"
+        first = samples.first_bad / rate
+        raise AlphaMFError(
+            f"{name} holds {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
+        )
+
+
+def open_sound(path: Path, name: str) -> Any:
+    """Open a file in libsndfile, to be read in order."""
+    import soundfile
+
+    try:
+        file = soundfile.SoundFile(system_name(path))
+    except TypeError:  # soundfile asks for the rate of what ends in .raw
+        raise AlphaMFError(
+            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
+            "rename it, or convert it to WAV"
+        ) from None
+    except soundfile.LibsndfileError as error:
+        if error.code == 1:
+            raise AlphaMFError(f"{name} is not audio of a known format") from None
+        what = error.error_string.rstrip(".")
+        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
+    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
+    # reservoir at every block. Reading in order needs no seeks.
+    file.seekable = lambda: False
+    return file
+
+
+def next_block(file: Any, size: int) -> Floats:
+    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
+    block: Floats = file.read(size, dtype="float32", always_2d=True)
+    return block

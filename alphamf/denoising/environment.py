@@ -1,0 +1,63 @@
+"""What the bits of a result depend on beside its settings: processor, code paths, libraries."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from alphamf.factorization import compiled
+
+PACKAGES = "numpy", "scipy", "soxr", "soundfile"
+"""Packages whose numbers go into the samples."""
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Return processor, compiled loops, BLAS libraries with their core types, and versions.
+
+    It can be printed as JSON. Equal inputs, settings and environments give equal bits.
+    """
+    import numpy as np
+    import soundfile
+    from threadpoolctl import threadpool_info
+
+    extensions = np.show_config("dicts")["SIMD Extensions"]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    return {
+        "cpu": _cpu(),
+        "loops": compiled.variant(),
+        "numpy_features": [*extensions.get("baseline", ()), *extensions.get("found", ())],
+        "blas": [
+            {
+                "library": library["internal_api"],
+                "version": library["version"],
+                "core": library.get("architecture"),
+                "threads": library["num_threads"],
+            }
+            for library in libraries
+        ],
+        "python": platform.python_version(),
+        "libc": " ".join(platform.libc_ver()).strip() or None,
+        "libsndfile": soundfile.__libsndfile_version__,
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str | None:
+    """Return the processor's name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None) or platform.processor() or platform.machine() or None

@@ -1,0 +1,345 @@
+"""Fail each call to the system in turn: no output may be lost or incomplete, and all is said.
+
+For example::
+
+    python -m benchmarks.io_failures --only denoise,train
+
+Opening, listing, reading, seeking, writing, truncating, syncing, locking, renaming and deleting of
+files in the command's folder are counted, and the start of processes (`io_failures.c`, loaded
+before the C library, so that it sees libsndfile's calls too). A command runs once to count them;
+then once for each of them, which fails, alone or with all after it (``--for-good``). After every
+run each output must be absent or equal to that of an undisturbed run, the inputs as they were,
+nothing else there but known temporary files, and no process left; what went wrong must stand in a
+sentence on standard error, without a traceback, with exit code 1 or 2; and the same command must
+then end well. With ``--write`` the table goes to docs/reliability.md. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.tools import tables
+from benchmarks.kill_tasks import Products, Task, clips, measured, plain
+from benchmarks.kills import PAGE
+from benchmarks.report import caption, publish
+
+SOURCE = Path(__file__).with_suffix(".c")
+QUICK = "--preset fast --steps 3 --keep 1 -q"
+TASKS = {
+    "denoise": Task(f"denoise input --output-dir out {QUICK} --jobs 1", plain),
+    "more": Task(
+        f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
+        f"--plot out/p.png {QUICK} --jobs 1",
+        plain,
+    ),
+    "jobs": Task(f"denoise input --output-dir out {QUICK} --jobs 2", plain),
+    "evaluate": Task(
+        "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse -o out "
+        "--jobs 1 -q",
+        measured,
+    ),
+    "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", plain),
+    "stream": Task("train input -o out/m.npz --stream --rank 2 --steps 3 -q", plain),
+}
+"""Commands; a process of their own each time where they start others."""
+
+
+class State(ctypes.Structure):
+    """`struct state` of the C file."""
+
+    _fields_ = [
+        ("calls", ctypes.c_long),
+        ("first", ctypes.c_long),
+        ("last", ctypes.c_long),
+        ("what", ctypes.c_char * 256),
+    ]
+
+
+class End(NamedTuple):
+    """How a run ended: its exit code, None where it hung, its errors, and whether all ended."""
+
+    code: int | None
+    errors: str
+    left: bool
+
+
+@dataclass
+class Account:
+    """Counts of a command's runs.
+
+    Attributes
+    ----------
+    calls
+        That the undisturbed run makes.
+    failed
+        Runs in which a call failed, by its kind.
+    tolerated
+        Those that ended well all the same.
+    parts
+        Known temporary files that were left.
+    problems
+        Sentences.
+    """
+
+    calls: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    tolerated: int = 0
+    parts: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def run(task: Task, folder: Path, state: State, first: int, last: int) -> End:
+    """Run a command in which calls fail.
+
+    Parameters
+    ----------
+    task
+        The command.
+    folder
+        Where it runs.
+    state
+        Shared with it.
+    first, last
+        The calls that fail, from 1; with ``last < first`` they are counted only.
+    """
+    state.calls, state.last, state.what = 0, last, b""
+    child = os.fork()
+    if not child:
+        _command(task, folder, state, first)
+    code = _ended(child)
+    state.first = 0
+    return End(code, (folder.parent / "errors").read_text(errors="replace"), _left(child))
+
+
+def _command(task: Task, folder: Path, state: State, first: int) -> None:
+    """Be the command, in a session of its own; never returns."""
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        for stream, name in ((1, "../printed"), (2, "../errors")):
+            os.dup2(os.open(name, flags, 0o600), stream)
+        sys.argv = ["alphamf", *task.arguments.split()]
+        state.first = first
+        if "--jobs 2" in task.arguments:  # fresh, as its workers are
+            start = "from alphamf.cli.start import main; main()"
+            os.execv(sys.executable, [sys.executable, "-c", start, *sys.argv[1:]])
+        from alphamf.cli.app import main
+
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        os._exit(code)
+
+
+def _ended(child: int, patience: float = 60) -> int | None:
+    """Return the exit code of a process, or None where it had to be killed."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _left(session: int, patience: float = 5) -> bool:
+    """Whether processes of a session go on; they are killed."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(session, 0)
+        except ProcessLookupError:
+            return False
+        time.sleep(0.02)
+    os.killpg(session, signal.SIGKILL)
+    return True
+
+
+def each_call(
+    task: Task, folder: Path, state: State, calls: Iterator[int], for_good: bool
+) -> Account:
+    """Fail the calls of a command, one in each run.
+
+    Parameters
+    ----------
+    task
+        The command.
+    folder
+        Holds its input.
+    state
+        Shared with the runs.
+    calls
+        Numbers of the calls, from 1; it ends with the last that the undisturbed run makes.
+    for_good
+        Whether those after it fail, too.
+    """
+    account = Account()
+    inputs = plain(folder / "input")
+    run(task, folder, state, 1, 0)  # what is imported and cached, is so in all
+    _empty(folder)
+    undisturbed = run(task, folder, state, 1, 0)
+    if undisturbed.code:
+        raise SystemExit(f"alphamf {task.arguments}: {undisturbed.errors}")
+    expected = task.products(folder / "out")
+    account.calls = state.calls
+    for call in calls:
+        if call > account.calls:
+            break
+        _empty(folder)
+        end = run(task, folder, state, call, sys.maxsize if for_good else call)
+        if not state.what:
+            continue
+        what = state.what.decode(errors="replace")
+        account.failed[what.split()[0]] += 1
+        account.tolerated += end.code == 0
+        account.parts += len(list((folder / "out").rglob(".*.part")))
+        found = list(_problems(task, folder, end, expected))
+        if plain(folder / "input") != inputs:
+            found.append("an input was changed")
+        if end.code:
+            again = run(task, folder, state, 1, 0)
+            if again.code or task.products(folder / "out") != expected:
+                found.append(f"the same command then fails: {again.errors.strip()}")
+        account.problems += [f"call {call} ({what}): {sentence}" for sentence in found]
+    return account
+
+
+def _problems(task: Task, folder: Path, end: End, expected: Products) -> Iterator[str]:
+    """Yield what is wrong after a run in which a call failed."""
+    if end.code is None:
+        yield "it hung"
+    elif end.code not in (0, 1, 2):
+        yield f"exit code {end.code}"
+    if end.left:
+        yield "a process was left"
+    if "Traceback" in end.errors:
+        yield f"a traceback: {end.errors.strip().splitlines()[-1]}"
+    elif end.code and "Error: " not in end.errors:
+        yield f"no sentence with exit code {end.code}: {end.errors.strip()!r}"
+    made = task.products(folder / "out")
+    yield from (f"{name} is not whole" for name in made if made[name] != expected.get(name))
+    if end.code == 0:
+        yield from (f"{name} is not there" for name in expected if name not in made)
+    left = [path.name for path in folder.iterdir() if path.name not in ("input", "out", "tmp")]
+    left += [path.name for path in (folder / "tmp").iterdir()]
+    yield from (f"{name} was left" for name in left)
+
+
+def _empty(folder: Path) -> None:
+    for name in ("out", "tmp"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / name).mkdir()
+
+
+def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Account:
+    """Make the inputs of a command and fail its calls.
+
+    Parameters
+    ----------
+    name
+        Of the command.
+    calls
+        Numbers of the calls, from 1.
+    for_good
+        Whether those after it fail, too.
+    """
+    folder = Path(os.environ["IO_FAILURES_FOLDER"])
+    shutil.rmtree(folder, ignore_errors=True)
+    kinds = ("noisy", "clean") if name == "evaluate" else ("",)
+    for kind in kinds:
+        clips(folder / "input" / kind, 2, 0.3)
+    _empty(folder)
+    import mmap
+
+    with open(os.environ["IO_FAILURES_STATE"], "r+b") as file:
+        memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
+    return each_call(TASKS[name], folder, State.from_buffer(memory), calls, for_good)
+
+
+def start_anew(folder: Path) -> None:
+    """Compile the C file and start this program again with it loaded."""
+    library, state = folder / "io_failures.so", folder / "state"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True, text=True
+    )
+    state.write_bytes(bytes(ctypes.sizeof(State)))
+    variables = {
+        "LD_PRELOAD": str(library),
+        "IO_FAILURES_STATE": str(state),
+        "IO_FAILURES_FOLDER": str(folder / "work"),
+        "TMPDIR": str(folder / "work" / "tmp"),
+        **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
+    }
+    found = subprocess.run(
+        [sys.executable, "-m", "benchmarks.io_failures", *sys.argv[1:]],
+        env={**os.environ, **variables},
+        check=False,
+    )
+    raise SystemExit(found.returncode)
+
+
+def main() -> None:
+    """Fail all calls of all commands, and print the table."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.io_failures",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", default=",".join(TASKS), help="commands")
+    parser.add_argument("--first", type=int, default=1, help="the first call that fails")
+    parser.add_argument("--every", type=int, default=1, help="of so many calls, one fails")
+    parser.add_argument("--for-good", action="store_true", help="all calls after it fail, too")
+    parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
+    options = parser.parse_args()
+    if "IO_FAILURES_STATE" not in os.environ:
+        with tempfile.TemporaryDirectory(prefix="io-failures-") as folder:
+            start_anew(Path(os.path.realpath(folder)))
+    import alphamf.denoising.file
+    import alphamf.evaluation.observers  # noqa: F401
+
+    rows, problems = [], []
+    for name in options.only.split(","):
+        calls = iter(range(options.first, sys.maxsize, options.every))
+        account = attempt(name, calls, for_good=options.for_good)
+        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
+        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds,
+                     str(account.tolerated), str(account.parts), str(len(account.problems))])  # fmt: skip
+        problems += [f"{name}, {problem}" for problem in account.problems]
+        print("\n".join(problems[-len(account.problems) or len(problems) :]), flush=True)
+    headings = ["command", "calls", "runs, by what failed", "ended well", "temporary files left",
+                "problems"]  # fmt: skip
+    text = tables.markdown(headings, rows)
+    note = caption("benchmarks.io_failures", sys.argv[1:], ("alphamf", "numpy", "soundfile"))
+    publish(PAGE, "io failures", f"{text}\n\n{note}", write=options.write)
+    raise SystemExit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

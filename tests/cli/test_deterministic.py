@@ -1,0 +1,89 @@
+"""``--deterministic``: one code path on every x86-64 processor, and the record of what was used."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from alphamf.cli import deterministic
+from alphamf.errors import AlphaMFError
+from tests.support.commands import COMMAND, QUICK, here, run, sound
+from tests.support.commands import in_a_process as alphamf
+
+__all__ = ["here"]
+
+x86 = pytest.mark.skipif(
+    platform.machine() != "x86_64" or os.name != "posix", reason="for x86-64 processors"
+)
+PATHS = [
+    {"OPENBLAS_CORETYPE": "Nehalem"},
+    {"OPENBLAS_CORETYPE": "Prescott", "OPENBLAS_NUM_THREADS": "2"},
+    {"ALPHAMF_LOOPS": "default"},
+    {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_SKX AVX512F"},
+    {"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2,-FMA"},
+]
+"""Environments that change the code paths as another processor would."""
+
+
+def test_a_record_names_processor_code_paths_and_versions(here):
+    line = run("denoise", "in/0.wav", "--json", *QUICK).stdout
+    found = json.loads(line)["environment"]
+    assert found["cpu"] and found["loops"] in ("v4", "v3", "unfused", "default", "numpy")
+    assert found["blas"] and all(blas["version"] for blas in found["blas"])
+    assert set(found["packages"]) == {"numpy", "scipy", "soxr", "soundfile"}
+    assert all(found["packages"].values()) and found["libsndfile"]
+
+
+@pytest.mark.parametrize("options", [{"device": "cuda"}, {"cluster": "tcp://node0:8786"}])
+def test_work_that_is_done_elsewhere_is_refused(options):
+    with pytest.raises(AlphaMFError, match="--deterministic fixes what"):
+        deterministic.fix(**{"device": "cpu", "cluster": None, **options})
+
+
+def test_other_processors_are_refused(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(AlphaMFError, match="x86-64 processors, not for"):
+        deterministic.fix(device="cpu", cluster=None)
+
+
+@x86
+def test_the_command_starts_anew_once(monkeypatch):
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *call: started.append(call))
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0")
+    deterministic.fix(device="cpu", cluster="local")
+    [(program, arguments, variables)] = started
+    assert program == sys.executable and arguments[1:] == sys.orig_argv[1:]
+    assert variables["GLIBC_TUNABLES"] == f"glibc.malloc.check=0:{deterministic.TUNABLES}"
+    assert variables.items() >= deterministic.FIXED.items()
+    monkeypatch.setattr(os, "environ", variables)
+    deterministic.fix(device="cpu", cluster=None)
+    assert len(started) == 1
+
+
+def test_an_unknown_copy_of_the_loops_is_refused(monkeypatch):
+    monkeypatch.setenv("ALPHAMF_LOOPS", "fast")
+    assert "ALPHAMF_LOOPS must be" in run("models", code=2).stderr
+
+
+@x86
+@pytest.mark.slow
+def test_the_same_bytes_on_every_code_path(tmp_path):
+    source = sound(tmp_path / "x.wav", 1.0, subtype="FLOAT")
+    without, fixed = set(), set()
+    for k, path in enumerate([{}, *PATHS]):
+        for option, found in ([], without), (["--deterministic"], fixed):
+            result = alphamf(tmp_path, "denoise", "x.wav", "-o", f"{k}{len(option)}.wav", *QUICK,
+                             "--json", *option, env={**os.environ, **path})  # fmt: skip
+            assert not result.returncode, result.stderr
+            found.add((tmp_path / f"{k}{len(option)}.wav").read_bytes())
+    assert len(fixed) == 1
+    assert len(without) >= 2  # so that the test would see a difference
+    piped = subprocess.run([*COMMAND, "denoise", "-", "-o", "-", *QUICK, "--deterministic"],
+                           input=source.read_bytes(), capture_output=True, check=True)  # fmt: skip
+    assert piped.stdout in fixed

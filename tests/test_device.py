@@ -1,0 +1,141 @@
+"""Everything that runs on a device, on a strict stand-in for CuPy: no implicit copy, few waits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import PRESETS, denoise
+from alphamf.audio.resample import resample
+from alphamf.denoising.settings import HYPERPARAMETERS, kernel
+from alphamf.evaluation.score import si_sdr
+from alphamf.factorization import cells
+from alphamf.factorization.stable import positive_stable
+from alphamf.inference.chain import run
+from alphamf.inference.metric import Dense
+from alphamf.inference.random import generator, noise, uniform
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.research.speed import paper
+from alphamf.tools.arrays import to_host
+from tests.support import device
+from tests.support.device import Device
+from tests.support.places import DATA
+from tests.support.sampler_cases import CASES, EXACT, made, posterior
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    return device.install(monkeypatch)
+
+
+def test_the_stand_in_refuses_what_cupy_refuses(cupy):
+    array = cupy.asarray(np.ones(3))
+    for refused in (
+        lambda: np.asarray(array),
+        lambda: array + np.ones(3),
+        lambda: np.ones(3) + array,
+        lambda: np.add(array, 1.0),
+        lambda: cupy.exp(np.ones(3)),
+    ):
+        with pytest.raises(TypeError):
+            refused()
+    assert not hasattr(cupy, "apply_along_axis")
+    assert Device.waits == 0 and float(array.sum()) == 3 and Device.waits == 1
+    one = cupy.random.Generator(cupy.random.XORWOW(0)).random(dtype=np.float32, out=cupy.empty(9))
+    assert len(set(to_host(one).tolist())) == 1
+    indefinite = cupy.asarray(np.diag([1.0, -1.0]))
+    assert np.isnan(to_host(cupy.linalg.cholesky(indefinite))).any()
+    with pytest.raises(ValueError, match="solve"):
+        cupy.linalg.solve(indefinite, cupy.ones((5, 2, 1)))
+
+
+@pytest.mark.parametrize("draw", [uniform, lambda rng, out: positive_stable(rng, 1.2, out)])
+def test_draws_differ_from_each_other(cupy, draw):
+    """A generator that is given no size would fill the array with one number."""
+    drawn = to_host(draw(generator(0, 1, xp=cupy), cupy.empty((50, 20), np.float32)))
+    assert len(np.unique(drawn)) > 900
+
+
+def test_alpha_mf_starts_from_factors_and_phi_that_differ(cupy):
+    target = paper.target(*map(cupy.asarray, paper.synthetic()), 1)
+    theta = to_host(target.start(generator(0, 0, xp=cupy)))
+    assert len(np.unique(theta)) > theta.size / 2
+    for phi in target.latents.values():
+        assert len(np.unique(to_host(phi))) > phi.size / 2
+
+
+def test_a_metric_of_all_chains_solves_for_each(cupy):
+    g = np.array([[2.0, 0.5], [0.5, 1.0]])
+    z = np.random.default_rng(0).standard_normal((7, 2))
+    for name in ("solve", "root", "inverse_root"):
+        one = getattr(Dense(g), name)(z)
+        two = to_host(getattr(Dense(cupy.asarray(g)), name)(cupy.asarray(z)))
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
+def test_steps_that_draw_nothing_are_the_same(cupy, alpha):
+    rng = np.random.default_rng(0)
+    arrays = [rng.gamma(1.0, 1.0, (4, 30, 50)) + 0.01 for _ in range(5)]
+    found = []
+    for xp in (np, cupy):
+        x, w, f, q, s = (xp.array(array) for array in arrays)
+        cells.weigh(w, alpha, f, q)
+        out = [xp.empty_like(w) for _ in range(2)]
+        found.append([to_host(each) for each in (w, q, *cells.slopes(alpha, 2.0, x, w, q, s, out))])
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))
+@pytest.mark.parametrize("blocks", [1, 10])
+def test_samplers_of_the_denoiser_wait_for_nothing(cupy, name, blocks):
+    """But for a check for divergence now and then, and a seed of the blocks."""
+    target = paper.target(*map(cupy.asarray, paper.synthetic()), blocks)
+    start = target.start(generator(0, 0, xp=cupy))
+    Device.reset()
+    *_, state = run(target, kernel(name), steps=60, seed=0, start=start)
+    assert type(state.theta).__module__ == "cupy"
+    assert Device.waits <= 2 + (blocks > 1)
+    assert Device.copies == 0
+    assert np.isfinite(to_host(state.theta)).all()
+    assert all(0.1 < share <= 1 for share in target.acceptance)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("batch", [None, 10])
+def test_every_sampler_runs_on_a_device(cupy, name, batch):
+    """Side by side chains stay on the device, and are those of the CPU where nothing is random."""
+    if batch and name in EXACT:
+        pytest.skip("a Metropolis sampler takes all data")
+    host = posterior(batch=batch)
+    target = LinearGaussian(cupy.asarray(host.a), cupy.asarray(host.x), 1.0, batch=batch)
+    sampler, _ = made(name, host)
+    start = noise(generator(0, 3, xp=cupy), cupy.empty((20, target.size)))
+    Device.reset()
+    with np.errstate(over="ignore"):  # of a trajectory that is then refused
+        *_, state = run(target, sampler, steps=40, seed=0, start=start)
+    assert type(state.theta).__module__ == "cupy"
+    assert Device.copies == 0
+    assert Device.waits <= 2
+    assert np.isfinite(to_host(state.theta)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "rate"), [("fast", 16000), ("balanced", 8000), ("plain", 8000)])
+def test_a_device_denoises_as_well_as_the_cpu(cupy, preset, rate):
+    """With other random numbers: dictionary, chain, networks, and two segments together."""
+    noisy, clean = (
+        np.tile(resample(soundfile.read(DATA / f"sample-{name}.wav")[0][:48000], 16000, rate), 6)
+        for name in ("noisy", "clean")
+    )
+    scores = []
+    for where in ("cpu", "cuda"):
+        Device.reset()
+        found = denoise(noisy, rate, PRESETS[preset], device=where, jobs=2)
+        scores.append(si_sdr(clean, found.audio))
+    np.testing.assert_allclose(*scores, atol=0.2)
+    # A few for each segment: what comes back, and the acceptance.
+    assert Device.copies <= 40
+    assert Device.waits <= 60
