@@ -121,6 +121,26 @@ def test_a_line_that_was_cut_off_is_done_again(corpus, plain_page):
     assert table() == before
 
 
+def test_lines_of_another_kind_are_done_again(corpus, plain_page):
+    evaluate(*CORPUS, method="noisy")
+    path, before, (first, *rest) = Path("evaluation/results.jsonl"), table(), lines()
+    wrong = [
+        "[" * 100_000,
+        json.dumps(first | {"key": {"nested": 1}}),
+        json.dumps(first | {"scores": "none"}),
+        json.dumps(first | {"seconds": float("nan")}),
+        json.dumps(first | {"audio": ["a"]}),
+    ]
+    path.write_text("\n".join([*wrong, *map(json.dumps, rest)]) + "\n")
+    evaluate(*CORPUS, method="noisy")
+    assert table() == before
+    again = path.read_text().splitlines()
+    assert again[: len(wrong)] == wrong and len(again) == len(wrong) + len(rest) + 1
+    path.write_text("\n".join(json.dumps(line | {"noisy": "x.wav"}) for line in [first]) + "\n")
+    evaluate(*CORPUS, method="noisy")
+    assert table() == before
+
+
 def test_what_cannot_be_done_is_reported_and_the_rest_is_done(corpus, plain_page):
     clean, noisy = speech("clean", 0.5, 1.0), speech("noisy", 0.5, 1.0)
     write(Path("noisy/lost.wav"), noisy)
