@@ -329,15 +329,15 @@ def main() -> None:
         calls = iter(range(options.first, sys.maxsize, options.every))
         account = attempt(name, calls, for_good=options.for_good)
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
-        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds,
-                     str(account.tolerated), str(account.parts), str(len(account.problems))])  # fmt: skip
+        counts = account.tolerated, account.parts, len(account.problems)
+        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds])
+        rows[-1] += map(str, counts)
         problems += [f"{name}, {problem}" for problem in account.problems]
         print("\n".join(problems[-len(account.problems) or len(problems) :]), flush=True)
-    headings = ["command", "calls", "runs, by what failed", "ended well", "temporary files left",
-                "problems"]  # fmt: skip
+    headings = ["command", "calls", "runs, by what failed", "ended well", "parts", "problems"]
     text = tables.markdown(headings, rows)
     note = caption("benchmarks.io_failures", sys.argv[1:], ("alphamf", "numpy", "soundfile"))
-    publish(PAGE, "io failures", f"{text}\n\n{note}", write=options.write)
+    publish(PAGE, "io_failures", f"{text}\n\n{note}", write=options.write)
     raise SystemExit(bool(problems))
 
 
