@@ -47,6 +47,10 @@ class Sink(io.FileIO):
             self._error = self._error or error
             return 0
 
+    def tell(self) -> int:
+        """Return the position."""
+        return self.seek(0, os.SEEK_CUR)
+
     def check(self) -> None:
         """Raise what went wrong so far.
 

@@ -16,7 +16,7 @@ from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, reason, shown
 
 
 class Destination(NamedTuple):
@@ -194,7 +194,10 @@ def open_writer(
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
-            form.make_reproducible(part)
+            try:
+                form.make_reproducible(part)
+            except OSError as error:
+                raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

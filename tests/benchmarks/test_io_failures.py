@@ -1,4 +1,4 @@
-"""Calls to the system that fail: a small part of what ``python -m benchmarks.io_failures`` tries."""
+"""Calls to the system that fail: a part of what ``python -m benchmarks.io_failures`` tries."""
 
 from __future__ import annotations
 
