@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
-from types import FrameType
 from typing import Annotated
 
 import typer
 
-from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, train
+from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
+from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4"
 """Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
@@ -57,14 +55,15 @@ def alphamf(
         raise typer.Exit(2)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
 def main() -> None:
     """Run the command line; the console script."""
-    # As with Ctrl-C, half-written files go and the workers end.
-    signal.signal(signal.SIGTERM, _terminate)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    output = streams.prepare()
+    # Half-written files go and the workers end.
+    end_on_signals()
+    try:
+        app()
+    except SystemExit as end:
+        if output.lost is None or end.code:
+            raise
+        typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
+        raise SystemExit(2) from end

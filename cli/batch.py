@@ -55,6 +55,9 @@ def run(
     for problem in files.problems:
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
+    if files.results and not quiet:
+        sentence = f"results of other inputs, passed over: {len(files.results)}"
+        typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
     each = each_on(cluster, quiet=quiet)
     processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files

@@ -241,7 +241,19 @@ def denoise(
     from alphamf.evaluation.observers import Observers
 
     with report.user_errors(as_json=as_json):
-        files = plan(inputs, output=output, output_dir=output_dir, overwrite=overwrite)
+        read = {
+            "--reference": reference,
+            "--model": model,
+            "--refiner": refiner,
+            "--second-stage": second_stage,
+        }
+        files = plan(
+            inputs,
+            output=output,
+            output_dir=output_dir,
+            overwrite=overwrite,
+            protected={option: path for option, path in read.items() if path is not None},
+        )
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)

@@ -57,7 +57,7 @@ def experiment(
                 output,
                 full=full,
                 seed=seed,
-                each=partial(_each, workers=jobs or pool.cores()),
+                each=partial(_each, workers=jobs or pool.cores(), quiet=quiet),
                 progress=progress,
             )
     # Of several MPI ranks only the first has rows.
@@ -73,11 +73,12 @@ def _list(experiments: Iterable[Experiment]) -> None:
 
 
 def _each(
-    experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int
+    experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
 ) -> Iterator[Record]:
     """Do jobs in parallel, each in a process with one thread."""
     work = partial(_work, name=experiment.name)
-    yield from pool.results(work, jobs, workers=workers, in_order=False)
+    report = None if quiet else partial(typer.echo, err=True)
+    yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)
 
 
 def _work(job: dict[str, Any], name: str) -> Record:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from alphamf.audio.inputs import STREAM
-from alphamf.cli import report
+from alphamf.cli import report, streams
 
 
 def info(
@@ -37,6 +37,8 @@ def _recording(name: str) -> dict[str, str]:
     from alphamf.learnt.about import summary
     from alphamf.learnt.dictionary import choose
 
+    if name == STREAM:
+        streams.check_input()
     with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
         model = choose("auto", reader.rate)
         minutes, seconds = divmod(reader.duration, 60)

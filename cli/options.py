@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.inputs import STREAM, Job
+from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
@@ -129,9 +130,12 @@ def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> Non
     """
     if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
         raise AlphaMFError("--cluster takes files, not - for standard input or output")
-    if any(job.source == STREAM for job in jobs) and sys.stdin.isatty():
-        raise AlphaMFError("- reads audio from standard input, which is a terminal here")
+    if any(job.source == STREAM for job in jobs):
+        streams.check_input()
+        if sys.stdin.isatty():
+            raise AlphaMFError("- reads audio from standard input, which is a terminal here")
     if any(job.output == STREAM for job in jobs):
+        streams.check_output()
         if as_json:
             raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
         if sys.stdout.isatty():

@@ -16,9 +16,9 @@ Each = Callable[..., Iterator[Outcome]]
 
 def each_on(cluster: str | None, *, quiet: bool) -> Each:
     """Return `alphamf.tools.pool.each`, or its counterpart for the address of a Dask cluster."""
+    report = None if quiet else partial(typer.echo, err=True)
     if cluster is None:
-        return pool.each
+        return partial(pool.each, report=report)
     from alphamf.tools import cluster as dask
 
-    report = None if quiet else partial(typer.echo, err=True)
     return partial(dask.each, address=cluster, report=report)

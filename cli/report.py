@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ import typer
 from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
+from alphamf.tools.jsonlines import dumps
 from alphamf.tools.work import Update
 
 if TYPE_CHECKING:
@@ -25,10 +24,11 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
     """Turn an AlphaMFError into its sentence, on standard error, and exit code 2."""
     try:
         yield
-    except AlphaMFError as error:
+    except (AlphaMFError, MemoryError) as error:
+        sentence = str(error) if isinstance(error, AlphaMFError) else "there is not enough memory"
         if as_json:
-            json_line({"error": str(error)})
-        typer.echo(f"Error: {error}", err=True)
+            json_line({"error": sentence})
+        typer.echo(f"Error: {shown(sentence)}", err=True)
         raise typer.Exit(2) from error
 
 
@@ -49,23 +49,12 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {sentence}", err=True)
+    typer.echo(f"Error: {shown(sentence)}", err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:
     """Print one JSON object on a line of standard output."""
-    typer.echo(json.dumps(_finite(item), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinities and NaN, which JSON does not have, by null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
+    typer.echo(dumps(item))
 
 
 def table(

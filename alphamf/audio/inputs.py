@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from alphamf.audio.outputs import derived_name, possible_names, resolve
 from alphamf.audio.search import RESULT, Found, expand
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
@@ -44,10 +45,22 @@ class Problem(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The files to denoise, and the inputs that cannot be used."""
+    """The files to denoise, and the inputs that cannot be used.
+
+    Attributes
+    ----------
+    jobs, problems
+        Those.
+    results
+        Files that were named and passed over, as they are results of other inputs.
+    guarded
+        Real path of each file that no output may replace, and what it is.
+    """
 
     jobs: list[Job]
     problems: list[Problem]
+    results: Sequence[str] = ()
+    guarded: Mapping[str, str] = {}
 
 
 def plan(
@@ -56,8 +69,12 @@ def plan(
     output: str | None = None,
     output_dir: str | None = None,
     overwrite: bool = False,
+    protected: Mapping[str, str] | None = None,
 ) -> Plan:
     """Find the input files and name an output for each.
+
+    No output replaces an input, or is another's. Among several of one name, the one that keeps its
+    input's ending has it: inputs that cannot be written in their own format become ``.wav``.
 
     Parameters
     ----------
@@ -65,7 +82,7 @@ def plan(
         Files; folders, searched with all folders below for audio files; patterns, where ``**``
         crosses folders; ``-`` for standard input. In folders and patterns, names that start with a
         dot and results of an earlier run (``*.denoised.*``) are passed over. A file named twice is
-        one job.
+        one job. A result that is named together with what it was made from is passed over, too.
     output
         The output of the only input; ``-`` for standard output.
     output_dir
@@ -74,6 +91,8 @@ def plan(
     overwrite
         Whether an output that exists is replaced; otherwise it is a problem, unless the input was
         found in a folder or by a pattern: such an output stays as it is.
+    protected
+        Option to a file of it that no output may replace, `overwrite` or not.
 
     Raises
     ------
@@ -91,18 +110,24 @@ def plan(
     found, problems = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
-    jobs: list[Job] = []
+    found, results = _without_results(found)
+    guarded = {
+        os.path.realpath(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()
+    }
+    guarded |= {_identity(item.path): f"the input {shown(item.path)}" for item in found}
+    candidates = _jobs(found, output, output_dir, guarded)
     taken: dict[str, str] = {}
-    for item in found:
-        derived = output is None and item.path != STREAM
-        job = Job(item.path, output or _output(item, output_dir), derived, item.searched)
-        sentence = _conflict(job, taken, overwrite)
+    conflicts: dict[Job, str] = {}
+    for job in sorted(candidates, key=_is_renamed):
+        sentence = _conflict(job, taken, guarded, overwrite)
         if sentence is None:
-            jobs.append(job)
-            taken[_identity(job.output)] = job.source
+            names = possible_names(job.source, job.output) if job.derived else [job.output]
+            taken |= {_identity(name): job.source for name in names}
         else:
-            problems.append(Problem(job.source, sentence))
-    return Plan(jobs, problems)
+            conflicts[job] = sentence
+    problems += [Problem(job.source, conflicts[job]) for job in candidates if job in conflicts]
+    jobs = [job for job in candidates if job not in conflicts]
+    return Plan(jobs, problems, results, guarded)
 
 
 def find(inputs: Iterable[str]) -> list[str]:
@@ -136,7 +161,12 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
     AlphaMFError
         One sentence that names the option.
     """
-    taken = {os.path.realpath(path) for job in files.jobs for path in (job.source, job.output)}
+    taken = {
+        os.path.realpath(name)
+        for job in files.jobs
+        for name in (job.output, *possible_names(job.source, job.output))
+    }
+    inputs = {os.path.realpath(job.source) for job in files.jobs}
     for option, path in outputs.items():
         if path is None:
             continue
@@ -146,11 +176,14 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
             raise AlphaMFError(f"{option} {shown(path)} must name a file")
         if not path.lower().endswith(_ENDINGS.get(option, "")):
             raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
-        if _identity(path) in taken:
+        real = _identity(path)
+        if real in files.guarded and real not in inputs:
+            raise AlphaMFError(f"{option} {shown(path)} is also {files.guarded[real]}")
+        if real in taken | inputs:
             raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
         if exists(path) and not overwrite:
             raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
-        taken.add(os.path.realpath(path))
+        taken.add(real)
 
 
 def exists(output: str) -> bool:
@@ -185,13 +218,34 @@ def _check_single(output: str, count: int) -> None:
         raise AlphaMFError(f"-o {shown(output)} is a folder: name a file, or use --output-dir")
 
 
-def _output(item: Found, output_dir: str | None) -> str:
-    if output_dir is not None:
-        return os.path.join(output_dir, item.relative)
-    if item.path == STREAM:
-        return STREAM
-    stem, suffix = os.path.splitext(item.path)
-    return f"{stem}{RESULT}{suffix}"
+def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
+    """Split off the results that were named together with what they were made from."""
+    stems = {os.path.splitext(_identity(item.path))[0] for item in found}
+    results = []
+    for item in found:
+        stem = os.path.splitext(_identity(item.path))[0]
+        if stem.endswith(RESULT) and stem.removesuffix(RESULT) in stems:
+            results.append(item.path)
+    return [item for item in found if item.path not in results], results
+
+
+def _jobs(
+    found: list[Found], output: str | None, output_dir: str | None, guarded: Mapping[str, str]
+) -> list[Job]:
+    """Name the output of each file."""
+    if output is not None:
+        return [Job(item.path, output, False, item.searched) for item in found]
+    files = [item for item in found if item.path != STREAM]
+    pairs = [(item.path, derived_name(item, output_dir)) for item in files]
+    names = dict(zip([item.path for item in files], resolve(pairs, guarded), strict=True))
+    return [
+        Job(item.path, names.get(item.path, STREAM), item.path in names, item.searched)
+        for item in found
+    ]
+
+
+def _is_renamed(job: Job) -> bool:
+    return job.derived and os.path.splitext(job.source)[1] != os.path.splitext(job.output)[1]
 
 
 def _identity(path: str) -> str:
@@ -200,16 +254,34 @@ def _identity(path: str) -> str:
     return path if path == STREAM else os.path.realpath(path)
 
 
-def _conflict(job: Job, taken: dict[str, str], overwrite: bool) -> str | None:
-    """Return a sentence where a job would overwrite something; `taken` maps outputs to sources."""
-    output = shown(job.output)
+def _conflict(
+    job: Job, taken: Mapping[str, str], guarded: Mapping[str, str], overwrite: bool
+) -> str | None:
+    """Return a sentence where a job would replace something that it must not.
+
+    Parameters
+    ----------
+    job
+        The job.
+    taken
+        Real path of each output so far, and its source.
+    guarded
+        As in `Plan`.
+    overwrite
+        Whether outputs may be replaced.
+    """
+    source, output = shown(job.source), shown(job.output)
     if job.output == STREAM:
         return None
-    if _identity(job.output) == _identity(job.source):
-        return f"{shown(job.source)} is also its own output: choose another -o or --output-dir"
-    other = taken.get(_identity(job.output))
-    if other is not None:
-        return f"{shown(job.source)} has the same output as {shown(other)}: {output}"
+    real = _identity(job.output)
+    if real == _identity(job.source):
+        return f"{source} is also its own output: choose another -o or --output-dir"
+    if real in guarded:
+        return f"{source} would replace {guarded[real]}: choose another -o or --output-dir"
+    names = possible_names(job.source, job.output) if job.derived else [job.output]
+    for name in names:
+        if (other := taken.get(_identity(name))) is not None:
+            return f"{source} has the same output as {shown(other)}: {shown(name)}"
     if exists(job.output) and not (overwrite or (job.searched and job.derived)):
         return f"{output} exists already: use --overwrite to replace it"
     return None

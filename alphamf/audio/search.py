@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from alphamf.audio.formats import SUFFIXES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import is_special, reason, shown
 
 RESULT = ".denoised"
 """End of the stem of a denoised file; such files are not found."""
@@ -36,6 +36,8 @@ class Found(NamedTuple):
 
 def expand(name: str, skipped: str | None = None) -> Iterator[Found]:
     """Yield the files that a name stands for.
+
+    Pipes, devices and sockets in folders, which may have no end, are passed over.
 
     Parameters
     ----------
@@ -77,8 +79,8 @@ def _walk(folder: str, skipped: str | None) -> Iterator[Found]:
             if not name.startswith(".") and os.path.realpath(os.path.join(parent, name)) != skip
         )
         for name in sorted(names):
-            if _is_audio(name):
-                path = os.path.join(parent, name)
+            path = os.path.join(parent, name)
+            if _is_audio(name) and not is_special(path):
                 yield Found(path, os.path.relpath(path, folder))
 
 
@@ -95,7 +97,7 @@ def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
     for path in sorted(glob.glob(pattern, recursive=True)):
         if skip and os.path.realpath(path).startswith(skip):
             continue
-        if _is_audio(os.path.basename(path)) and not os.path.isdir(path):
+        if _is_audio(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
             yield Found(path, os.path.relpath(path, root))
 
 

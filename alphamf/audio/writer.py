@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.outputs import final_name
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
@@ -58,11 +59,10 @@ def destination(path: str, reader: Reader, *, derived: bool = False) -> Destinat
         The user chose an ending that stands for no format that can be written.
     """
     subtype = reader.subtype
+    wanted: formats.Format | None
     if derived:
-        wanted = formats.FORMATS.get(reader.format)
-        if wanted is None:
-            wanted = formats.FORMATS["WAV"]
-            path = str(Path(path).with_suffix(".wav"))
+        wanted = formats.FORMATS.get(reader.format) or formats.FORMATS["WAV"]
+        path = final_name(path, reader.format)
     else:
         ending = ".wav" if path == "-" else Path(path).suffix.lower()
         wanted = formats.by_suffix(ending, preferred=reader.format)
@@ -152,6 +152,7 @@ def open_writer(
     *,
     format: str = "WAV",
     subtype: str = "PCM_16",
+    mode: int = 0o666,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
@@ -163,6 +164,8 @@ def open_writer(
         Samples per second; channels.
     format, subtype
         As libsndfile names them; see `destination`.
+    mode
+        Permissions of the file, from which the user's umask is taken away.
 
     Raises
     ------
@@ -176,7 +179,7 @@ def open_writer(
         name = shown(target)
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
-    with atomic(target) as part, ExitStack() as stack:
+    with atomic(target, mode=mode) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
         try:
             file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import permissions, reason, shown
 from alphamf.tools.work import Update
 
 
@@ -47,8 +48,12 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         The input, an output or an option cannot be used.
     """
     started = time.perf_counter()
-    if _done(job, job.output, request):
-        return _skipped(job, job.output)
+    if job.searched and job.derived and exists(job.output) and not request.overwrite:
+        return {
+            "file": job.source,
+            "output": job.output,
+            "skipped": "the output exists already",
+        }
     with ExitStack() as stack:
         reader = stack.enter_context(
             open_reader(
@@ -58,8 +63,6 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             )
         )
         target = destination(job.output, reader, derived=job.derived)
-        if _done(job, target.path, request):
-            return _skipped(job, target.path)
         if job.derived:
             _make_folder(Path(target.path).parent)
         weights = find(
@@ -69,13 +72,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             second_stage=request.second_stage if request.settings.refine else "none",
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
-        observer = request.observe(reader, frame, stack)
-        writer = stack.enter_context(_open(target, reader))
+        mode = permissions(_input(job))
+        observer = request.observe(reader, frame, stack, mode)
+        writer = stack.enter_context(_open(target, reader, mode))
         # No other run writes it from here on, but one may have done so since the files were listed.
-        if exists(target.path) and not request.overwrite:
-            raise AlphaMFError(
-                f"{shown(target.path)} exists already: use --overwrite to replace it"
-            )
+        _check_target(job, target, overwrite=request.overwrite)
         acceptance = _denoise(
             reader, writer, weights, observer, request, _progress(job, update, reader.duration)
         )
@@ -96,14 +97,6 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
-def _done(job: Job, output: str, request: Request) -> bool:
-    return job.searched and job.derived and exists(output) and not request.overwrite
-
-
-def _skipped(job: Job, output: str) -> dict[str, Any]:
-    return {"file": job.source, "output": output, "skipped": "the output exists already"}
-
-
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -111,13 +104,37 @@ def _make_folder(folder: Path) -> None:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
 
 
-def _open(target: Destination, reader: Reader) -> AbstractContextManager[Writer]:
+def _input(job: Job) -> str | int:
+    """Return the input's file, or the descriptor of standard input, if it has one."""
+    if job.source != STREAM:
+        return job.source
+    try:
+        return sys.stdin.fileno()
+    except (OSError, ValueError):
+        return os.devnull
+
+
+def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
+    """Refuse to replace a file, and one that was not known to be the output when all were named."""
+    if not exists(target.path):
+        return
+    if not overwrite:
+        raise AlphaMFError(f"{shown(target.path)} exists already: use --overwrite to replace it")
+    if target.path != job.output:
+        raise AlphaMFError(
+            f"{shown(target.path)} exists already, and that {shown(job.source)} would be written "
+            "there was not known before it was read: use -o"
+        )
+
+
+def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
         reader.channels,
         format=target.format,
         subtype=target.subtype,
+        mode=mode,
     )
 
 

@@ -30,9 +30,9 @@ class Observer(Protocol):
         ...
 
 
-Observe = Callable[[Reader, Frame, ExitStack], Observer]
-"""Makes the observer of a file, given the frame of the gain in samples of the input; what it opens
-is closed by the stack."""
+Observe = Callable[[Reader, Frame, ExitStack, int], Observer]
+"""Makes the observer of a file, given the frame of the gain in samples of the input and the
+permissions of what it writes; what it opens is closed by the stack."""
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ import numpy as np
 
 from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import Settings, kernel
+from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools import memory
 from alphamf.tools.arrays import Array, namespace
 
 QUIETEST = 1e-6
@@ -22,6 +24,12 @@ QUIETEST = 1e-6
 SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
+
+CELL_ARRAYS = 11
+"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, and buffers."""
+
+STATE_ARRAYS = 8
+"""Arrays of the size of W and H that each chain holds: theta, its successor, gradients."""
 
 Progress = Callable[[float], None]
 """Called with the number of steps made."""
@@ -59,6 +67,7 @@ def sample(
     acceptance : list of float
         Of the Phi moves of speech and noise.
     """
+    check_memory(power, dictionary, settings)
     level = bin_levels(power)
     target = AlphaMF(
         stack(power / level, dictionary.context),
@@ -88,6 +97,39 @@ def sample(
             if progress:
                 progress(state.step)
     return level, target.acceptance
+
+
+def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
+    """Refuse settings whose arrays are larger than this machine's memory.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (bins, frames) or (clips, bins, frames).
+    dictionary, settings
+        Of the run.
+
+    Raises
+    ------
+    AlphaMFError
+        The chains need more than there is.
+    """
+    most = memory.total()
+    if most is None or not isinstance(power, np.ndarray):
+        return
+    rows = dictionary.context * dictionary.bins
+    columns = power.shape[-1] + dictionary.context - 1
+    size = columns * (dictionary.rank + settings.noise_rank) + rows * settings.noise_rank
+    numbers = CELL_ARRAYS * rows * columns + STATE_ARRAYS * size
+    clips = power.size // (power.shape[-2] * power.shape[-1])
+    needed = power.itemsize * numbers * settings.chains * clips
+    if needed > most:
+        seconds = power.shape[-1] * dictionary.frame.hop_length / dictionary.rate
+        raise AlphaMFError(
+            f"chains = {settings.chains} with noise_rank = {settings.noise_rank} would need "
+            f"{memory.amount(needed)} of memory for {clips * seconds:.1f} s of sound, and this "
+            f"machine has {memory.amount(most)}"
+        )
 
 
 def bin_levels(power: Array) -> Array:

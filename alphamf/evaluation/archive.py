@@ -64,8 +64,19 @@ class Archive:
         """Return the shape of an array so far."""
         return self._shapes[name]
 
-    def save(self, path: str | os.PathLike[str], **arrays: NDArray[Any]) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, mode: int = 0o666, **arrays: NDArray[Any]
+    ) -> None:
         """Write the arrays, and others given whole.
+
+        Parameters
+        ----------
+        path
+            The file.
+        mode
+            Its permissions, from which the user's umask is taken away.
+        arrays
+            The others, by name.
 
         Raises
         ------
@@ -73,7 +84,7 @@ class Archive:
             The file cannot be written.
         """
         try:
-            with atomic(path) as part, zipfile.ZipFile(part, "w") as archive:
+            with atomic(path, mode=mode) as part, zipfile.ZipFile(part, "w") as archive:
                 for name, file in self._files.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                         np.lib.format.write_array_header_1_0(

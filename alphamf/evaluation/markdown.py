@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,9 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 def markdown(results: Sequence[Result]) -> str:
     """Return the tables of methods, of noises and of levels, and the failures."""
-    parts = [tables.markdown(*overview(results))]
-    for field, text in (("noise", shown), ("snr", "{:g} dB".format)):
+    headings, rows = overview(results)
+    parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
+    for field, text in (("noise", _plain), ("snr", "{:g} dB".format)):
         # Unknown ones come last.
         conditions = sorted(
             {getattr(result, field) for result in results}, key=lambda each: (each is None, each)
@@ -44,6 +46,11 @@ def markdown(results: Sequence[Result]) -> str:
             parts += [_breakdown(results, field, kinds, name) for name in BREAKDOWN]
     notes = [LEGEND, *_failures(results), *_missing(results)]
     return "\n\n".join([*parts, "\n".join(notes)])
+
+
+def _plain(text: str) -> str:
+    """Return text on one line that Markdown takes for neither HTML, a link nor an image."""
+    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
 
 
 def _row(group: Sequence[Result]) -> list[str]:
@@ -67,7 +74,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
     cells = groups(results, (field, "method"))
     label = {"noise": "noise", "snr": "SNR"}[field]
     return tables.markdown(
-        [f"{SCORES[score].heading} by {label}", *methods],
+        [f"{SCORES[score].heading} by {label}", *map(_plain, methods)],
         [
             [text, *(_cell(values(cells.get((each, m), []), score), score) for m in methods)]
             for each, text in labels.items()
@@ -90,7 +97,7 @@ def _failures(results: Sequence[Result]) -> Iterator[str]:
     for (noisy, error), group in list(failed.items())[:MOST_FAILURES]:
         methods = [result.method for result in group]
         who = "all methods" if methods == everything else ", ".join(methods)
-        yield f"- No result for {shown(noisy)} ({who}): {error}."
+        yield f"- No result for {_plain(noisy)} ({_plain(who)}): {_plain(error)}."
     if len(failed) > MOST_FAILURES:
         yield f"- and {len(failed) - MOST_FAILURES} more: see results.csv."
 
@@ -99,11 +106,12 @@ def _missing(results: Sequence[Result]) -> Iterator[str]:
     """Yield a line for each reason of missing scores; those that differ in numbers are merged."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for result in results:
-        for reason in dict.fromkeys(result.reasons.values()):
-            names = [SCORES[name].label for name, why in result.reasons.items() if why == reason]
+        known = {name: why for name, why in result.reasons.items() if name in SCORES}
+        for reason in dict.fromkeys(known.values()):
+            names = [SCORES[name].label for name, why in known.items() if why == reason]
             key = (", ".join(names), re.sub(r"\d+(\.\d+)?", "#", reason))
             found.setdefault(key, []).append((result.method, reason))
     for (labels, _), cases in found.items():
         methods = ", ".join(dict.fromkeys(method for method, _ in cases))
         count = f"{len(cases)} result{'s' * (len(cases) > 1)}"
-        yield f"- No {labels} in {count} of {methods}: {cases[0][1]}."
+        yield f"- No {labels} in {count} of {_plain(methods)}: {_plain(cases[0][1])}."

@@ -90,6 +90,8 @@ class Observers:
         STFT frame of the gain, in samples of the input.
     stack
         Closes the files that are opened here.
+    mode
+        Permissions of the files, from which the user's umask is taken away.
     noise_output
         File of the removed noise.
     plot
@@ -110,13 +112,14 @@ class Observers:
         reader: Reader,
         frame: Frame,
         stack: ExitStack,
+        mode: int = 0o666,
         *,
         noise_output: str | None = None,
         plot: str | None = None,
         uncertainty: str | None = None,
         reference: str | None = None,
     ) -> None:
-        self._reader, self._frame = reader, frame
+        self._reader, self._frame, self._mode = reader, frame, mode
         self._plot, self._uncertainty = plot, uncertainty
         self._noise = None
         if noise_output is not None:
@@ -128,6 +131,7 @@ class Observers:
                     reader.channels,
                     format=target.format,
                     subtype=target.subtype,
+                    mode=mode,
                 )
             )
         self._scores = ReferenceScores(reference, reader) if reference else None
@@ -163,12 +167,13 @@ class Observers:
     def finish(self) -> dict[str, Any] | None:
         """Write the picture and the archive, and return the scores if there is a reference."""
         if self._picture and self._plot:
-            self._picture.save(self._plot)
+            self._picture.save(self._plot, mode=self._mode)
         if self._archive and self._uncertainty:
             rate, (n_fft, hop_length) = self._reader.rate, self._frame
             bins, frames = self._archive.shape("gain")[1:]
             self._archive.save(
                 self._uncertainty,
+                mode=self._mode,
                 frame_times=np.arange(frames) * (hop_length / rate),
                 frequencies=np.arange(bins) * (rate / n_fft),
             )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import platform
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.runner import Result
 from alphamf.evaluation.summary import SCORES
+from alphamf.tools import jsonlines
 from alphamf.tools.files import atomic
 
 _PACKAGES = ("alphamf", "numpy", "scipy", "librosa", "soundfile", "pystoi", "pesq")
@@ -73,7 +73,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
     from alphamf.evaluation.page import report
 
     with atomic(output / "settings.json") as part:
-        part.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        part.write_text(jsonlines.dumps(settings, indent=2) + "\n", encoding="utf-8")
     with (
         atomic(output / "results.csv") as part,
         part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import csv
 import glob
+import math
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import is_special, reason, shown
+
+MOST_SHOWN = 40
+"""Characters of a cell of a table that an error message shows."""
+
+MOST_PATH = 4096
+"""Characters of a path: more than any system opens."""
 
 
 class Pair(NamedTuple):
@@ -21,7 +29,7 @@ class Pair(NamedTuple):
     Attributes
     ----------
     noisy, clean
-        Files; `clean` is empty where none was found.
+        Files; `clean` is empty where none was found, both where one is a pipe or a device.
     noisy_name, clean_name
         The same, relative to the folders that the user named, with forward slashes.
     noise, snr
@@ -94,6 +102,8 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     AlphaMFError
         The table cannot be read, or a row of it is incomplete.
     """
+    if is_special(table):
+        raise AlphaMFError(f"{shown(table)} is a pipe or a device, and --pairs needs a file")
     try:
         with open(table, newline="", encoding="utf-8-sig") as file:
             lines = list(csv.DictReader(file))
@@ -106,11 +116,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     pairs = []
     for number, row in enumerate(lines):
         noise, snr = condition(noisy_names[number], clean_names[number])
-        try:
-            snr = float(row["snr"]) if row.get("snr") else snr
-        except ValueError:
-            sentence = f"{shown(table)} has an snr that is no number in row {number + 1}"
-            raise AlphaMFError(f"{sentence}: {row['snr']!r}") from None
+        snr = _number(row["snr"], table, number + 1) if row.get("snr") else snr
         pairs.append(
             Pair(
                 noisies[number],
@@ -142,8 +148,21 @@ def _column(
     for number, row in enumerate(rows, 1):
         if not row.get(name):
             raise AlphaMFError(f"{shown(table)} names no {name} file in row {number}")
+        if "\0" in row[name] or len(row[name]) > MOST_PATH:
+            sentence = f"{shown(table)} names a {name} file that cannot exist in row {number}"
+            raise AlphaMFError(f"{sentence}: {shown(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
+
+
+def _number(text: str, table: str, number: int) -> float:
+    """Return the SNR in a row."""
+    with suppress(ValueError):
+        if math.isfinite(found := float(text)):
+            return found
+    start = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    sentence = f"{shown(table)} has an snr that is no number in row {number}"
+    raise AlphaMFError(f"{sentence}: {start!r}")
 
 
 def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pair:
@@ -162,13 +181,22 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Drop duplicates, and mark pairs that would have the same output as another."""
+    """Drop duplicates, and mark pairs that cannot be used.
+
+    Those are pairs that would have the same output as another, and those of pipes and devices:
+    files are read several times.
+    """
     taken: dict[str, str] = {}
     result = []
     for pair in dict.fromkeys(pairs):
         stem, name = os.path.splitext(pair.noisy_name)[0], shown(pair.noisy_name)
         if stem in taken:
             pair = pair._replace(problem=f"{name} would have the same output as {taken[stem]}")
+        if is_special(pair.noisy) or is_special(pair.clean):
+            path = pair.noisy if is_special(pair.noisy) else pair.clean
+            # They are not opened at all, not even to look whether an earlier run has used them.
+            problem = f"{shown(path)} is a pipe or a device, not a file"
+            pair = pair._replace(noisy="", clean="", problem=problem)
         taken.setdefault(stem, name)
         result.append(pair)
     return result

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import sqrt_hann
 from alphamf.errors import AlphaMFError
+from alphamf.tools import caches
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 
@@ -145,8 +146,8 @@ class Picture:
         self._spread.add(gain_std.mean(0).T, index * hop_length / self._frames)
         self._spread_frames += len(index)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Draw the picture and write it as PNG.
+    def save(self, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+        """Draw the picture and write it as PNG with the permissions `mode` less the umask.
 
         Raises
         ------
@@ -169,7 +170,7 @@ class Picture:
             spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.5}
             title = "Standard deviation of the gain (0: sure)"
             self._draw(panels[2], self._spread.mean(), title, "", spread)
-        with atomic(path) as part:
+        with atomic(path, mode=mode) as part:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:
@@ -179,6 +180,7 @@ class Picture:
     def _draw(
         self, axes: Any, data: Floats, title: str, unit: str, colours: dict[str, Any]
     ) -> None:
+        caches.ensure()
         import librosa.display
 
         image = librosa.display.specshow(

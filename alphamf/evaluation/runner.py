@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, fields
@@ -12,7 +13,8 @@ from functools import cache
 from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
@@ -79,12 +81,35 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result that `to_json` made an object of; a missing field is a KeyError."""
+        """Return the result that `to_json` made an object of.
+
+        Raises
+        ------
+        KeyError
+            A field is missing.
+        TypeError
+            A field is of another type.
+        """
+        for name, kind in get_type_hints(cls).items():
+            if not _is(item[name], kind):
+                raise TypeError(f"{name} is no {kind}")
         return cls(**{each.name: item[each.name] for each in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as an object of JSON values."""
         return asdict(self)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Whether a JSON value has the type of a field of `Result`."""
+    if get_origin(kind) is UnionType:
+        return any(_is(value, each) for each in get_args(kind))
+    if get_origin(kind) is dict:
+        _, inner = get_args(kind)
+        return isinstance(value, dict) and all(_is(item, inner) for item in value.values())
+    if kind is float:
+        return type(value) in (int, float) and abs(value) < sys.float_info.max
+    return type(value) is kind
 
 
 class Job(NamedTuple):
@@ -206,7 +231,7 @@ def run(
         todo,
         do,
         key=lambda job: job.result.key,
-        known=_known(file),
+        known=_known(file, todo),
         usable=lambda result: result.error is None and _has_audio(output, result),
     )
 
@@ -216,10 +241,21 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
     return jobs.ResultsFile(output / LINES, key, encode=Result.to_json, decode=Result.from_json)
 
 
-def _known(file: jobs.ResultsFile[Result]) -> dict[str, Result]:
-    """Return the last result of every key, unless another one has since replaced its audio."""
+def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Result]:
+    """Return the last result of the key of every job, unless another has replaced its audio.
+
+    A line that names another clip or method than its key stands for is passed over.
+    """
     owners = {result.audio: result.key for result in file.read()}
-    return {k: each for k, each in file.last().items() if each.error or owners[each.audio] == k}
+    last = file.last()
+    wanted = {job.result.key: _identity(job.result) for job in todo}
+    return {
+        key: last[key]
+        for key, identity in wanted.items()
+        if key in last
+        and _identity(last[key]) == identity
+        and (last[key].error or owners[last[key].audio] == key)
+    }
 
 
 def _with_originals(left: Iterable[Job]) -> list[Job]:
@@ -230,6 +266,12 @@ def _with_originals(left: Iterable[Job]) -> list[Job]:
         chosen.append(job._replace(originals=job.pair.noisy not in clips))
         clips.add(job.pair.noisy)
     return chosen
+
+
+def _identity(result: Result) -> tuple[Any, ...]:
+    """Return what is known of a result beforehand."""
+    names = ("version", "method", "noisy", "clean", "noise", "snr", "seed")
+    return tuple(getattr(result, name) for name in names)
 
 
 def _has_audio(output: Path, result: Result) -> bool:

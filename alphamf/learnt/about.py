@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.tools.files import shown
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
@@ -16,7 +17,10 @@ def summary(model: Dictionary | TrainedNetwork) -> str:
 
 
 def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
-    """Return the properties of a model, and what its file records of its training."""
+    """Return the properties of a model, and what its file records of its training.
+
+    What does not print, such as the escapes of a terminal, is escaped.
+    """
     rate, (n_fft, hop_length) = model.rate, model.frame
     lines = {
         "rate": f"{rate} Hz",
@@ -29,4 +33,4 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
             "frames": f"{model.context} in a column",
             "alpha": f"{model.alpha:g}",
         }
-    return {**lines, **{str(key): str(value) for key, value in model.about.items()}}
+    return {**lines, **{shown(str(key)): shown(str(value)) for key, value in model.about.items()}}

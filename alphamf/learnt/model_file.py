@@ -19,11 +19,15 @@ from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, shown
+from alphamf.tools.jsonlines import finite
 
 Model = TypeVar("Model")
 
 FORMAT = 1
 """Of the header; a file of another one was written by a version that is not this one."""
+
+MOST_SHOWN = 40
+"""Characters of a file's own text that an error message shows."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -50,7 +54,7 @@ def write(
     AlphaMFError
         The file cannot be written.
     """
-    text = np.array(json.dumps({"format": FORMAT, **header}, ensure_ascii=False))
+    text = np.array(json.dumps(finite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with atomic(path) as part, part.open("wb") as file:
         np.savez_compressed(file, **named)
@@ -82,12 +86,15 @@ def load(
         arrays = read(path, limits)
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
-            raise AlphaMFError(f"it is of the unknown {kind} format {header['format']}")
+            text = shown(str(header["format"])[:MOST_SHOWN])
+            raise AlphaMFError(f"it is of the unknown {kind} format {text}")
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         return make(header, arrays, digest)
     except AlphaMFError as error:
         raise AlphaMFError(f"{shown(path)} is not a usable {kind}: {error}") from error
+    except MemoryError as error:
+        raise AlphaMFError(f"there is not enough memory to read {shown(path)}") from error
     except Exception as error:  # zipfile, zlib, numpy and json each have their own
         raise AlphaMFError(f"{shown(path)} is not a {kind} that alphamf wrote") from error
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import chdir
 from functools import partial
 from importlib.metadata import version
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import connected, describe
+from alphamf.tools.connection import caution, connected, describe
 from alphamf.tools.files import shown
-from alphamf.tools.work import Item, Outcome, Update, Work, attempt
+from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
@@ -56,7 +56,7 @@ def each(
     update: Update | None = None,
     in_order: bool = True,
     address: str,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item, as `alphamf.tools.pool.each` does.
 
@@ -69,7 +69,8 @@ def each(
     address
         Of a scheduler, or `alphamf.tools.connection.LOCAL`.
     report
-        Called once with a sentence that names the scheduler and its dashboard.
+        Called with a sentence that names the scheduler and its dashboard, and before it connects
+        with one on a scheduler without TLS.
 
     Raises
     ------
@@ -79,6 +80,8 @@ def each(
     """
     if not items:
         return
+    if report and (note := caution(address)):
+        report(note)
     with connected(address, min(workers, len(items))) as client:
         topic = f"alphamf-{uuid4()}" if update else None
         task = Task(work, os.getcwd(), version("alphamf"), topic)
@@ -88,21 +91,8 @@ def each(
         if update and topic:
             client.subscribe_topic(topic, lambda event: update(*event[1]))
         found = _outcomes(client, task, items, range(len(items)))
-        if in_order:
-            yield from _sorted(found)
-        else:
-            yield from (outcome for _, outcome in found)
-
-
-def _sorted(found: Iterator[tuple[int, Outcome]]) -> Iterator[Outcome]:
-    """Yield outcomes in the order of their places."""
-    waiting: dict[int, Outcome] = {}
-    place = 0
-    for k, outcome in found:
-        waiting[k] = outcome
-        while place in waiting:
-            yield waiting.pop(place)
-            place += 1
+        for _, outcome in by_place(found) if in_order else found:
+            yield outcome
 
 
 def _check(client: Client, task: Task) -> None:

@@ -17,6 +17,7 @@ from alphamf.tools.stopping import blocked
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.security import Security
 
 LOCAL = "local"
 """In place of an address: start a cluster on this machine, for this run."""
@@ -39,10 +40,11 @@ def connected(address: str, workers: int) -> Iterator[Client]:
     Raises
     ------
     AlphaMFError
-        The package distributed is missing, or no scheduler answers.
+        The package distributed or cryptography is missing, or no scheduler answers.
     """
     try:
         from distributed import Client, LocalCluster
+        from distributed.security import Security
     except ImportError as error:
         sentence = "--cluster needs the package distributed: pip install 'alphamf[cluster]'"
         raise AlphaMFError(sentence) from error
@@ -52,6 +54,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
     with ExitStack() as stack:
         target: Any = address
         if address == LOCAL:
+            security = _temporary(Security)
             # Its start would let signals through again.
             resource_tracker.ensure_running()
             # The workers are stopped from here, so that none leaves half a file.
@@ -61,6 +64,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
                         n_workers=workers,
                         threads_per_worker=1,
                         memory_limit=0,
+                        security=security,
                         dashboard_address="127.0.0.1:0",
                         silence_logs=logging.CRITICAL,
                     )
@@ -68,6 +72,25 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         else:
             _check_scheduler(address)
         yield stack.enter_context(Client(target, timeout=PATIENCE, set_as_default=False))
+
+
+def _temporary(security: type[Security]) -> Security:
+    """Make keys of this run for TLS: a port of this machine is open to all who have an account."""
+    try:
+        return security.temporary()
+    except ImportError as error:
+        sentence = "--cluster local needs the package cryptography"
+        raise AlphaMFError(f"{sentence}: pip install 'alphamf[cluster]'") from error
+
+
+def caution(address: str) -> str | None:
+    """Return a sentence on who else may use the cluster at an address, or None."""
+    if address == LOCAL or address.startswith("tls://"):
+        return None
+    return (
+        f"Note: without TLS, whoever reaches --cluster {shown(address)} can run code on its "
+        "workers: use tls:// where others may (docs/scale.md)"
+    )
 
 
 def _check_scheduler(address: str) -> None:

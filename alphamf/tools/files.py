@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import secrets
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.temporary import claimed, lock, publish, through
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
@@ -38,17 +37,21 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
+def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
     It lies in the folder of the target, under a name made from the target's, and is locked: a file
-    that a killed run left is used again, and a concurrent second writer gets an AlphaMFError.
+    that a killed run left is replaced, and a concurrent second writer gets an AlphaMFError. The
+    path that is yielded leads to the open file itself where the system has such paths, whatever
+    others do to the folder meanwhile.
 
     Parameters
     ----------
     target
         The file. Where it is a stream, a named pipe or a device, the temporary file is copied to
         it at the end.
+    mode
+        Permissions of the file, from which the user's umask is taken away.
 
     Raises
     ------
@@ -72,13 +75,39 @@ def atomic(target: str | os.PathLike[str] | BinaryIO) -> Iterator[Path]:
         with stream, _copied(stream, name) as copy:
             yield copy
         return
-    with _claimed(final, name) as part:
-        with _disk_errors(name):
-            yield part
+    with ExitStack() as stack:
         with _disk_errors(name, every=True):
-            with part.open("rb+") as file:
-                os.fsync(file.fileno())
-            part.replace(final)
+            part, file = stack.enter_context(
+                claimed(final, f"{name} is being written by another run", mode)
+            )
+        with _disk_errors(name):
+            yield through(part, file)
+        with _disk_errors(name, every=True):
+            publish(part, file, final)
+
+
+def permissions(source: str | os.PathLike[str] | int) -> int:
+    """Return the permissions of a file for what is made from it, or those of any new file.
+
+    Parameters
+    ----------
+    source
+        The file or its descriptor. A pipe or a device has no permissions to pass on.
+    """
+    try:
+        found = os.stat(source).st_mode
+    except (OSError, ValueError):
+        return 0o666
+    return found & 0o666 if stat.S_ISREG(found) else 0o666
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to a pipe, a device or a socket, which may have no end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 @contextmanager
@@ -104,44 +133,6 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
         with _disk_errors(name), copy.open("rb") as file:
             shutil.copyfileobj(file, stream, 1 << 20)
             stream.flush()
-
-
-@contextmanager
-def _claimed(final: Path, name: str) -> Iterator[Path]:
-    """Make and lock the temporary file of a target, and delete it where it was not renamed."""
-    digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
-    part = final.with_name(f".alphamf-{digest}.part")
-    file = None
-    while file is None:
-        with _disk_errors(name, every=True):
-            # Made like any new file, so that the result has the permissions that the user
-            # expects. No link, which somebody else might have put there, is followed.
-            file = os.open(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-        try:
-            has_locks = lock(file, f"{name} is being written by another run")
-        except AlphaMFError:
-            os.close(file)
-            raise
-        if not has_locks:
-            os.close(file)
-            file = None
-            part.unlink(missing_ok=True)
-            part = part.with_name(f".alphamf-{secrets.token_hex(8)}.part")
-            part.touch()
-            break
-        if _is(part, file):
-            os.truncate(file, 0)
-        else:  # another run has renamed it meanwhile
-            os.close(file)
-            file = None
-    try:
-        yield part
-    finally:
-        with suppress(OSError):
-            if file is None or _is(part, file):
-                part.unlink()
-        if file is not None:
-            os.close(file)
 
 
 @contextmanager
@@ -172,37 +163,3 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[No
         yield
     finally:
         os.close(file)
-
-
-def lock(file: int, sentence: str) -> bool:
-    """Lock a file or a folder until its descriptor is closed.
-
-    Returns
-    -------
-    bool
-        Whether the system has locks for this file.
-
-    Raises
-    ------
-    AlphaMFError
-        Another run holds the lock; `sentence` is the message.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise AlphaMFError(sentence) from error
-    except OSError:  # not every network drive has locks
-        return False
-    return True
-
-
-def _is(path: Path, file: int) -> bool:
-    """Whether a path leads to an open file."""
-    try:
-        return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(file))
-    except FileNotFoundError:
-        return False

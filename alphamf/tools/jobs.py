@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -29,7 +29,7 @@ class ResultsFile(Generic[Result]):
     encode
         Returns a result as an object of JSON values.
     decode
-        Undoes `encode`; raises KeyError for a line that is not to be used.
+        Undoes `encode`; raises KeyError, TypeError or ValueError for a line that is not to be used.
     """
 
     path: Path
@@ -62,8 +62,12 @@ class ResultsFile(Generic[Result]):
     def read(self) -> Iterator[Result]:
         """Yield the results in the order in which they were appended."""
         for item in jsonlines.read(self.path):
-            with suppress(KeyError):
-                yield self.decode(item)
+            try:
+                result = self.decode(item)
+                hash(self.key(result))
+            except (KeyError, TypeError, ValueError):
+                continue
+            yield result
 
     def last(self) -> dict[str, Result]:
         """Return the last result of every key."""

@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+
+def finite(value: Any) -> Any:
+    """Return JSON values with null for infinities and NaN, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+def dumps(value: Any, indent: int | None = None) -> str:
+    """Return JSON values as text, with null for infinities and NaN."""
+    return json.dumps(finite(value), indent=indent, allow_nan=False)
+
+
+def _no_json(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
@@ -14,8 +35,8 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as file:
         for line in file:
             try:
-                item = json.loads(line)
-            except ValueError:
+                item = json.loads(line, parse_constant=_no_json)
+            except (ValueError, RecursionError):
                 continue
             if isinstance(item, dict):
                 yield item
@@ -29,6 +50,6 @@ def append(path: Path, item: Mapping[str, Any]) -> None:
             file.seek(-1, os.SEEK_END)
             broken = file.read() != b"\n"
         # A line that was cut off is ended first.
-        file.write((b"\n" if broken else b"") + json.dumps(item).encode() + b"\n")
+        file.write((b"\n" if broken else b"") + dumps(item).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())

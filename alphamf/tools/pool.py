@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from alphamf.tools.stopping import (
-    at_work,
-    blocked,
-    leave_if_stopped,
-    prepare_worker,
-    stoppable,
-)
-from alphamf.tools.work import Item, Outcome, Update, Work, attempt
+from alphamf.tools.files import reason
+from alphamf.tools.stopping import stoppable
+from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from alphamf.tools.processes import Worker
 
 Result = TypeVar("Result")
 
-_INTERVAL = 0.1
-"""Least time between two progress messages of a worker, in seconds."""
-
 _WAKE = 0.3
-"""Longest wait before the main thread checks for signals, in seconds."""
-
-_queue: Any = None
+"""Longest wait before the main thread checks for signals, which another thread may have received,
+in seconds."""
 
 
 def cores() -> int:
@@ -48,8 +38,11 @@ def each(
     workers: int,
     update: Update | None = None,
     in_order: bool = True,
+    report: Report | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
+
+    An item whose process dies is tried once more, alone, when the others are done.
 
     Parameters
     ----------
@@ -63,41 +56,18 @@ def each(
         Progress callback, or None.
     in_order
         Whether outcomes come in the order of the items, or as soon as they are there.
+    report
+        Called with a sentence where fewer processes can be started.
     """
-    if workers == 1 or len(items) <= 1:
+    count = min(workers, len(items))
+    if count <= 1:
         for item in items:
             yield attempt(work, item, update)
         return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    context = multiprocessing.get_context("spawn")
-    queue = context.SimpleQueue() if update else None
-    listener = threading.Thread(target=_listen, args=(queue, update), daemon=True)
-    with ProcessPoolExecutor(
-        min(workers, len(items)), context, initializer=_start, initargs=(queue,)
-    ) as executor:
-        if queue:
-            listener.start()
-        try:
-            with blocked(signal.SIGINT):
-                futures = {executor.submit(_attempt_in_worker, work, item): item for item in items}
-            for future in _done(list(futures), in_order):
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    sentence = "its process was killed, perhaps for want of memory"
-                    yield Outcome(futures[future], error=sentence, code=1)
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-        finally:
-            if queue:
-                queue.put(None)
-                listener.join()
+    crew = _Crew(work, items, count, update, report)
+    with closing(crew.outcomes()) as found:
+        for _, outcome in by_place(found) if in_order else found:
+            yield outcome
 
 
 def results(
@@ -106,6 +76,7 @@ def results(
     *,
     workers: int,
     in_order: bool = True,
+    report: Report | None = None,
 ) -> Iterator[Result]:
     """Yield the result of `function` for every item, and raise the first error.
 
@@ -114,7 +85,7 @@ def results(
     function
         Takes an item; must be importable by name if `workers` > 1, and may not write files, as a
         stop ends it at once.
-    items, workers, in_order
+    items, workers, in_order, report
         As in `each`.
 
     Raises
@@ -122,10 +93,10 @@ def results(
     AlphaMFError
         `function` raised one.
     RuntimeError
-        `function` raised another exception, or a process was killed.
+        `function` raised another exception, or a process was killed twice.
     """
     work = partial(_compute, function=function)
-    for outcome in each(work, items, workers=workers, in_order=in_order):
+    for outcome in each(work, items, workers=workers, in_order=in_order, report=report):
         yield outcome.value()
 
 
@@ -134,52 +105,123 @@ def _compute(item: Item, update: Update | None, function: Callable[[Item], Resul
         return function(item)
 
 
-def _done(futures: Sequence[Future[Outcome]], in_order: bool) -> Iterator[Future[Outcome]]:
-    """Yield futures that are done, waking often: another thread may have received a signal."""
-    from concurrent.futures import wait
+class _Crew:
+    """The workers of a run, and what is left to do.
 
-    if in_order:
-        for future in futures:
-            while not future.done():
-                wait([future], timeout=_WAKE)
-            yield future
-        return
-    ready: SimpleQueue[Future[Outcome]] = SimpleQueue()
-    for future in futures:
-        future.add_done_callback(ready.put)
-    left = len(futures)
-    while left:
+    Parameters
+    ----------
+    work, items, update, report
+        As in `each`.
+    count
+        Number of processes, more than one.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        items: Sequence[Any],
+        count: int,
+        update: Update | None,
+        report: Report | None,
+    ) -> None:
+        self._work, self._items, self._count = work, items, count
+        self._update, self._report = update, report
+        self._workers: list[Worker] = []
+        self._todo = deque(range(len(items)))
+        self._suspects: list[int] = []
+
+    def outcomes(self) -> Generator[tuple[int, Outcome], None, None]:
+        """Yield place and outcome of all items, as soon as each is there."""
+        atexit.register(self._end)  # or the exit of Python would wait for them
         try:
-            future = ready.get(timeout=_WAKE)
-        except Empty:
-            continue
-        left -= 1
-        yield future
+            yield from self._finish()
+            while self._todo:  # no process can be started
+                place = self._todo.popleft()
+                yield place, attempt(self._work, self._items[place], self._update)
+            for suspect in list(self._suspects):
+                yield from self._again(suspect)
+        finally:
+            atexit.unregister(self._end)
+            self._end()
 
+    def _end(self) -> None:
+        from alphamf.tools.processes import end
 
-def _start(queue: Any) -> None:
-    global _queue
-    _queue = queue
-    prepare_worker()
+        end(self._workers)
 
+    def _again(self, suspect: int) -> Iterator[tuple[int, Outcome]]:
+        """Do an item that a process died of alone."""
+        self._count = min(self._count, 1)
+        self._todo.append(suspect)
+        known = len(self._suspects)
+        yield from self._finish()
+        died = len(self._suspects) > known
+        if died or self._todo:
+            self._todo.clear()
+            times = "twice" if died else "and no other could be started"
+            sentence = f"its process was killed {times}, perhaps for want of memory"
+            yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
-def _attempt_in_worker(work: Work, item: Any) -> Outcome:
-    last = 0.0
+    def _finish(self) -> Iterator[tuple[int, Outcome]]:
+        """Do what is to do while there are workers; an item whose worker dies is a suspect."""
+        from alphamf.tools.processes import awaited
 
-    def update(name: str, done: float, total: float) -> None:
-        nonlocal last
-        leave_if_stopped()
-        now = time.monotonic()
-        if _queue and (now - last >= _INTERVAL or done >= total):
-            last = now
-            _queue.put((name, done, total))
+        self._assign()
+        while self._workers and (self._todo or self._free() < len(self._workers)):
+            done = [self._receive(worker) for worker in awaited(self._workers, _WAKE)]
+            self._assign()
+            yield from filter(None, done)
 
-    with at_work:
-        # The executor goes on with an item that it had already sent when it was stopped.
-        leave_if_stopped()
-        return attempt(work, item, update)
+    def _assign(self) -> None:
+        """Give items to the workers that have none."""
+        self._hire()
+        for worker in self._workers:
+            if worker.ready and worker.place is None and self._todo:
+                place = self._todo.popleft()
+                worker.give(place, self._items[place])
 
+    def _receive(self, worker: Worker) -> tuple[int, Outcome] | None:
+        """Receive one message of a worker; return place and outcome where it is one."""
+        place = worker.place
+        try:
+            message = worker.receive()
+        except EOFError:
+            self._lose(worker)
+            return None
+        if isinstance(message, Outcome) and place is not None:
+            return place, message._replace(item=self._items[place])
+        if message is not None and self._update:
+            self._update(*message)
+        return None
 
-def _listen(queue: Any, update: Update) -> None:
-    while (message := queue.get()) is not None:
-        update(*message)
+    def _hire(self) -> None:
+        """Start workers for what is to do, up to the number of processes."""
+        from alphamf.tools.processes import Worker
+
+        while len(self._workers) < self._count and self._free() < len(self._todo):
+            try:
+                self._workers.append(Worker(self._work, self._update is not None))
+            except OSError as error:
+                self._shrink(reason(error))
+
+    def _free(self) -> int:
+        return sum(worker.place is None for worker in self._workers)
+
+    def _lose(self, worker: Worker) -> None:
+        """Remove a worker that has died."""
+        from alphamf.tools.processes import end
+
+        self._workers.remove(worker)
+        if worker.place is not None:
+            self._suspects.append(worker.place)
+        elif not worker.ready:
+            self._shrink("it ended while it started")
+        end([worker])
+
+    def _shrink(self, why: str) -> None:
+        """Go on with the workers that there are."""
+        self._count = len(self._workers)
+        if self._report:
+            rest = max(1, self._count)
+            processes = "1 process does" if rest == 1 else f"{rest} processes do"
+            self._report(f"Note: a further process cannot be started ({why}): {processes} the work")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from alphamf.errors import AlphaMFError
@@ -16,6 +16,9 @@ Update = Callable[[str, float, float], None]
 
 Work = Callable[[Any, Update | None], Any]
 """Takes an item and a progress callback, and returns the item's result."""
+
+Report = Callable[[str], None]
+"""Called with a sentence for the user."""
 
 
 class Outcome(NamedTuple):
@@ -30,7 +33,7 @@ class Outcome(NamedTuple):
     error
         One sentence, or None.
     code
-        Exit code of the error: 2 for an AlphaMFError, 1 for any other exception.
+        Exit code of the error: 2 for an AlphaMFError and want of memory, 1 for any other exception.
     details
         Traceback of an exception that is no AlphaMFError.
     """
@@ -75,8 +78,21 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
         return Outcome(item, work(item, update))
     except AlphaMFError as error:
         return Outcome(item, error=str(error), code=2)
+    except MemoryError:
+        return Outcome(item, error="there is not enough memory", code=2)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             raise
         sentence = f"{type(error).__name__}: {error}"
         return Outcome(item, error=sentence, code=1, details=traceback.format_exc())
+
+
+def by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+    """Yield places and outcomes in the order of the places, which start at 0."""
+    waiting: dict[int, Outcome] = {}
+    place = 0
+    for k, outcome in found:
+        waiting[k] = outcome
+        while place in waiting:
+            yield place, waiting.pop(place)
+            place += 1

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import dask
 import pytest
-from distributed import Client
+from distributed import Client, Security, rpc
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.tools import cluster, connection
 from tests.support.commands import COMMAND, in_a_terminal, leave, sound
 from tests.support.commands import in_a_process as run
+from tests.support.commands import until as wait
 from tests.support.evaluation_corpus import CORPUS, corpus, evaluate, lines, plain_page, table
 from tests.support.tasks import half
 
@@ -32,13 +35,6 @@ pytestmark = [
 
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 """What a shell starts in the background inherits a Ctrl-C that is ignored."""
-
-
-def wait(condition, patience: float = 30.0) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def workers(address: str) -> dict[str, str]:
@@ -101,7 +97,7 @@ def test_files_are_those_of_the_pool(tmp_path):
         *where, error = result.stderr.decode().splitlines()
         assert error == "Error: bad.wav is not audio of a known format"
         assert len(where) == (folder == "dask")
-    assert where[0].startswith("Dask: 2 workers, ") and "://127.0.0.1:" in where[0]
+    assert where[0].startswith("Dask: 2 workers, ")
     assert printed["dask"] == printed["pool"] == names
     for name in ("0.wav", "1.wav", "2.wav"):
         assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "pool" / name).read_bytes()
@@ -131,7 +127,9 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
     # And not communicate, which passes over what readline has read ahead.
     with process:
         printed += process.stdout.read().splitlines()
-        assert process.stderr.read().startswith("Dask: 2 workers") and process.wait(60) == 0
+        note, where = process.stderr.read().splitlines()
+        assert note.startswith(f"Note: without TLS, whoever reaches --cluster {address} can run ")
+        assert where.startswith("Dask: 2 workers") and process.wait(60) == 0
     assert [json.loads(line) for line in printed] == lines() and len(printed) == 12
     assert len({item["key"] for item in lines()}) == 12
     assert table() == table("whole")
@@ -157,12 +155,14 @@ def test_nobody_answers(corpus, monkeypatch):
     address = "127.0.0.1:9"
     sentence = f"no Dask scheduler answers at --cluster {address} within 0.3 s"
     result = denoise("noisy", "--cluster", address)
-    assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
+    assert result.exit_code == 2 and result.stderr.endswith(f"\nError: {sentence}\n")
+    assert result.stderr.startswith("Note: without TLS, ")
+    assert denoise("noisy", "--cluster", address, "-q").stderr == f"Error: {sentence}\n"
     printed = json.loads(denoise("noisy", "--json", "--cluster", address).stdout)
     assert printed == {"error": sentence}
     result = evaluate(*CORPUS, "--cluster", address, code=2)
-    assert result.stderr == f"Error: {sentence}\n"
-    result = evaluate(*CORPUS, "--cluster", "there", code=2)
+    assert result.stderr.endswith(f"\nError: {sentence}\n")
+    result = evaluate(*CORPUS, "--cluster", "there", "--quiet", code=2)
     assert result.stderr.startswith("Error: no Dask scheduler answers at --cluster there: ")
 
 
@@ -173,6 +173,75 @@ def test_the_extra_is_missing(corpus, monkeypatch):
     sentence = "Error: --cluster needs the package distributed: pip install 'alphamf[cluster]'\n"
     assert result.stderr == sentence
     assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == sentence
+
+
+def test_a_local_cluster_admits_nobody_else():
+    with connection.connected("local", 1) as client:
+        info = client.scheduler_info(n_workers=-1)
+        ((worker, about),) = info["workers"].items()
+        for address in (info["address"], worker, about["nanny"]):
+            assert address.startswith("tls://127.0.0.1:")
+            for other in (address, address.replace("tls", "tcp")):
+                with pytest.raises((OSError, TypeError)):
+                    asyncio.run(call(other))
+        # Keys of another run are of no use either.
+        with pytest.raises((OSError, TimeoutError)):
+            asyncio.run(call(info["address"], Security.temporary()))
+        assert asyncio.run(call(info["address"], client.security))
+
+
+async def call(address: str, security: Security | None = None) -> object:
+    """Ask a scheduler or a worker who it is, as anybody on this machine may."""
+    async with rpc(
+        address, connection_args=(security or Security()).get_connection_args("client"), timeout=2
+    ) as server:
+        return await server.identity()
+
+
+def test_a_cluster_with_tls_needs_certificates_and_no_caution(tmp_path, monkeypatch):
+    sound(tmp_path / "a.wav")
+    keys = Security.temporary()
+    (tmp_path / "key.pem").write_text(keys.tls_client_key)
+    (tmp_path / "cert.pem").write_text(keys.tls_client_cert)
+    place = "DASK_DISTRIBUTED__COMM__"
+    settings = {f"{place}TLS__CA_FILE": "cert.pem", f"{place}REQUIRE_ENCRYPTION": "True"}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        settings[f"{place}TLS__{role}__KEY"] = "key.pem"
+        settings[f"{place}TLS__{role}__CERT"] = "cert.pem"
+    words = ("denoise", "a.wav", "--cluster")
+    with started_cluster(tmp_path, {**os.environ, **settings}, "tls://127.0.0.1") as address:
+        refused = run(tmp_path, *words, address, *QUICK)
+        sentence = f"Error: no Dask scheduler answers at --cluster {address}: ".encode()
+        assert refused.returncode == 2 and refused.stderr.startswith(sentence)
+        done = run(tmp_path, *words, address, *QUICK, env={**os.environ, **settings})
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1), done.stderr
+    assert done.stderr.startswith(b"Dask: 1 worker, ")
+
+
+@contextmanager
+def started_cluster(folder: Path, environment: dict[str, str], host: str) -> Iterator[str]:
+    """Run a scheduler and a worker, and yield the address."""
+    file = folder / "scheduler.json"
+    tails = ["scheduler", "--host", host, "--port", "0", "--scheduler-file", file], [
+        "worker", "--scheduler-file", file, "--nthreads", "1", "--no-nanny"
+    ]  # fmt: skip
+    with ExitStack() as stack:
+        for words in tails:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *map(str, words), "--no-dashboard"],
+                cwd=folder, env=environment, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            wait(file.exists)
+        yield json.loads(file.read_text())["address"]
+
+
+def test_the_keys_cannot_be_made(corpus, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    result = denoise("noisy", "--cluster", "local")
+    sentence = "--cluster local needs the package cryptography: pip install 'alphamf[cluster]'"
+    assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
 
 
 def test_streams_stay_here():
@@ -186,7 +255,7 @@ def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
     address, _, worker = remote
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "version", lambda name: "9.9")
-        result = evaluate(*CORPUS, "--cluster", address, code=2)
+        result = evaluate(*CORPUS, "--cluster", address, "--quiet", code=2)
     assert result.stderr.startswith("Error: --cluster: worker tcp://127.0.0.1:")
     assert " has alphamf 0.1.0, and the machine that asks it has 9.9\n" in result.stderr
     with monkeypatch.context() as patch:

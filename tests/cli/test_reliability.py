@@ -8,17 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, exclusive
-from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound
+from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
 
 __all__ = ["here"]
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and limits are POSIX")
+
+
+def temporary(target: str) -> Path:
+    """Return the name of the temporary file of a target."""
+    with atomic(target):
+        (name,) = Path(target).parent.glob(".*.part")
+    os.remove(target)
+    return name
 
 
 def test_a_half_done_folder_is_continued(here):
@@ -65,6 +75,35 @@ def test_what_a_kill_left_is_taken_up(here):
     assert contents() == contents("whole")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_killed_worker_costs_no_file(here):
+    for k in range(6):
+        sound(f"in/{k}.wav", 2, seed=k)
+    words = ["denoise", "in", "--preset", "fast", "--steps", "100", "--jobs"]
+    run(*words, "1", "--output-dir", "whole")
+    process = subprocess.Popen(
+        [*COMMAND, *words, "2", "--output-dir", "out", "--quiet"], stderr=subprocess.PIPE
+    )
+
+    def holder() -> int | None:
+        """Return a process that writes an output."""
+        for folder in Path("/proc").glob("[0-9]*/fd"):
+            with suppress(OSError):
+                for file in folder.iterdir():
+                    if str(file.readlink()).startswith(f"{here}/out/.alphamf-"):
+                        return int(folder.parent.name)
+        return None
+
+    until(holder)
+    victim = holder()
+    assert victim not in (None, process.pid)
+    os.kill(victim, signal.SIGKILL)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 0
+    assert contents() == contents("whole")
+
+
 @posix
 def test_two_runs_do_not_write_one_file(here):
     Path("out").mkdir()
@@ -77,7 +116,7 @@ def test_two_runs_do_not_write_one_file(here):
 
 
 def test_a_file_system_without_locks_will_do(here, monkeypatch):
-    monkeypatch.setattr("alphamf.tools.files.lock", lambda file, sentence: False)
+    monkeypatch.setattr("alphamf.tools.temporary.lock", lambda file, sentence: False)
     run("denoise", "in", "--output-dir", "out", *QUICK)
     run("train", "in", "-o", "out/m.npz", "--rank", 2, "--steps", 2)
     assert sorted(os.listdir("out")) == ["0.wav", "1.wav", "2.wav", "m.npz"]
@@ -97,14 +136,62 @@ def test_two_trainings_do_not_share_a_folder(here):
 @posix
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(here):
     Path("victim").write_text("precious")
-    with atomic("x.wav") as part:
-        name = part.name
-    os.remove("x.wav")
+    name = temporary("x.wav")
     os.symlink("victim", name)
-    assert "x.wav cannot be written" in run(
-        "denoise", "in/0.wav", "-o", "x.wav", *QUICK, code=2
-    ).stderr  # fmt: skip
-    assert Path("victim").read_text() == "precious"
+    run("denoise", "in/0.wav", "-o", "x.wav", *QUICK)
+    assert Path("victim").read_text() == "precious" and os.path.islink(name)
+    assert Path("x.wav").is_file() and not os.path.islink("x.wav")
+
+
+@posix
+def test_nothing_that_lies_in_the_place_of_a_temporary_file_is_written_to(here):
+    name = temporary("x.wav")
+    Path("victim").write_text("precious")
+    os.link("victim", name)
+    run("denoise", "in/0.wav", "-o", "x.wav", *QUICK)
+    assert Path("victim").read_text() == "precious" and not name.exists()
+    os.mkfifo(name)
+    run("denoise", "in/0.wav", "-o", "x.wav", "--overwrite", *QUICK)
+    assert Path("x.wav").stat().st_nlink == 1
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no paths of open files")
+def test_a_temporary_file_is_written_through_its_descriptor(here):
+    Path("victim").write_text("precious")
+    name = temporary("x.txt")
+    with pytest.raises(AlphaMFError, match="cannot be written: another process"):
+        with atomic("x.txt") as part:
+            name.unlink()
+            name.symlink_to("victim")
+            part.write_text("of this run")
+    assert Path("victim").read_text() == "precious" and not Path("x.txt").exists()
+
+
+@posix
+@pytest.mark.parametrize(
+    ("mode", "more"), [(0o600, {"--plot": "p.png"}), (0o640, {}), (0o644, {}), (0o400, {})]
+)
+def test_outputs_have_no_more_permissions_than_the_input(here, mode, more):
+    os.chmod("in/0.wav", mode)
+    extra = {"--noise-output": "n.wav", "--uncertainty": "u.npz", **more}
+    words = [word for pair in extra.items() for word in pair]
+    old = os.umask(0o022)
+    try:
+        run("denoise", "in/0.wav", "-o", "x.wav", *words, *QUICK)
+    finally:
+        os.umask(old)
+    found = {name: oct(Path(name).stat().st_mode & 0o777) for name in ("x.wav", *extra.values())}
+    assert set(found.values()) == {oct(mode | 0o600)}
+
+
+@posix
+def test_the_folder_is_on_the_disk_after_the_file(here, monkeypatch):
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(os.fstat(fd).st_ino), fsync(fd)))
+    with atomic("x.txt") as part:
+        part.write_text("x")
+    assert synced == [os.stat("x.txt").st_ino, os.stat(".").st_ino]
 
 
 @pytest.mark.slow

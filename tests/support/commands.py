@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,6 +74,14 @@ def in_a_terminal(
         os.close(control)
         piped = getattr(process, other).read()
     return Shown(seen, piped, process.returncode)
+
+
+def until(condition: Callable[[], object], patience: float = 30) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
 
 
 def leave(process: subprocess.Popen, patience: float = 20) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from alphamf.errors import AlphaMFError
 
@@ -15,3 +16,18 @@ def half(item: int, update: object) -> int:
     if item % 2:
         raise AlphaMFError(f"{item} is odd")
     return item // 2
+
+
+def killed_once(item: Path, update: object) -> str:
+    """Kill the worker where the item, a file, is not there; make it before."""
+    if item.exists():
+        return item.name
+    item.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+
+
+def stuck(item: Path, update: object) -> None:
+    """Note the process in a file beside a named pipe, and wait for a writer, who never comes."""
+    (item.parent / f"{os.getpid()}.stuck").touch()
+    item.open().close()

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
+import subprocess
+import sys
 import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools import pool
-from tests.support.tasks import half
+from alphamf.tools import pool, processes
+from alphamf.tools.processes import Worker
+from alphamf.tools.stopping import GRACE
+from tests.support.commands import leave, until
+from tests.support.tasks import half, killed_once
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -23,12 +32,162 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
     ]
 
 
+posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
-def test_a_killed_worker_is_an_error():
-    outcomes = list(pool.each(half, [13, 13], workers=2))
-    assert {outcome.code for outcome in outcomes} == {1}
-    assert "its process was killed" in outcomes[0].error
+@posix
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_item_that_kills_its_worker_twice_is_an_error_and_the_others_are_done(in_order):
+    items = [4, 13, *range(6, 22, 2), 13]
+    found = list(pool.each(half, items, workers=2, in_order=in_order))
+    assert sorted(outcome.item for outcome in found) == sorted(items)
+    if in_order:
+        assert [outcome.item for outcome in found] == items
+    for outcome in found:
+        if outcome.item == 13:
+            assert outcome.code == 1 and "its process was killed twice" in outcome.error
+        else:
+            assert outcome.result == outcome.item // 2
+
+
+@pytest.mark.slow
+@posix
+def test_an_item_whose_worker_was_killed_once_is_done(tmp_path):
+    items = [tmp_path / name for name in "abcd"]
+    items[2].touch()
+    assert list(pool.results(Path.exists, items, workers=2)) == [False, False, True, False]
+    found = list(pool.each(killed_once, items, workers=2))
+    assert [outcome.value() for outcome in found] == list("abcd")
+
+
+@pytest.mark.slow
+@posix
+def test_no_shared_memory_is_needed(monkeypatch):
+    def refused(*arguments):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("_multiprocessing.SemLock", refused)
+    notes = []
+    found = pool.each(half, [4, 6], workers=2, update=print, report=notes.append)
+    assert [outcome.result for outcome in found] == [2, 3] and not notes
+
+
+@pytest.mark.parametrize("count", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_cannot_be_started_is_done_without(monkeypatch, count):
+    started = []
+
+    def start(*arguments):
+        if len(started) == count:
+            raise OSError(errno.EMFILE, "Too many open files")
+        started.append(Worker(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(processes, "Worker", start)
+    notes = []
+    found = list(pool.each(half, [4, 5, 6], workers=3, report=notes.append))
+    assert [outcome.result for outcome in found] == [2, None, 3]
+    assert notes == [
+        "Note: a further process cannot be started (Too many open files): 1 process does the work"
+    ]
+
+
+@pytest.mark.slow
+@posix
+def test_a_suspect_is_never_done_in_this_process(monkeypatch):
+    started = []
+
+    def start(*arguments):
+        if len(started) == 2:
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+        started.append(Worker(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(processes, "Worker", start)
+    found = list(pool.each(half, [13, 13, 4], workers=2))
+    assert [outcome.code for outcome in found] == [1, 1, 0]
+    assert found[2].result == 2 and "no other could be started" in found[1].error
+
+
+@pytest.fixture
+def interruptible(tmp_path):
+    """Start Python code in a session of its own, which a Ctrl-C can stop; nothing outlives it."""
+    start = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    with ExitStack() as stack:
+
+        def run(code: str) -> subprocess.Popen:
+            process = subprocess.Popen(
+                [sys.executable, "-c", start + code], cwd=tmp_path, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            stack.callback(process.wait)
+            stack.callback(end, process.pid)
+            return process
+
+        def end(group: int) -> None:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+        yield run
+
+
+STUCK = """
+from pathlib import Path
+from alphamf.tools import pool, stopping
+from tests.support.tasks import stuck
+stopping.end_on_signals()
+list(pool.each(stuck, [Path("pipe").absolute()] * 2, workers=2))
+"""
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize(
+    ("numbers", "code", "seconds"),
+    [
+        ([signal.SIGTERM], 143, GRACE),
+        ([signal.SIGINT], -signal.SIGINT, GRACE),
+        ([signal.SIGTERM, signal.SIGTERM], 143, 0.5),
+        ([signal.SIGINT, signal.SIGINT], -signal.SIGINT, 0.5),
+        ([signal.SIGINT, signal.SIGTERM, signal.SIGTERM], -signal.SIGINT, 0.5),
+        ([signal.SIGKILL], -signal.SIGKILL, GRACE),
+    ],
+)
+def test_a_stop_ends_workers_that_are_stuck(tmp_path, interruptible, numbers, code, seconds):
+    os.mkfifo(tmp_path / "pipe")
+    process = interruptible(STUCK)
+    until(lambda: len(list(tmp_path.glob("*.stuck"))) == 2)
+    started = time.monotonic()
+    for number in numbers:
+        os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+        time.sleep(0.05)
+    assert process.wait(GRACE + 10) == code
+    leave(process)
+    assert seconds - 0.5 < time.monotonic() - started < seconds + 3
+
+
+HANGING = """
+import ctypes, pathlib
+from alphamf.tools import stopping
+stopping.end_on_signals()
+mutex = ctypes.create_string_buffer(64)
+pathlib.Path("started").touch()
+for _ in range(2):  # the second waits for ever, in C, where no exception comes
+    ctypes.CDLL(None).pthread_mutex_lock(mutex)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
+def test_a_second_signal_ends_what_hangs_in_c(tmp_path, interruptible):
+    process = interruptible(HANGING)
+    until((tmp_path / "started").exists)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 143
 
 
 def identity(item: int, update: object) -> int:

@@ -16,7 +16,7 @@ from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.recipes import Noise, Recipe, Speech
-from alphamf.evaluation.mixing.table import Mixture
+from alphamf.evaluation.mixing.table import Mixture, check_within
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
@@ -120,11 +120,11 @@ def _mixtures(
         return
     gain = _gain(loudest)
     clean_name = f"clean/{speech.name}.flac"
-    _write(folder / clean_name, clean * np.float32(gain), target)
+    _write(folder, clean_name, clean * np.float32(gain), target)
     for recipe in good:
         noisy, offset = mixed(recipe)
         name = f"noisy/{recipe.name}.flac"
-        _write(folder / name, noisy * np.float32(gain), target)
+        _write(folder, name, noisy * np.float32(gain), target)
         noise = recipe.noise
         yield Mixture(clean_name, name, noise.kind, recipe.snr, noise.path, offset, gain, level)
 
@@ -157,8 +157,12 @@ def _peak(audio: Floats) -> float:
     return float(np.abs(audio).max())
 
 
-def _write(path: Path, audio: Floats, rate: int) -> None:
+def _write(folder: Path, name: str, audio: Floats, rate: int) -> None:
+    path = folder / name
+    check_within(path, folder)
     try:
+        if path.is_symlink():  # which would be followed
+            path.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error

@@ -58,7 +58,8 @@ def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
     Raises
     ------
     AlphaMFError
-        There is one that may not, it holds an input, or the folder cannot be made.
+        There is one that may not, it holds an input or links to elsewhere, or the folder cannot be
+        made.
     """
     parts = [Path(os.path.realpath(folder), part) for part in ("clean", "noisy")]
     for path in inputs:
@@ -68,19 +69,40 @@ def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for part in ("clean", "noisy"):
+            check_within(folder / part / "file", folder)
         if not overwrite:
             if (folder / TABLE).exists() or any(part.exists() for part in parts):
                 raise AlphaMFError(
                     f"{shown(folder)} holds a corpus already: use --overwrite to replace it"
                 )
             return
-        for name in _written(folder / TABLE):
+        written = list(_written(folder / TABLE))
+        for name in written:  # before anything is removed
+            check_within(folder / name, folder)
+        for name in written:
             (folder / name).unlink(missing_ok=True)
             with suppress(OSError):
                 (folder / name).parent.rmdir()
         (folder / TABLE).unlink(missing_ok=True)
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+
+
+def check_within(path: Path, folder: Path) -> None:
+    """Refuse a file in a folder that a link puts outside of the corpus.
+
+    Raises
+    ------
+    AlphaMFError
+        It lies elsewhere.
+    """
+    place = os.path.realpath(path.parent)
+    if not Path(place).is_relative_to(os.path.realpath(folder)):
+        raise AlphaMFError(
+            f"{shown(path.parent)} leads out of the corpus {shown(folder)}, to {shown(place)}: "
+            "remove the link"
+        )
 
 
 @contextmanager

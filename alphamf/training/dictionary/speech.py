@@ -16,6 +16,7 @@ from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
+from alphamf.tools import caches
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown, system_name
 
@@ -167,6 +168,7 @@ def _check_regular(path: str) -> None:
 
 
 def _trimmed(sound: Floats, rate: int, frame: Frame, seconds: float) -> Floats:
+    caches.ensure()
     from librosa.effects import trim
 
     sound, _ = trim(sound, top_db=QUIET_DB, frame_length=frame.n_fft, hop_length=frame.hop_length)

@@ -1,0 +1,74 @@
+"""Names of outputs that are made from those of inputs."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Container, Sequence
+
+from alphamf.audio.formats import FORMATS
+from alphamf.audio.search import RESULT, Found
+from alphamf.tools.files import is_special, system_name
+
+
+def derived_name(item: Found, output_dir: str | None) -> str:
+    """Return the output of a file: in a folder, or beside it with `RESULT` at the stem's end."""
+    if output_dir is not None:
+        return os.path.join(output_dir, item.relative)
+    stem, suffix = os.path.splitext(item.path)
+    return f"{stem}{RESULT}{suffix}"
+
+
+def final_name(path: str, format: str) -> str:
+    """Return the name of an output whose input has a format: ``.wav`` if that is only read.
+
+    Parameters
+    ----------
+    path
+        A name made from the input's.
+    format
+        As libsndfile names it.
+    """
+    return path if format in FORMATS else f"{os.path.splitext(path)[0]}.wav"
+
+
+def possible_names(source: str, output: str) -> list[str]:
+    """Return the names that the output may get: two where the input cannot be looked at before."""
+    return list(dict.fromkeys([output, final_name(output, "")])) if is_special(source) else [output]
+
+
+def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[str]:
+    """Return the final names of outputs wherever they could meet something else.
+
+    Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
+    guarded, or could be the output of another one, too.
+
+    Parameters
+    ----------
+    pairs
+        Inputs, and outputs with names made from theirs.
+    guarded
+        Real paths that no output may replace.
+    """
+    both = [{os.path.realpath(name) for name in (o, final_name(o, ""))} for _, o in pairs]
+    count = Counter(name for names in both for name in names)
+    found = []
+    for source, output in pairs:
+        renamed = final_name(output, "")
+        real = os.path.realpath(renamed)
+        if renamed != output and (count[real] > 1 or real in guarded or os.path.lexists(real)):
+            output = final_name(output, _format(source) or next(iter(FORMATS)))
+        found.append(output)
+    return found
+
+
+def _format(path: str) -> str | None:
+    """Return libsndfile's name of a file's format; None where it cannot be told."""
+    if is_special(path):
+        return None
+    import soundfile
+
+    try:
+        return str(soundfile.info(system_name(path)).format)
+    except (RuntimeError, TypeError, ValueError, OSError):  # the run itself says what is wrong
+        return None

@@ -1,0 +1,35 @@
+"""How much memory this machine has."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""Where Linux says how much a container may take."""
+
+
+def total() -> int | None:
+    """Return the bytes that this process may take at most; None where the system does not say."""
+    found = []
+    with suppress(AttributeError, OSError, ValueError):  # Windows
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(ImportError, OSError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            found.append(limit)
+    for path in _LIMITS:
+        with suppress(OSError, ValueError):  # a file that says "max" sets no limit
+            found.append(int(path.read_text()))
+    return min(found, default=None)
+
+
+def amount(count: float) -> str:
+    """Return a number of bytes in GB, as text."""
+    return f"{count / 1e9:.3g} GB" if count < 1e12 else f"{count / 1e9:,.0f} GB"

@@ -1,0 +1,181 @@
+"""Worker processes: each takes items from its parent through a pipe, and sends outcomes back.
+
+There is no queue and no lock between them, so a worker that dies takes only its own item along, and
+no shared memory is needed.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing import connection, get_context, resource_tracker
+from typing import Any
+
+from alphamf.tools.stopping import (
+    GRACE,
+    at_work,
+    blocked,
+    leave_if_stopped,
+    patience,
+    prepare_worker,
+    stoppable,
+)
+from alphamf.tools.work import Outcome, Update, Work, attempt
+
+_INTERVAL = 0.1
+"""Least time between two progress messages of a worker, in seconds."""
+
+
+class Worker:
+    """A process that does items, one at a time.
+
+    Parameters
+    ----------
+    work
+        Takes an item and a progress callback; importable by name.
+    reports
+        Whether it sends progress messages.
+
+    Attributes
+    ----------
+    place
+        Of the item that it holds, or None.
+    ready
+        Whether it has started.
+
+    Raises
+    ------
+    OSError
+        The process cannot be started.
+    """
+
+    def __init__(self, work: Work, reports: bool) -> None:
+        context = get_context("spawn")
+        self.place: int | None = None
+        self.ready = False
+        if os.name == "posix":
+            resource_tracker.ensure_running()  # its start would let signals through again
+        self.connection, theirs = context.Pipe()
+        try:
+            # A worker that a signal finds half started would belong to nobody.
+            with theirs, blocked(signal.SIGINT, signal.SIGTERM):
+                process = context.Process(target=_serve, args=(theirs, work, reports))
+                process.start()
+        except BaseException:
+            self.connection.close()
+            raise
+        self.process = process
+
+    def give(self, place: int, item: Any) -> None:
+        """Send an item."""
+        packed = pickle.dumps(item)
+        self.place = place
+        with suppress(OSError):  # where it has died, `receive` says so
+            self.connection.send_bytes(packed)
+
+    def receive(self) -> Any:
+        """Return an Outcome, the arguments of a progress callback, or None once it is ready.
+
+        Raises
+        ------
+        EOFError
+            The process has ended.
+        """
+        try:
+            message = self.connection.recv()
+        except OSError as error:
+            raise EOFError from error
+        if isinstance(message, Outcome):
+            self.place = None
+        self.ready = True
+        return message
+
+
+def awaited(workers: Sequence[Worker], timeout: float) -> list[Worker]:
+    """Wait until some workers have sent a message, or have ended, and return them.
+
+    Parameters
+    ----------
+    workers
+        Those to wait for.
+    timeout
+        Longest wait in seconds; then the list is empty.
+    """
+    owners: dict[Any, Worker] = {worker.connection: worker for worker in workers}
+    return [owners[ready] for ready in connection.wait(list(owners), timeout)]
+
+
+def end(workers: Sequence[Worker]) -> None:
+    """End workers: they leave their items within `GRACE`, or are killed."""
+    try:
+        for worker in workers:
+            if not worker.ready:  # it holds nothing
+                worker.process.kill()
+            elif worker.place is not None:
+                worker.process.terminate()
+            worker.connection.close()
+        started = time.monotonic()
+        while left := [w.process.sentinel for w in workers if w.process.is_alive()]:
+            if time.monotonic() - started > patience(GRACE):
+                break
+            connection.wait(left, 0.1)
+    finally:  # at a second Ctrl-C, too
+        for worker in workers:
+            worker.process.kill()
+        for worker in workers:
+            worker.process.join()
+
+
+def _serve(parent: connection.Connection, work: Work, reports: bool) -> None:
+    """Do items until the parent closes the pipe: what a worker process runs."""
+    prepare_worker()
+    with suppress(EOFError, OSError):
+        parent.send(None)
+        while True:
+            with stoppable():
+                packed = parent.recv_bytes()
+            with at_work:
+                outcome = _done(packed, work, _reporter(parent) if reports else _quiet)
+            parent.send_bytes(outcome)
+
+
+def _quiet(name: str, done: float, total: float) -> None:
+    """Report nothing, and leave where the worker is to stop."""
+    leave_if_stopped()
+
+
+def _done(packed: bytes, work: Work, update: Update) -> bytes:
+    """Return the pickled outcome of an item, without the item."""
+    leave_if_stopped()
+
+    def unpacked(item: bytes, update: Update | None) -> Any:
+        return work(pickle.loads(item), update)
+
+    def repacked(outcome: Outcome, update: Update | None) -> bytes:
+        return pickle.dumps(outcome)
+
+    outcome = attempt(unpacked, packed, update)._replace(item=None)
+    packing = attempt(repacked, outcome, None)
+    return packing.result or pickle.dumps(packing._replace(item=None))
+
+
+def _reporter(parent: connection.Connection) -> Update:
+    """Return a progress callback that sends its arguments to the parent, but not too often."""
+    last = 0.0
+
+    def update(name: str, done: float, total: float) -> None:
+        nonlocal last
+        leave_if_stopped()
+        now = time.monotonic()
+        if now - last >= _INTERVAL or done >= total:
+            last = now
+            try:
+                parent.send((name, done, total))
+            except OSError as error:  # the parent has gone
+                raise SystemExit from error
+
+    return update

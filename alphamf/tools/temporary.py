@@ -1,0 +1,197 @@
+"""Temporary files that become others: made new, locked, written by descriptor, then renamed."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from alphamf.errors import AlphaMFError
+
+
+@contextmanager
+def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
+    """Make and lock the temporary file of a target, and delete it where it was not renamed.
+
+    Parameters
+    ----------
+    final
+        The target, which is no link.
+    sentence
+        Error message where another run writes to the same target.
+    mode
+        Permissions of the file, from which the user's umask is taken away.
+
+    Yields
+    ------
+    tuple of Path and int or None
+        The file and its descriptor; None on Windows, where open files are not renamed.
+
+    Raises
+    ------
+    AlphaMFError
+        Another run writes to the same target.
+    OSError
+        The file cannot be made.
+    """
+    part, made = _locked(final, sentence, mode)
+    file: int | None = made
+    if os.name == "nt":
+        os.close(made)
+        file = None
+    try:
+        yield part, file
+    finally:
+        with suppress(OSError):
+            if file is None or _is(part, file):
+                part.unlink()
+        if file is not None:
+            os.close(file)
+
+
+def through(part: Path, file: int | None) -> Path:
+    """Return a path that leads to an open file by its descriptor, or `part` where there is none."""
+    path = Path(f"/proc/self/fd/{file}")
+    try:
+        return path if file is not None and _is(path, file, follow=True) else part
+    except OSError:
+        return part
+
+
+def publish(part: Path, file: int | None, final: Path) -> None:
+    """Rename a temporary file to its target; both name and contents are on the disk then.
+
+    Raises
+    ------
+    OSError
+        The disk fails, or another process has removed or replaced the temporary file.
+    """
+    if file is None:
+        with part.open("rb+") as again:
+            os.fsync(again.fileno())
+        part.replace(final)
+        return
+    os.fsync(file)
+    if not _is(part, file):
+        raise OSError(errno.ESTALE, "another process has removed its temporary file")
+    part.replace(final)
+    try:
+        folder = os.open(final.parent, os.O_RDONLY)
+    except PermissionError:  # a folder that may be written to and not listed
+        return
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every network drive can
+            raise
+    finally:
+        os.close(folder)
+
+
+def lock(file: int, sentence: str) -> bool:
+    """Lock a file or a folder until its descriptor is closed.
+
+    Returns
+    -------
+    bool
+        Whether the system has locks for this file.
+
+    Raises
+    ------
+    AlphaMFError
+        Another run holds the lock; `sentence` is the message.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise AlphaMFError(sentence) from error
+    except OSError:  # not every network drive has locks
+        return False
+    return True
+
+
+def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
+    """Make a new file and lock it; where that cannot be had, its name is random."""
+    digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
+    part = final.with_name(f".alphamf-{digest}.part")
+    while True:
+        try:
+            file = _create(part, mode)
+        except FileExistsError:
+            if _clear(part, sentence):
+                continue
+            break
+        try:
+            has_locks = lock(file, sentence)
+        except AlphaMFError:
+            os.close(file)
+            raise
+        if has_locks and _is(part, file):
+            return part, file
+        os.close(file)
+        if not has_locks:
+            part.unlink(missing_ok=True)
+            break
+    part = final.with_name(f".alphamf-{secrets.token_hex(8)}.part")
+    return part, _create(part, mode)
+
+
+def _create(part: Path, mode: int) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    return os.open(part, flags, mode | 0o600)
+
+
+def _clear(part: Path, sentence: str) -> bool:
+    """Remove what a killed run left in the place of a temporary file.
+
+    Nothing that lies there is written to: it may be a link, or another user's file.
+
+    Returns
+    -------
+    bool
+        Whether it is gone.
+
+    Raises
+    ------
+    AlphaMFError
+        Another run holds its lock; `sentence` is the message.
+    """
+    flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        if not stat.S_ISREG(part.stat(follow_symlinks=False).st_mode):
+            return False
+        try:
+            file = os.open(part, os.O_RDWR | flags)
+        except PermissionError:
+            file = os.open(part, os.O_RDONLY | flags)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        if not lock(file, sentence):
+            return False  # a run that goes on may write it
+        if _is(part, file):  # otherwise another run has renamed it meanwhile
+            part.unlink()
+    except OSError:  # another user's file in a folder such as /tmp
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _is(path: Path, file: int, *, follow: bool = False) -> bool:
+    """Whether a path leads to an open file."""
+    try:
+        return os.path.samestat(path.stat(follow_symlinks=follow), os.fstat(file))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,110 @@
+"""The standard streams, of which any may be closed or not take what is written to it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from io import TextIOWrapper, UnsupportedOperation
+from typing import BinaryIO
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason
+
+
+class Printed(TextIOWrapper):
+    """A standard stream for text: what it does not take is dropped, and the first reason kept.
+
+    Parameters
+    ----------
+    buffer
+        The stream's bytes.
+    encoding
+        Of the text; characters that it lacks are escaped.
+
+    Attributes
+    ----------
+    lost
+        Why text was dropped; None while all of it went out.
+    """
+
+    lost: str | None = None
+
+    def __init__(self, buffer: BinaryIO, encoding: str = "utf-8") -> None:
+        super().__init__(buffer, encoding, "backslashreplace", line_buffering=True)
+
+    def write(self, text: str) -> int:
+        """Write text, or drop it."""
+        try:
+            super().write(text)
+            super().flush()
+        except OSError as error:
+            self._drop(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back, or drop it."""
+        try:
+            super().flush()
+        except OSError as error:
+            self._drop(error)
+
+    def _drop(self, error: OSError) -> None:
+        if error.errno == errno.EPIPE:  # a reader that has left wants no more of it
+            raise error
+        self.lost = self.lost or reason(error)
+        # What is still held back would be tried again at the end of the process.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+
+def prepare() -> Printed:
+    """Open the standard streams that are closed, and return standard output.
+
+    A file that is opened later would otherwise take the place of a closed stream, and get what is
+    printed. In its place is one that refuses, as a closed stream does: standard input cannot be
+    read, and the others cannot be written. `sys.stdin` stays None.
+    """
+    for number, refusing in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, refusing), True)
+    output = _printed(sys.stdout, 1)
+    sys.stdout, sys.stderr = output, _printed(sys.stderr, 2)
+    return output
+
+
+def _printed(stream: object, number: int) -> Printed:
+    if isinstance(stream, TextIOWrapper):
+        return Printed(stream.buffer, stream.encoding)
+    return Printed(open(number, "wb", closefd=False))
+
+
+def check_input() -> None:
+    """Refuse to read audio from a standard input that is closed.
+
+    Raises
+    ------
+    AlphaMFError
+        It is closed.
+    """
+    if sys.stdin is None:
+        raise AlphaMFError("- reads audio from standard input, which is closed here")
+
+
+def check_output() -> None:
+    """Refuse to write audio to a standard output that is closed.
+
+    Raises
+    ------
+    AlphaMFError
+        It is closed, or open for reading only.
+    """
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except UnsupportedOperation:  # what stands for it in this process has no descriptor
+        return
+    except OSError as error:
+        raise AlphaMFError("audio cannot go to standard output, which is closed here") from error

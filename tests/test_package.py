@@ -1,0 +1,111 @@
+"""What the package declares: the libraries that it imports, and what its source archive holds."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+
+import pytest
+
+from tests.support.places import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+OTHERWISE = {"PIL": "pillow", "cupy": "cupy-cuda12x"}
+"""Distributions that are not called like what they hold."""
+
+
+def named(requirements):
+    """Return the names of requirements."""
+    return {re.match(r"[\w.-]+", each)[0].lower() for each in requirements}
+
+
+def imported(folder):
+    """Return the top-level modules that the files of a folder import, wherever they do."""
+    found = {}
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            for name in names:
+                found.setdefault(name.partition(".")[0], str(path.relative_to(ROOT)))
+    return found
+
+
+def outside(folder):
+    """Return the distributions that a folder imports, with a file that does."""
+    own = {"alphamf", "benchmarks", "tests", *sys.stdlib_module_names}
+    return {
+        OTHERWISE.get(name, name.replace("_", "-")): path
+        for name, path in imported(folder).items()
+        if name not in own
+    }
+
+
+@pytest.mark.parametrize("folder", ["alphamf", "cli", "models"])
+def test_what_is_imported_is_declared(folder):
+    extras = PROJECT["optional-dependencies"]
+    declared = named(PROJECT["dependencies"])
+    for name in extras.keys() - {"dev"}:
+        declared |= named(extras[name])
+    assert {name: path for name, path in outside(folder).items() if name not in declared} == {}
+
+
+def test_what_tests_and_benchmarks_import_is_declared():
+    declared = named(PROJECT["dependencies"])
+    for requirements in PROJECT["optional-dependencies"].values():
+        declared |= named(requirements)
+    found = {**outside("tests"), **outside("benchmarks")}
+    assert {name: path for name, path in found.items() if name not in declared} == {}
+
+
+def test_every_dependency_has_both_bounds():
+    for each in PROJECT["dependencies"]:
+        assert re.fullmatch(r"[\w-]+>=[\d.]+,<[\d.]+", each), each
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """Build the source archive from what is committed or staged, and unpack it."""
+    pytest.importorskip("setuptools")
+    copy, folder = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("archive")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    names = os.fsdecode(listed.stdout).split("\0")[:-1]
+    for name in names:
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy / name)
+    code = "from setuptools.build_meta import build_sdist; import sys; build_sdist(sys.argv[1])"
+    subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=copy, check=True, capture_output=True
+    )
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return folder / archive.name.removesuffix(".tar.gz"), names
+
+
+@pytest.mark.slow
+def test_the_source_archive_holds_what_its_tests_need(unpacked):
+    """All that is versioned, but for what continuous integration and git themselves need."""
+    place, names = unpacked
+    missing = [name for name in names if not (place / name).is_file()]
+    assert [name for name in missing if name not in (".gitignore", ".ci/run")] == []
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_source_archive_run(unpacked):
+    place, _ = unpacked
+    # The tests import the package from the folder that they are in, where cli/ is not inside.
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    tests = ["tests/tools", "tests/inference/test_schedule.py", "tests/test_docs.py"]
+    done = subprocess.run([*command, *tests], cwd=place, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
