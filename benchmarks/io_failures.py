@@ -34,12 +34,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from alphamf.tools import tables
 from benchmarks.kill_tasks import Products, Task, clips, measured, plain
 from benchmarks.kills import PAGE
 from benchmarks.report import caption, publish
 
 SOURCE = Path(__file__).with_suffix(".c")
+
+
+def trained(folder: Path) -> Products:
+    """Return the content of models, in whatever way they are packed."""
+    products: Products = {}
+    for path in folder.glob("*.npz"):
+        with np.load(path) as model:
+            products[path.name] = {name: model[name].tobytes() for name in model.files}
+    return products
+
+
 QUICK = "--preset fast --steps 3 --keep 1 -q"
 TASKS = {
     "denoise": Task(f"denoise input --output-dir out {QUICK} --jobs 1", plain),
@@ -54,8 +67,8 @@ TASKS = {
         "--jobs 1 -q",
         measured,
     ),
-    "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", plain),
-    "stream": Task("train input -o out/m.npz --stream --rank 2 --steps 3 -q", plain),
+    "train": Task("train input -o out/m.npz --rank 2 --steps 3 -q", trained),
+    "stream": Task("train input -o out/m.npz --stream --rank 2 --steps 3 -q", trained),
 }
 """Commands; a process of their own each time where they start others."""
 
@@ -223,7 +236,7 @@ def each_call(
         found = list(_problems(task, folder, end, expected))
         if plain(folder / "input") != inputs:
             found.append("an input was changed")
-        if end.code:
+        if end.code and not _fewer(task, folder, end):
             again = run(task, folder, state, 1, 0)
             if again.code or task.products(folder / "out") != expected:
                 found.append(f"the same command then fails: {again.errors.strip()}")
@@ -243,13 +256,19 @@ def _problems(task: Task, folder: Path, end: End, expected: Products) -> Iterato
         yield f"a traceback: {end.errors.strip().splitlines()[-1]}"
     elif end.code and "Error: " not in end.errors:
         yield f"no sentence with exit code {end.code}: {end.errors.strip()!r}"
-    made = task.products(folder / "out")
+    made = {} if _fewer(task, folder, end) else task.products(folder / "out")
     yield from (f"{name} is not whole" for name in made if made[name] != expected.get(name))
     if end.code == 0:
         yield from (f"{name} is not there" for name in expected if name not in made)
     left = [path.name for path in folder.iterdir() if path.name not in ("input", "out", "tmp")]
     left += [path.name for path in (folder / "tmp").iterdir()]
     yield from (f"{name} was left" for name in left)
+
+
+def _fewer(task: Task, folder: Path, end: End) -> bool:
+    """Whether a model was trained without a file that could not be read, and that was named."""
+    named = "Error: input" in end.errors
+    return end.code == 2 and named and task.products is trained and bool(trained(folder / "out"))
 
 
 def _empty(folder: Path) -> None:
@@ -329,15 +348,15 @@ def main() -> None:
         calls = iter(range(options.first, sys.maxsize, options.every))
         account = attempt(name, calls, for_good=options.for_good)
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
-        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds,
-                     str(account.tolerated), str(account.parts), str(len(account.problems))])  # fmt: skip
+        counts = account.tolerated, account.parts, len(account.problems)
+        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds])
+        rows[-1] += map(str, counts)
         problems += [f"{name}, {problem}" for problem in account.problems]
         print("\n".join(problems[-len(account.problems) or len(problems) :]), flush=True)
-    headings = ["command", "calls", "runs, by what failed", "ended well", "temporary files left",
-                "problems"]  # fmt: skip
+    headings = ["command", "calls", "runs, by what failed", "ended well", "parts", "problems"]
     text = tables.markdown(headings, rows)
     note = caption("benchmarks.io_failures", sys.argv[1:], ("alphamf", "numpy", "soundfile"))
-    publish(PAGE, "io failures", f"{text}\n\n{note}", write=options.write)
+    publish(PAGE, "io_failures", f"{text}\n\n{note}", write=options.write)
     raise SystemExit(bool(problems))
 
 

@@ -49,15 +49,17 @@ def decodable(
         if stream is not None:
             with stream if stream is not source else nullcontext():
                 path = copy = _copy(stream, name, stack)
-        if not path.stat().st_size:
-            raise AlphaMFError(f"{name} is empty (0 bytes)")
         cut = None
         try:
+            if not path.stat().st_size:
+                raise AlphaMFError(f"{name} is empty (0 bytes)")
             patch = formats.check(path, name)
         except Cut as error:
             if not salvage:
                 raise
             cut, patch = str(error), error.patch
+        except OSError as error:
+            raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
         if patch is not None:
             if copy is None:
                 with path.open("rb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -14,9 +14,10 @@ import numpy as np
 from alphamf.audio import formats, subtypes
 from alphamf.audio.outputs import final_name
 from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, shown, system_name
+from alphamf.tools.files import atomic, reason, shown
 
 
 class Destination(NamedTuple):
@@ -89,8 +90,9 @@ class Writer:
         Samples per channel written so far.
     """
 
-    def __init__(self, file: Any, name: str) -> None:
+    def __init__(self, file: Any, sink: Sink, name: str) -> None:
         self._file = file
+        self._sink = sink
         self._name = name
         self._subtype = subtypes.get(file.subtype)
         self.clipped = 0
@@ -132,6 +134,7 @@ class Writer:
             what = error.error_string.rstrip(".")
             what = "the disk is full or fails" if what in ("", "System error") else what
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
+        self._sink.check()
         self.frames += len(block)
 
     def _count(self, block: Floats) -> None:
@@ -176,23 +179,28 @@ def open_writer(
         name = shown(target)
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
-    with atomic(target, mode=mode) as part:
+    with atomic(target, mode=mode) as part, ExitStack() as stack:
+        sink = stack.enter_context(Sink(part, name))
         try:
-            name_of_part = system_name(part)
-            file = soundfile.SoundFile(name_of_part, "w", rate, channels, subtype, format=format)
+            file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
                 f"{name} cannot be written as {format} {subtype} with {channels} channels at "
                 f"{rate} Hz"
             ) from error
         with file:
-            writer = Writer(file, name)
+            writer = Writer(file, sink, name)
             yield writer
+        stack.close()
+        sink.check()
         form = formats.get(format)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
-            form.make_reproducible(part)
+            try:
+                form.make_reproducible(part)
+            except OSError as error:
+                raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

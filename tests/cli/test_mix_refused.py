@@ -141,6 +141,14 @@ def test_what_cannot_be_met_is_one_sentence(here, arguments, sentence):
     assert sorted(os.listdir()) == ["noise", "speech"]
 
 
+def test_a_table_with_a_huge_field_is_one_sentence(here):
+    Path("out").mkdir()
+    Path("out/pairs.csv").write_text("clean,noisy\n" + "a" * 200_000)
+    words = ("speech", "--noise", "noise", "-o", "out", "--overwrite")
+    sentence = "Error: out/pairs.csv cannot be read: field larger than field limit (131072)\n"
+    assert mix(*words, code=2).stderr == sentence
+
+
 def test_every_odd_recording_is_mixed_or_refused(shared, tmp_path):
     """As speech and as noise."""
     odd = shared / "corpora/odd"

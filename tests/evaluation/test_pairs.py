@@ -169,6 +169,22 @@ def test_a_table_beside_the_corpus(here):
         (b"clean,loud\na,b\n", "t.csv names no noisy file in row 1"),
         (b"clean,noisy\na,b\n,b\n", "t.csv names no clean file in row 2"),
         (b"clean,noisy,snr\na,b,loud\n", "t.csv has an snr that is no number in row 1: 'loud'"),
+        (b"clean,noisy,snr\na,b,nan\n", "t.csv has an snr that is no number in row 1: 'nan'"),
+        (b"clean,noisy,snr\na,b,-inf\n", "t.csv has an snr that is no number in row 1: '-inf'"),
+        (b"clean,noisy,snr\na,b,1e999\n", "t.csv has an snr that is no number in row 1: '1e999'"),
+        (
+            b"clean,noisy,snr\na,b," + b"9" * 100000,
+            f"t.csv has an snr that is no number in row 1: '{40 * '9'}...'",
+        ),
+        (b"clean,noisy\na,b\0\n", r"t.csv names a noisy file that cannot exist in row 1: b\x00..."),
+        (
+            b"clean,noisy\n" + b"a" * 100000 + b",b\n",
+            f"t.csv names a clean file that cannot exist in row 1: {40 * 'a'}...",
+        ),
+        (
+            b"clean,noisy,snr\na,b," + b"9" * 200000,
+            "t.csv cannot be read: field larger than field limit (131072)",
+        ),
         (b"\xff\xfe\x00", "t.csv cannot be read"),
     ],
 )

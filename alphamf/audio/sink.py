@@ -1,0 +1,64 @@
+"""A file for libsndfile to write to, which drops some of the system's errors by itself."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason
+
+
+class Sink(io.FileIO):
+    """A binary file, emptied when opened, that keeps the first error instead of raising it.
+
+    libsndfile, and the encoders in it, take a write or a seek that failed for one that worked.
+    After an error nothing more is written; `check` raises it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        Its name in messages.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+        self._called = name
+        self._error: OSError | None = None
+        super().__init__(os.fspath(path), "w+")
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`, and return its length."""
+        left = memoryview(data)
+        try:
+            while len(left) and self._error is None:
+                left = left[super().write(left) :]
+        except OSError as error:
+            self._error = error
+        return len(data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position, and return it."""
+        try:
+            return super().seek(offset, whence)
+        except OSError as error:
+            self._error = self._error or error
+            return 0
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self.seek(0, os.SEEK_CUR)
+
+    def check(self) -> None:
+        """Raise what went wrong so far.
+
+        Raises
+        ------
+        AlphaMFError
+            The disk is full or fails.
+        """
+        if self._error is not None:
+            what = f"{self._called} cannot be written: {reason(self._error)}"
+            raise AlphaMFError(what) from self._error
