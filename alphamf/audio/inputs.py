@@ -111,9 +111,7 @@ def plan(
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
-    guarded = {
-        os.path.realpath(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()
-    }
+    guarded = {_identity(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()}
     guarded |= {_identity(item.path): f"the input {shown(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, guarded)
     taken: dict[str, str] = {}

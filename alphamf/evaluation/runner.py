@@ -285,5 +285,5 @@ def _digest(path: str) -> str:
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError):  # the latter: NUL in a name
+    except OSError:
         return ""

@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.audio.inputs import Job, Plan, check_extra, plan
+from alphamf.audio.inputs import Job, Plan, Problem, check_extra, plan
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
@@ -187,6 +188,95 @@ def test_names_with_a_nul_are_refused():
     (problem,) = plan(["a\0.wav"]).problems
     assert problem.sentence == "a\\x00.wav is no file: no name holds a NUL"
     with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+        plan(["a.wav"], protected={"--model": "m\0"})
+    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
         plan(["a.wav"], output="b\0.wav")
     with pytest.raises(AlphaMFError, match="no name holds a NUL"):
         check_extra({"--plot": "p\0.png"}, Plan([], []), overwrite=False)
+
+
+def recording(name, form=None):
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(name, [0.1, -0.1], 8000, format=form, subtype="PCM_16")
+
+
+def test_an_output_that_becomes_wav_leaves_the_name_to_the_one_that_is(tree):
+    recording("w/x.wav")
+    for name in ("w/x.snd", "v/x.voc"):  # formats that are only read
+        recording(name, "VOC")
+    taken = Problem("w/x.snd", "w/x.snd has the same output as w/x.wav: w/x.denoised.wav")
+    made = plan(["w"])
+    assert made.problems == [taken]
+    assert made.jobs == [Job("w/x.wav", "w/x.denoised.wav", True, True)]
+    for overwrite in (False, True):
+        made = plan(["v/x.voc", "w/x.wav"], output_dir="out", overwrite=overwrite)
+        assert [job.output for job in made.jobs] == ["out/x.wav"]
+        assert made.jobs[0].source == "w/x.wav" and made.problems[0].source == "v/x.voc"
+    # Alone, and where the input can be written in its own format, nothing is in the way.
+    assert plan(["v/x.voc"]).problems == []
+    recording("w/y.wav")
+    recording("w/y.snd", "AU")
+    assert plan(["w/y.wav", "w/y.snd"]).problems == []
+
+
+def test_a_name_that_becomes_wav_is_looked_up_before_the_work(tree):
+    recording("x.voc", "VOC")
+    Path("x.denoised.wav").touch()
+    assert only_problem("x.voc") == "x.denoised.wav exists already: use --overwrite to replace it"
+    assert pairs("x.voc", overwrite=True) == {"x.voc": "x.denoised.wav"}
+
+
+def test_no_output_replaces_any_input(tree):
+    recording("x.wav")
+    recording("sub/x.voc", "VOC")
+    os.symlink("x.wav", "link.wav")
+    sentence = "sub/x.voc would replace the input x.wav: choose another -o or --output-dir"
+    made = plan(["x.wav", "sub/x.voc"], output_dir=".", overwrite=True)
+    assert [problem.sentence for problem in made.problems] == [
+        "x.wav is also its own output: choose another -o or --output-dir",
+        sentence,
+    ]
+    made = plan(["link.wav", "sub/x.voc"], output_dir=".", overwrite=True)
+    assert "sub/x.voc would replace the input link.wav" in made.problems[1].sentence
+
+
+@pytest.mark.parametrize("option", ["--reference", "--model", "--refiner", "--second-stage"])
+def test_no_output_replaces_a_file_that_the_run_reads(tree, option):
+    Path("kept.wav").touch()
+    for path in ("kept.wav", "./kept.wav", str(tree / "kept.wav")):
+        options = {"overwrite": True, "protected": {option: "kept.wav"}}
+        sentence = only_problem("a.wav", output=path, **options)
+        assert f"would replace {option} kept.wav" in sentence
+        files = plan(["a.wav"], output="x.wav", **options)
+        with pytest.raises(AlphaMFError, match=f"--noise-output .* is also {option} kept.wav"):
+            check_extra({"--noise-output": path}, files, overwrite=True)
+    with pytest.raises(AlphaMFError, match="is also the input or another output"):
+        check_extra({"--noise-output": "./a.wav"}, files, overwrite=True)
+
+
+def test_results_named_with_what_they_were_made_from_are_passed_over(tree):
+    for name in ("x.wav", "x.denoised.wav", "y.denoised.wav"):
+        Path(name).touch()
+    made = plan(["x.denoised.wav", "x.wav", "y.denoised.wav"], overwrite=True)
+    assert [job.source for job in made.jobs] == ["x.wav", "y.denoised.wav"]
+    assert made.results == ["x.denoised.wav"] and made.problems == []
+    assert list(pairs("x.denoised.wav")) == ["x.denoised.wav"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_searches_pass_over_pipes_and_devices_and_names_mean_them(tree):
+    os.mkfifo("in/z.wav")
+    os.symlink("/dev/zero", "in/zero.wav")
+    os.symlink("gone", "in/gone.wav")
+    assert list(pairs("in", overwrite=True)) == ["in/b.WAV", "in/gone.wav", "in/deep/er/c.flac"]
+    assert list(pairs("in/z.wav", "a.wav")) == ["in/z.wav", "a.wav"]
+    assert only_problem("in/z*.wav") == "in/z*.wav matches no audio file"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_a_pipe_keeps_both_names_that_its_output_may_get(tree):
+    os.mkfifo("p.au")
+    recording("p.wav")
+    made = plan(["p.wav", "p.au"], overwrite=True)
+    assert [job.source for job in made.jobs] == ["p.wav"]
+    assert made.problems[0].sentence == "p.au has the same output as p.wav: p.denoised.wav"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,39 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr
     assert sorted(os.listdir()) == ["a.wav", "b.denoised.wav", "b.wav"]
+
+
+def test_each_recording_has_an_output_of_its_own_or_is_refused(here):
+    sound(Path("x.wav"))
+    sound(Path("x.voc"), 0.3, format="VOC", subtype="PCM_16")
+    before = Path("x.wav").read_bytes()
+    result = denoise("x.wav", "x.voc", "--overwrite", code=2)
+    assert result.stderr == "Error: x.voc has the same output as x.wav: x.denoised.wav\n"
+    assert soundfile.info("x.denoised.wav").duration == 0.4
+    Path("sub").mkdir()
+    Path("x.voc").rename("sub/x.voc")
+    denoise("x.wav", "sub/x.voc", "--output-dir", ".", "--overwrite", code=2)
+    assert Path("x.wav").read_bytes() == before
+    denoise("sub/x.voc", "--output-dir", ".", "--reference", "x.wav", "--overwrite", code=2)
+    assert Path("x.wav").read_bytes() == before
+
+
+def test_the_same_pattern_twice_denoises_no_result(here):
+    sound(Path("x.wav"))
+    denoise("x.wav")
+    result = denoise("x.denoised.wav", "x.wav", "--overwrite")
+    assert "Note: results of other inputs, passed over: 1" in result.stderr
+    assert sorted(os.listdir()) == ["x.denoised.wav", "x.wav"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_what_only_reading_shows_to_be_the_output_is_not_replaced(here):
+    os.mkfifo("p.au")
+    Path("p.denoised.wav").write_bytes(b"precious")
+    data = sound(Path("p"), format="VOC", subtype="PCM_16").read_bytes()
+    writer = threading.Thread(target=Path("p.au").write_bytes, args=[data])
+    writer.start()
+    result = denoise("p.au", "--overwrite", "--jobs", 1, code=2)
+    writer.join()
+    assert "p.denoised.wav exists already, and that p.au would be" in result.stderr
+    assert Path("p.denoised.wav").read_bytes() == b"precious"

@@ -95,6 +95,29 @@ def test_the_inputs_are_never_replaced(here):
     assert Path("set/clean/a.flac").read_bytes() == before and os.listdir("set") == ["clean"]
 
 
+def test_nothing_is_removed_or_written_through_a_link_out_of_the_corpus(here):
+    words = ["speech", "--noise", "noise/fan.wav", "-o", "out", "--snr", "5"]
+    mix(*words, "-q")
+    for name in ("clean", "noisy/fan_5dB"):
+        moved = Path("elsewhere", name)
+        moved.parent.mkdir(parents=True, exist_ok=True)
+        Path("out", name).rename(moved)
+        Path("out", name).symlink_to(moved.absolute())
+        before = contents("out"), contents("elsewhere")
+        result = mix(*words, "--overwrite", code=2)
+        assert f"out/{name} leads out of the corpus out, to " in result.stderr
+        assert (contents("out"), contents("elsewhere")) == before and result.stderr.count("\n") == 1
+        Path("out", name).unlink()
+    # A link in the place of a file is replaced, not what it leads to.
+    Path("out/clean").mkdir()
+    Path("out/clean/a.flac").symlink_to(Path("elsewhere/clean/a.flac").absolute())
+    kept = Path("elsewhere/clean/a.flac")
+    kept.write_bytes(b"precious")
+    Path("out/pairs.csv").unlink()
+    mix(*words, "--overwrite", "-q")
+    assert kept.read_bytes() == b"precious" and not Path("out/clean/a.flac").is_symlink()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -116,6 +139,14 @@ def test_what_cannot_be_met_is_one_sentence(here, arguments, sentence):
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr and result.stdout == ""
     assert sorted(os.listdir()) == ["noise", "speech"]
+
+
+def test_a_table_with_a_huge_field_is_one_sentence(here):
+    Path("out").mkdir()
+    Path("out/pairs.csv").write_text("clean,noisy\n" + "a" * 200_000)
+    words = ("speech", "--noise", "noise", "-o", "out", "--overwrite")
+    sentence = "Error: out/pairs.csv cannot be read: field larger than field limit (131072)\n"
+    assert mix(*words, code=2).stderr == sentence
 
 
 def test_every_odd_recording_is_mixed_or_refused(shared, tmp_path):

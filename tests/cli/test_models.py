@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -43,6 +44,33 @@ def test_info_of_what_is_neither(here):
     Path("a.wav").write_text("no audio")
     assert run("info", "a.wav", code=2).stderr == ("Error: a.wav is not audio of a known format\n")
     assert "there is no model 'a.npz'" in run("info", "a.npz", code=2).stderr
+
+
+def with_header(**changes):
+    """Write a shipped model with another header as ``m.npz``."""
+    with np.load(shipped()["speech-8k"]) as archive:
+        arrays = dict(archive)
+    header = json.loads(str(arrays["header"])) | changes
+    np.savez("m.npz", **arrays | {"header": np.array(json.dumps(header))})
+
+
+def test_the_text_of_a_model_is_shown_escaped(here):
+    bad = "\x1b]0;title\x07\x9b31m\nlast"
+    with_header(about={bad: bad})
+    shown = r"\x1b]0;title\x07\x9b31m\nlast"
+    assert run("info", "m.npz").stdout.splitlines()[-1] == f"{shown}{shown}"
+    with_header(format=bad + 100_000 * "x")
+    error = run("info", "m.npz", code=2).stderr
+    assert f"unknown model format {shown}xxx" in error and len(error) < 200
+
+
+def test_short_memory_is_no_bad_model(here, monkeypatch):
+    def full(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(np, "load", full)
+    path = str(shipped()["speech-8k"])
+    assert run("info", path, code=2).stderr == f"Error: there is not enough memory to read {path}\n"
 
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():

@@ -57,11 +57,11 @@ def test_a_closed_stream_is_no_traceback(here, name, redirection):
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-"])
 def test_a_closed_stream_is_no_traceback_of_a_small_command(here, redirection):
-    check("experiment", redirection)
+    check("help", redirection)
 
 
 def test_what_standard_output_does_not_take_is_one_sentence(here):
-    done = run(["experiment", "list"], ">/dev/full")
+    done = run(["--version"], ">/dev/full")
     sentence = "Error: standard output cannot be written: No space left on device\n"
     assert (done.returncode, done.stderr) == (2, sentence)
 

@@ -15,11 +15,13 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
+from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.settings import HYPERPARAMETERS
 from alphamf.denoising.stream import SEGMENT_SECONDS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools import memory
 from tests.support.places import DATA
 
 RATE = 8000
@@ -405,3 +407,22 @@ def test_the_sample_gets_cleaner(rate):
     clean, noisy = (resample(audio, 16000, rate) for audio in (clean, noisy))
     out = denoise(noisy, rate, PRESETS["fast"]).audio
     assert si_sdr(clean, out) > si_sdr(clean, noisy) + 2
+
+
+@pytest.mark.parametrize("change", [{"chains": 10**6}, {"noise_rank": 10**9}, {"chains": 10**30}])
+def test_settings_beyond_the_memory_are_refused_before_they_take_any(change):
+    sound = np.random.default_rng(0).standard_normal(4000)
+    name, value = next(iter(change.items()))
+    with pytest.raises(AlphaMFError, match=rf"{name} = {value} .*would need [\d,]+ GB of memory"):
+        denoise(sound, RATE, replace(QUICK, **change))
+
+
+def test_the_need_of_memory_is_counted_from_settings_and_length(monkeypatch):
+    power, settings = np.ones((65, 100), np.float32), replace(QUICK, chains=100)
+    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 11 * 130 * 101)
+    with pytest.raises(AlphaMFError, match="chains = 100 "):
+        check_memory(power, TINY, settings)
+    check_memory(power[:, :50], TINY, settings)
+    check_memory(power, TINY, replace(settings, chains=50))
+    monkeypatch.setattr(memory, "total", lambda: None)
+    check_memory(power, TINY, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,22 @@ def test_a_table_beside_the_corpus(here):
         (b"clean,loud\na,b\n", "t.csv names no noisy file in row 1"),
         (b"clean,noisy\na,b\n,b\n", "t.csv names no clean file in row 2"),
         (b"clean,noisy,snr\na,b,loud\n", "t.csv has an snr that is no number in row 1: 'loud'"),
+        (b"clean,noisy,snr\na,b,nan\n", "t.csv has an snr that is no number in row 1: 'nan'"),
+        (b"clean,noisy,snr\na,b,-inf\n", "t.csv has an snr that is no number in row 1: '-inf'"),
+        (b"clean,noisy,snr\na,b,1e999\n", "t.csv has an snr that is no number in row 1: '1e999'"),
+        (
+            b"clean,noisy,snr\na,b," + b"9" * 100000,
+            f"t.csv has an snr that is no number in row 1: '{40 * '9'}...'",
+        ),
+        (b"clean,noisy\na,b\0\n", r"t.csv names a noisy file that cannot exist in row 1: b\x00..."),
+        (
+            b"clean,noisy\n" + b"a" * 100000 + b",b\n",
+            f"t.csv names a clean file that cannot exist in row 1: {40 * 'a'}...",
+        ),
+        (
+            b"clean,noisy,snr\na,b," + b"9" * 200000,
+            "t.csv cannot be read: field larger than field limit (131072)",
+        ),
         (b"\xff\xfe\x00", "t.csv cannot be read"),
     ],
 )
@@ -224,3 +241,19 @@ def test_speech_noise_and_level_are_found_again(stem, joint, noise, level, upper
     assert core(f"{clean}.wav") in list(speeches(noisy))
     assert condition(noisy, f"{clean}.wav") == (noise, float(level))
     assert condition(f"{noise}_{level}dB/{clean}.wav", f"{clean}.wav") == (noise, float(level))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_pipes_and_devices_are_refused_and_never_opened(here):
+    os.mkfifo("p.wav")
+    make(here, "a.wav", "b.wav")
+    for table in ("p.wav", "/dev/zero"):
+        with pytest.raises(AlphaMFError, match=f"{table} is a pipe or a device, and --pairs needs"):
+            read_pairs(table)
+    Path("t.csv").write_text("clean,noisy\na.wav,b.wav\np.wav,b.wav\na.wav,/dev/zero\n")
+    good, *bad = read_pairs("t.csv")
+    assert good.problem is None
+    assert [pair.problem for pair in bad] == [
+        f"{name} is a pipe or a device, not a file" for name in ("p.wav", "/dev/zero")
+    ]
+    assert {pair.noisy + pair.clean for pair in bad} == {""}

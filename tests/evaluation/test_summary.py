@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -52,6 +53,48 @@ def test_a_result_is_json_and_back():
     assert Result.from_json(one.to_json()) == one
     with pytest.raises(KeyError):
         Result.from_json({"version": "1"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("key", {"nested": 1}),
+        ("key", None),
+        ("method", 1),
+        ("noise", ["fan"]),
+        ("snr", "5"),
+        ("snr", math.inf),
+        ("seed", True),
+        ("seed", 1.0),
+        ("rate", 8000.5),
+        ("seconds", "2"),
+        ("scores", None),
+        ("scores", {"pesq": {"nested": 1}}),
+        ("scores", {"pesq": math.nan}),
+        ("scores", {"pesq": 10**400}),
+        ("reasons", {"pesq": 1}),
+        ("audio", ["a.flac"]),
+        ("error", {}),
+    ],
+)
+def test_a_line_of_other_types_is_refused(name, value):
+    line = result(si_sdr=1.5).to_json() | {name: value}
+    with pytest.raises(TypeError, match=name):
+        Result.from_json(line)
+
+
+def test_labels_are_plain_text_in_the_summary():
+    bad = "<img src=x onerror=alert(1)>\n[a](http://b) ![c](d) `e` & \x1b[31m"
+    text = markdown.markdown(
+        [
+            result(si_sdr=1.0, method=bad, noise=bad),
+            result(clip=1, si_sdr=2.0, noise="fan", reasons={"pesq": bad, "unknown": "no"}),
+            result(clip=2, error=bad, noise="fan", method=bad),
+        ]
+    )
+    good = r"&lt;img src=x onerror=alert(1)&gt;\n\[a\](http://b) !\[c\](d) \`e\` &amp; \x1b\[31m"
+    assert text.count(good) >= 4
+    assert "<" not in text and "\x1b" not in text and not re.search(r"(?<!\\)\[", text)
 
 
 def test_names_of_sounds():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import pytest
@@ -58,6 +59,42 @@ def test_lines_that_cannot_be_decoded_are_passed_over(file):
         raw.write(b'{"other": 1}\n[]\n{"number": 2, "squ')
     file.append((3, 9))
     assert list(file.read()) == [(1, 1), (3, 9)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"number": 2, "square": ' + b"[" * 100_000,
+        b'{"number": NaN, "square": 4}',
+        b'{"number": 2, "square": -Infinity}',
+        b"1" * 5000,
+        b"\xff\xfe",
+    ],
+)
+def test_lines_that_are_no_json_are_passed_over(file, line):
+    squares(file, [1], done=[])
+    with file.path.open("ab") as raw:
+        raw.write(line + b"\n")
+    assert list(file.read()) == [(1, 1)]
+
+
+def test_results_of_other_types_are_passed_over(tmp_path):
+    def decode(item):
+        if isinstance(item["key"], float):
+            raise TypeError
+        return item["key"]
+
+    file = ResultsFile(tmp_path / "x.jsonl", lambda key: key, lambda key: {"key": key}, decode)
+    for key in ("a", {"b": 1}, [], 2.5, "c"):
+        file.append(key)
+    assert list(file.read()) == ["a", "c"] == list(file.last())
+
+
+def test_what_is_no_number_is_written_as_null(file):
+    with file.locked("taken"):
+        file.append((math.nan, [1.5, math.inf, {"deep": -math.inf}]))
+    assert file.path.read_bytes() == (b'{"number": null, "square": [1.5, null, {"deep": null}]}\n')
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are POSIX")

@@ -131,7 +131,11 @@ def _written(table: Path) -> Iterator[str]:
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
-        for line in csv.DictReader(file):
+        try:
+            lines = list(csv.DictReader(file))
+        except csv.Error as error:
+            raise AlphaMFError(f"{shown(table)} cannot be read: {error}") from error
+        for line in lines:
             for column in ("clean", "noisy"):
                 name = PurePosixPath(line.get(column) or "")
                 if name.parts[:1] == (column,) and ".." not in name.parts:
