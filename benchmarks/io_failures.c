@@ -76,6 +76,7 @@ static int file_fails(const char *what, int file, int error) {
     ssize_t size = readlink(where, path, sizeof path - 1);
     if (size < 0) return 0;
     path[size] = 0;
+    if (*path != '/') return 0; /* a pipe or a socket */
     return path_fails(what, AT_FDCWD, path, error);
 }
 
