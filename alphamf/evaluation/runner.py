@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.tools import jobs
-from alphamf.tools.files import shown
+from alphamf.tools.files import reason, shown
 
 LINES = "results.jsonl"
 
@@ -170,9 +170,9 @@ def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: 
     found = []
     digest = cache(_digest)
     for pair in pairs:
-        contents = digest(pair.noisy), digest(pair.clean)
+        (noisy, no_noisy), (clean, no_clean) = digest(pair.noisy), digest(pair.clean)
         for entry in entries:
-            parts = (version("alphamf"), entry.spec, entry.identity, seed, *pair[2:], *contents)
+            parts = (version("alphamf"), entry.spec, entry.identity, seed, *pair[2:], noisy, clean)
             result = Result(
                 version=version("alphamf"),
                 key=hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16],
@@ -182,7 +182,7 @@ def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: 
                 noise=pair.noise,
                 snr=pair.snr,
                 seed=seed,
-                error=pair.problem,
+                error=pair.problem or no_noisy or no_clean,
             )
             found.append(Job(pair, entry.model, output, result))
     return found
@@ -280,10 +280,10 @@ def _has_audio(output: Path, result: Result) -> bool:
     return all(name is not None and (output / name).is_file() for name in names)
 
 
-def _digest(path: str) -> str:
-    """Return a hash of a file's content, empty where it cannot be read."""
+def _digest(path: str) -> tuple[str, str | None]:
+    """Return a hash of a file's content, or an error message where it cannot be read."""
     try:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""
+            return hashlib.file_digest(file, "sha256").hexdigest(), None
+    except OSError as error:
+        return "", f"{shown(path)} cannot be read: {reason(error)}"

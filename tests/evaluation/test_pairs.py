@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
+from alphamf.evaluation import methods, runner
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.evaluation.pairs import find_pairs, read_pairs, sample
+from alphamf.evaluation.pairs import Pair, find_pairs, read_pairs, sample
 
 
 def make(folder: Path, *names: str) -> None:
@@ -257,3 +258,11 @@ def test_pipes_and_devices_are_refused_and_never_opened(here):
         f"{name} is a pipe or a device, not a file" for name in ("p.wav", "/dev/zero")
     ]
     assert {pair.noisy + pair.clean for pair in bad} == {""}
+
+
+def test_a_clip_that_cannot_be_read_is_an_error_and_no_other_job(tmp_path):
+    """Without its content the result would be kept under the key of another clip."""
+    (tmp_path / "a.wav").write_bytes(b"any")
+    pair = Pair(str(tmp_path / "a.wav"), str(tmp_path / "gone.wav"), "a.wav", "gone.wav")
+    (job,) = runner.plan([pair], methods.resolve(["noisy"]), str(tmp_path), seed=0)
+    assert job.result.error == f"{tmp_path / 'gone.wav'} cannot be read: No such file or directory"
