@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -235,8 +236,6 @@ def denoise(
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }
-    from functools import partial
-
     from alphamf.denoising.request import Request
     from alphamf.evaluation.observers import Observers
 

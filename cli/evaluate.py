@@ -31,7 +31,8 @@ from alphamf.tools.stopping import stoppable
 
 if TYPE_CHECKING:
     from alphamf.evaluation.pairs import Pair
-    from alphamf.evaluation.runner import Job, Result
+    from alphamf.evaluation.results import Result
+    from alphamf.evaluation.runner import Job
 
 CORPUS = "Corpus"
 METHOD = "Methods"

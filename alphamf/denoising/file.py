@@ -88,13 +88,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "scores": scores,
         **_about_run(weights, request),
     }
-    notes = (
-        reader.cut,
-        target.note,
-        narrow_recording(weights, reader.rate),
-        _unrefined(weights, request),
-    )
-    return {**result, "note": "; ".join(filter(None, notes)) or None}
+    return {**result, "note": _note(reader, target, weights, request)}
 
 
 def _make_folder(folder: Path) -> None:
@@ -175,6 +169,16 @@ def _denoise(
 
 def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
+
+
+def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+    notes = (
+        reader.cut,
+        target.note,
+        narrow_recording(weights, reader.rate),
+        _unrefined(weights, request),
+    )
+    return "; ".join(filter(None, notes)) or None
 
 
 def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) -> dict[str, Any]:

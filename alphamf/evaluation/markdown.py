@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, values
 from alphamf.tools import tables
 from alphamf.tools.files import shown

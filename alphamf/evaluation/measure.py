@@ -15,7 +15,8 @@ from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.cost import timed
-from alphamf.evaluation.runner import Job, Result, audio_name
+from alphamf.evaluation.results import Result
+from alphamf.evaluation.runner import Job, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown

@@ -14,7 +14,7 @@ from typing import Any
 from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES
 from alphamf.tools import jsonlines
 from alphamf.tools.files import atomic

@@ -5,111 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.metadata import version
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from types import UnionType
-from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple
 
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
+from alphamf.evaluation.results import Result
 from alphamf.tools import jobs
 from alphamf.tools.files import reason, shown
 
 LINES = "results.jsonl"
-
-
-@dataclass(frozen=True)
-class Result:
-    """The scores and costs of a method on a clip; a line of ``results.jsonl``.
-
-    Attributes
-    ----------
-    version
-        Version of alphamf.
-    key
-        Hash of everything that the result depends on.
-    method
-        As the user named it, ``NAME`` or ``NAME@MODEL``.
-    noisy, clean
-        Files, relative to the folders that the user named, with forward slashes; ``clean`` is
-        empty where no clean file belongs to the noisy one.
-    noise, snr
-        Name of the noise and SNR in dB, None where they are not known.
-    seed
-        Seed of the method.
-    rate, seconds
-        Sampling rate in Hz and length of the clip; None where it could not be read.
-    scores
-        Name in `alphamf.evaluation.summary.SCORES` to value, None for an undefined score; empty
-        after an error.
-    reasons
-        For each score that is None, the reason.
-    cpu_seconds, real_time_factor
-        CPU seconds, and wall-clock seconds per second of sound, of the method alone.
-    peak_memory_mb
-        Largest resident memory of its process meanwhile, in 10^6 bytes; None where it worked in
-        another process.
-    audio
-        Denoised file, relative to the folder of results, with forward slashes.
-    error
-        Why there is no result, in one sentence.
-    """
-
-    version: str
-    key: str
-    method: str
-    noisy: str
-    clean: str
-    noise: str | None
-    snr: float | None
-    seed: int
-    rate: int | None = None
-    seconds: float | None = None
-    scores: dict[str, float | None] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    cpu_seconds: float | None = None
-    real_time_factor: float | None = None
-    peak_memory_mb: float | None = None
-    audio: str | None = None
-    error: str | None = None
-
-    @classmethod
-    def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result that `to_json` made an object of.
-
-        Raises
-        ------
-        KeyError
-            A field is missing.
-        TypeError
-            A field is of another type.
-        """
-        for name, kind in get_type_hints(cls).items():
-            if not _is(item[name], kind):
-                raise TypeError(f"{name} is no {kind}")
-        return cls(**{each.name: item[each.name] for each in fields(cls)})
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as an object of JSON values."""
-        return asdict(self)
-
-
-def _is(value: Any, kind: Any) -> bool:
-    """Whether a JSON value has the type of a field of `Result`."""
-    if get_origin(kind) is UnionType:
-        return any(_is(value, each) for each in get_args(kind))
-    if get_origin(kind) is dict:
-        _, inner = get_args(kind)
-        return isinstance(value, dict) and all(_is(item, inner) for item in value.values())
-    if kind is float:
-        return type(value) in (int, float) and abs(value) < sys.float_info.max
-    return type(value) is kind
 
 
 class Job(NamedTuple):

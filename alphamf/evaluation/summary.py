@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.tools.tables import mean_and_error
 
 

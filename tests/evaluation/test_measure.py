@@ -18,7 +18,8 @@ from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.measure import measure, scores
 from alphamf.evaluation.methods import DEFAULTS, describe, known, resolve
 from alphamf.evaluation.pairs import Pair
-from alphamf.evaluation.runner import Job, Result
+from alphamf.evaluation.results import Result
+from alphamf.evaluation.runner import Job
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.evaluation.summary import SCORES
 from tests.support.places import DATA

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alphamf.evaluation import markdown
-from alphamf.evaluation.runner import Result, audio_name
+from alphamf.evaluation.results import Result
+from alphamf.evaluation.runner import audio_name
 from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 

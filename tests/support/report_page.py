@@ -9,7 +9,8 @@ import numpy as np
 import soundfile
 
 from alphamf.evaluation.page import report
-from alphamf.evaluation.runner import Result, audio_name
+from alphamf.evaluation.results import Result
+from alphamf.evaluation.runner import audio_name
 
 RATE = 8000
 MINUS = "\N{MINUS SIGN}"

@@ -13,7 +13,7 @@ from alphamf.evaluation.page.differences import Differences
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Difference, values
 from alphamf.tools.files import shown
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from alphamf.evaluation.page.media import Sound, Ticks, flac, png, read, ticks
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.text import number
-from alphamf.evaluation.runner import Result, audio_name
+from alphamf.evaluation.results import Result
+from alphamf.evaluation.runner import audio_name
 from alphamf.evaluation.summary import SCORES
 
 _SHOWN = ("si_sdr", "pesq", "estoi")

@@ -20,7 +20,7 @@ from alphamf.evaluation.page.text import (
     protagonists,
     verdict,
 )
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import BREAKDOWN, values
 
 _MOST_FAILURES = 200

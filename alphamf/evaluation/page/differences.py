@@ -7,7 +7,7 @@ import math
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.tables import Cell, Heading, Row, Table, heading, higher_is_better
 from alphamf.evaluation.page.text import NONE, number
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Difference, paired_difference, values
 
 Differences = dict[Style, dict[str, Difference]]

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, groups, values
 from alphamf.tools.files import shown
 from alphamf.tools.tables import mean_and_error

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.evaluation.page.content import content
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.tools.files import atomic
 
 

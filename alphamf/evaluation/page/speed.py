@@ -12,7 +12,7 @@ from alphamf.evaluation.page.charts import finite_scores
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import LINE, MUTED, chart, colour
 from alphamf.evaluation.page.text import number
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.tools.tables import mean_and_error
 
 Points = dict[Style, tuple[float, float, float]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from alphamf.denoising.settings import PRESETS
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.tools.files import shown
 
 Kind = Literal["alphamf", "baseline", "oracle", "input"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.text import NONE, clip_count, number
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Score, groups, values
 from alphamf.tools.tables import mean_and_error
 

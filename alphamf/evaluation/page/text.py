@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.evaluation.page.styles import Style
-from alphamf.evaluation.runner import Result
+from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
