@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ DEEP = ((1, 4), (1, 16), (8, 1))
 """Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 LOGIT = 3.0
-"""Scale of the gain's feature; `forward` starts from that feature, so both must know it."""
+"""Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
 LOG_STD = (-7.0, math.log(0.5))
 """Range of the log standard deviation: no gain from 0 to 1 has more than 0.5."""
 NARROWEST = 1e-3
@@ -175,31 +175,40 @@ def features(
         xp.clip(log_noise, -12, 12) / 4,
         xp.clip(log_speech, -14, 12) / 4,
     ]
-    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return cells_of(each, xp)
+
+
+def cells_of(each: Sequence[Array], xp: Any) -> Array:
+    """Return arrays of shape (..., bins, frames) as features: a view on a stack of them.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, features).
+    """
+    features: Array = xp.swapaxes(xp.moveaxis(xp.stack(each), 0, -1), -3, -2)
     return features
 
 
-def forward(
-    parameters: Mapping[str, Array],
-    features: Array,
-    xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
-) -> tuple[Array, Array]:
+def logits(found: Array, features: Array, xp: Any) -> tuple[Array, Array]:
     """Return the logit of the refined gain of every cell, and the log of its standard deviation.
 
     Parameters
     ----------
-    parameters, features, xp, convolve
-        As for `outputs`.
+    found
+        As from `outputs`, shape (..., frames, bins, 2).
+    features
+        What it was found from.
+    xp
+        Module of the arrays.
 
     Returns
     -------
     tuple of ndarray
         Both of shape (..., frames, bins).
     """
-    y = outputs(parameters, features, xp, convolve)
-    logit = y[..., 0] + LOGIT * features[..., 1]
-    return logit, xp.clip(y[..., 1], *LOG_STD)
+    logit: Array = found[..., 0] + LOGIT * features[..., 1]
+    return logit, xp.clip(found[..., 1], *LOG_STD)
 
 
 def outputs(
