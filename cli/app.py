@@ -10,7 +10,7 @@ import typer
 from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
 from alphamf.tools.stopping import end_on_signals
 
-LOOPS = "default", "unfused", "v3", "v4"
+LOOPS = "default", "unfused", "v3", "v4", "amx"
 """Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
 
 app = typer.Typer(

@@ -63,6 +63,11 @@ typedef struct {
 #define OUTPUTS 4
 #include "_tiles.h"
 
+#if defined(COPIES) && defined(__linux__)
+#include "_amx.h"
+#define TILES
+#endif
+
 static void correlate(const Row *row, Py_ssize_t bins) {
 #if defined(COPIES)
     if (level == 4) correlate_v4(row, bins);
@@ -160,6 +165,12 @@ LOOP(void, add, (float *restrict x, const float *restrict change, const float *r
         for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
 }
 
+static int tiles; /* whether products are done by AMX */
+
+static int halves(PyObject *object, void *view) {
+    return take(object, view, 0, "H", 2, "a buffer is not of uint16");
+}
+
 static PyObject *unfit(void) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
     return NULL;
@@ -229,6 +240,43 @@ static PyObject *py_add(PyObject *self, PyObject *args) {
     return finish(b, 3, result);
 }
 
+#if defined(TILES)
+/* Rows of floats, next to each other or not. */
+static int matrix(PyObject *object, Py_buffer *view, int flags) {
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT | flags)) return 0;
+    if (view->ndim == 2 && view->format && !strcmp(view->format, "f") && view->strides[1] == 4 &&
+        view->strides[0] % 4 == 0 && view->strides[0] >= view->shape[1] * 4)
+        return 1;
+    PyBuffer_Release(view);
+    return unfit() != NULL;
+}
+
+static PyObject *py_multiply(PyObject *self, PyObject *args) {
+    Py_buffer b[3]; /* right, x, out */
+    PyObject *x, *out, *result = NULL;
+    uint16_t *left = NULL;
+    if (!PyArg_ParseTuple(args, "OO&O", &x, halves, &b[0], &out)) return NULL;
+    if (!matrix(x, &b[1], 0)) return finish(b, 1, NULL);
+    if (!matrix(out, &b[2], PyBUF_WRITABLE)) return finish(b, 2, NULL);
+    Py_ssize_t rows = b[1].shape[0], depth = b[1].shape[1], columns = b[2].shape[1];
+    Py_ssize_t padded = (rows + 2 * SIDE - 1) / (2 * SIDE) * 2 * SIDE;
+    if (!tiles || depth % DEPTH || columns % SIDE || b[2].shape[0] != rows ||
+        b[0].len != depth * columns * 2) {
+        unfit();
+    } else if (!(left = PyMem_RawCalloc(padded * depth + 1, sizeof *left))) {
+        PyErr_NoMemory();
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        multiply(FLOATS(b[1]), b[1].strides[0] / 4, b[0].buf, FLOATS(b[2]), b[2].strides[0] / 4,
+                 rows, depth, columns, left);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    PyMem_RawFree(left);
+    return finish(b, 3, result);
+}
+#endif
+
 /* Fill a step from (weight, bias, late, high), and hold its buffers. */
 static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer *b) {
     if (!PyTuple_Check(item)) return unfit() != NULL;
@@ -297,6 +345,9 @@ static PyMethodDef methods[] = {
     {"rectify", py_rectify, METH_VARARGS, "rectify(x, bias)"},
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
+#if defined(TILES)
+    {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
+#endif
     {NULL, NULL, 0, NULL},
 };
 
@@ -308,9 +359,19 @@ static struct PyModuleDef definition = {
     .m_methods = methods,
 };
 
+/* Use AMX where there is any and ALPHAMF_LOOPS asks for no lower copy, and export it. */
+static int choose_tiles(PyObject *module) {
+#if defined(TILES)
+    const char *wanted = getenv("ALPHAMF_LOOPS");
+    tiles = level == 4 && (!wanted || !*wanted || !strcmp(wanted, "amx")) && has_tiles();
+    if (tiles && PyModule_AddStringConstant(module, "VARIANT", "amx")) return -1;
+#endif
+    return 0;
+}
+
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "PAD", PAD) ||
+    if (module && (choose_level(module) || choose_tiles(module) || PyModule_AddIntConstant(module, "PAD", PAD) ||
                    PyModule_AddIntConstant(module, "TILE", TILE))) {
         Py_DECREF(module);
         return NULL;
