@@ -59,7 +59,7 @@ class Denoised(NamedTuple):
 def denoise(
     audio: ArrayLike,
     rate: int,
-    settings: Settings = PRESETS["balanced"],
+    settings: Settings | str = "balanced",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
@@ -80,7 +80,8 @@ def denoise(
     rate
         Sampling rate in Hz, from 1000 to 768000.
     settings
-        A preset, or one changed by ``dataclasses.replace``.
+        The name of a preset, or `Settings`, for example
+        ``dataclasses.replace(PRESETS["fast"], dry=0.1)``.
     model
         A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit it are found with it; `alphamf.Weights` name them all.
@@ -115,7 +116,7 @@ def denoise(
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
         )
-    check_orientation(array.shape, channels_first=channels_first)
+    check_orientation(array.shape, max_channels, channels_first=channels_first)
     weights = find(rate, model)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)
@@ -195,7 +196,7 @@ class _Collected:
 def denoise_stream(
     blocks: Iterable[ArrayLike],
     rate: int,
-    settings: Settings = PRESETS["balanced"],
+    settings: Settings | str = "balanced",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
@@ -229,7 +230,7 @@ def denoise_stream(
     first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
     if first.ndim != 2:
         raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
-    check_orientation(first.shape, channels_first=channels_first)
+    check_orientation(first.shape, max_channels, channels_first=channels_first)
     axis = int(channels_first)
     samples = 0
     with Stream(

@@ -18,8 +18,8 @@ Samples = NDArray[Any]
 FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
 """Kinds of integers that sound is stored in, and what stands for 1; uint8 is silent at 128."""
 
-_FEW, _MANY = 8, 64
-"""Up to so many channels, and more samples than that: which axis is which is plain then."""
+_FEW = 8
+"""No recording of many channels is as short as this, in samples."""
 
 _REMEDY = "give x.T, or channels_first=True"
 
@@ -68,22 +68,24 @@ def kind_of(array: Samples) -> np.dtype[Any]:
     return array.dtype.newbyteorder("=") if array.dtype.kind in "iu" else np.dtype(np.float32)
 
 
-def check_orientation(shape: tuple[int, ...], *, channels_first: bool) -> None:
-    """Refuse a recording that has its channels along the other axis than is said.
+def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
+    """Refuse a recording that seems to have its channels along the other axis than is said.
 
     Parameters
     ----------
     shape
         Of its array, or of its first block.
+    limit
+        The most channels that are expected.
     channels_first
         Whether its first axis is said to be that of the channels.
 
     Raises
     ------
     AlphaMFError
-        There are few channels and many samples, the other way round.
+        There are more channels than expected, and only a few the other way round.
     """
-    if len(shape) != 2 or shape[1 - channels_first] <= _MANY or shape[channels_first] > _FEW:
+    if len(shape) != 2 or shape[1 - channels_first] <= limit or shape[channels_first] > _FEW:
         return
     place, remedy = ("last", "leave out channels_first") if channels_first else ("first", _REMEDY)
     raise AlphaMFError(f"audio of shape {shape} seems to have its channels {place}: {remedy}")

@@ -25,7 +25,7 @@ from alphamf.denoising.samples import (
     to_float,
 )
 from alphamf.denoising.segments import Cutter, fade_in
-from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Estimated, Workers
 from alphamf.errors import AlphaMFError
@@ -98,7 +98,7 @@ class Stream:
         self,
         rate: int,
         channels: int,
-        settings: Settings = PRESETS["balanced"],
+        settings: Settings | str = "balanced",
         *,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
         seed: int = 0,
@@ -116,14 +116,14 @@ class Stream:
             )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
-        self.rate, self.channels, self.settings = rate, channels, settings
+        self.rate, self.channels, self.settings = rate, channels, chosen(settings)
         weights = find(rate, model)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
         self.latency = (self._cutter.limit + (jobs - 1) * step) / rate
         self._workers = Workers(
-            rate, weights, settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
+            rate, weights, self.settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
         )
         self._channels_first = channels_first
         self._kind: np.dtype[Any] | None = None

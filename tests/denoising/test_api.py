@@ -19,7 +19,7 @@ from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.settings import HYPERPARAMETERS
-from alphamf.denoising.stream import SEGMENT_SECONDS
+from alphamf.denoising.stream import SEGMENT_SECONDS, Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
@@ -206,6 +206,18 @@ def test_more_channels_where_they_are_asked_for():
     with pytest.raises(AlphaMFError, match="max_channels"):
         run(audio)
     assert run(audio, max_channels=65).audio.shape == audio.shape
+
+
+def test_presets_by_name():
+    audio = sound(500)
+    for name in ("plain", PRESETS["plain"]):
+        with Stream(RATE, 1, name, model=TINY) as stream:
+            assert stream.settings == PRESETS["plain"]
+    expected = run(audio, settings=PRESETS["fast"]).audio
+    np.testing.assert_array_equal(run(audio, settings="fast").audio, expected)
+    for wrong in ("slow", None, 3, {"steps": 4}):
+        with pytest.raises(AlphaMFError, match="settings must be one of fast, balanced, "):
+            run(audio, settings=wrong)
 
 
 def test_a_block_without_its_axis_of_channels_is_refused():
