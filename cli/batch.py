@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alphamf.audio.inputs import STREAM, Job, Plan
+from alphamf.audio.search import passed_over
 from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
@@ -61,6 +62,8 @@ def run(
     if files.results and not quiet:
         sentence = f"results of other inputs, passed over: {len(files.results)}"
         typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
+    if files.jobs and files.passed and not quiet:
+        typer.echo(f"Note: {passed_over(files.passed)}", err=True)
     each = each_on(cluster, quiet=quiet)
     processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files

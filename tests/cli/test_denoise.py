@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf.audio.formats import SUFFIXES
 from alphamf.audio.reader import read
 from alphamf.denoising import api, file
 from tests.support.commands import run
@@ -117,6 +118,16 @@ def test_json_has_all_that_the_sentence_says_and_the_settings(here):
     assert len(got["acceptance"]) == 2
     assert got["settings"]["steps"] == 20 and got["settings"]["noise_rank"] == 2
     assert got["scores"] is None
+
+
+def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
+    monkeypatch.setattr("alphamf.audio.search.is_known", SUFFIXES.__contains__)
+    Path("in").mkdir()
+    Path("in/b.m4a").touch()
+    assert "passed over: 1 m4a (pip install" in denoise("in", code=2).stderr
+    sound(Path("in/a.wav"))
+    assert denoise("in").stderr == "Note: passed over: 1 m4a (pip install 'alphamf[media]')\n"
+    assert denoise("in", "--quiet").stderr == ""
 
 
 def test_a_bad_file_does_not_stop_the_others(here):
