@@ -19,6 +19,8 @@ except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True
+    PAD = _network.PAD
+    """Zeros behind planes, and before the bins of each of their rows."""
 
 
 def variant() -> str:
@@ -50,9 +52,10 @@ class Network:
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
         self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
-        self._inside = slice(_network.PAD, _network.PAD + bins)
-        self._stride = _network.PAD + -(-bins // _network.TILE) * _network.TILE
+        self._inside = slice(PAD, PAD + bins)
+        self._stride = PAD + -(-bins // _network.TILE) * _network.TILE
         width, maps = self._sizes.width, self._sizes.maps
+        self._channels = network.FEATURES + maps
         read = np.zeros((network.FEATURES, self._stride, width), np.float32)
         read[:, self._inside] = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
         self._read = read.reshape(-1, width)
@@ -78,29 +81,35 @@ class Network:
         *outer, frames, bins, _ = features.shape
         result = np.empty((*outer, frames, bins, 2), np.float32)
         for at in np.ndindex(*outer):
-            result[at] = self._window(features[at])
+            flat = self.flat(features[at])
+            planes = flat[:-PAD].reshape(frames, -1)
+            self.write(self.blocks(self.read(planes)), planes)
+            result[at] = self.correlated(flat, frames)
         return result
 
-    def _window(self, features: Floats) -> Floats:
-        """Do as `outputs` for features of shape (frames, bins, `network.FEATURES`)."""
-        frames, bins, given = features.shape
-        channels = given + self._sizes.maps
-        flat = np.zeros(frames * channels * self._stride + _network.PAD, np.float32)
-        planes = flat[: -_network.PAD].reshape(frames, channels * self._stride)
-        each = planes.reshape(frames, channels, self._stride)
-        each[:, :given, self._inside] = features.swapaxes(-1, -2)
-        x = self._stack(planes[:, : given * self._stride])
-        planes[:, given * self._stride :] = x @ self._write[:-1] + self._write[-1]
-        out = np.empty((frames, 2, self._stride), np.float32)
-        _network.correlate(channels, bins, given, self._steps, flat, out)
-        found: Floats = out[..., self._inside].swapaxes(-1, -2)
-        return found
+    def flat(self, features: Floats) -> Floats:
+        """Return planes of features, and of maps still to be written; and zeros behind them.
 
-    def _stack(self, cells: Floats) -> Floats:
-        """Return the residual blocks' output for planes of features."""
+        Parameters
+        ----------
+        features
+            Shape (frames, bins, `network.FEATURES`).
+        """
+        frames = len(features)
+        flat = np.zeros(frames * self._channels * self._stride + PAD, np.float32)
+        planes = flat[:-PAD].reshape(frames, self._channels, self._stride)
+        planes[:, : network.FEATURES, self._inside] = features.swapaxes(-1, -2)
+        return flat
+
+    def read(self, planes: Floats) -> Floats:
+        """Do as `network.read`, for planes of shape (frames, floats of a frame)."""
+        x: Floats = planes[:, : len(self._read)] @ self._read
+        x += self._p["in.bias"]
+        return x
+
+    def blocks(self, x: Floats) -> Floats:
+        """Do as `network.blocks`, in place."""
         p = self._p
-        x: Floats = cells @ self._read
-        x += p["in.bias"]
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
         for k in range(self._sizes.blocks):
             scale, shift, taps = (p[f"block{k}.{name}"] for name in ("scale", "shift", "taps"))
@@ -110,3 +119,17 @@ class Network:
             np.matmul(inner, p[f"block{k}.down"], out=u)
             _network.add(x, u, p[f"block{k}.down_bias"])
         return x
+
+    def write(self, x: Floats, planes: Floats) -> None:
+        """Do as `network.maps`, into planes of shape (frames, floats of a frame)."""
+        maps = planes[:, len(self._read) :]
+        np.matmul(x, self._write[:-1], out=maps)
+        maps += self._write[-1]
+
+    def correlated(self, flat: Floats, frames: int) -> Floats:
+        """Do as `network.correlated`, for planes that hold both."""
+        out = np.empty((frames, 2, self._stride), np.float32)
+        bins = self._inside.stop - self._inside.start
+        _network.correlate(self._channels, bins, network.FEATURES, self._steps, flat, out)
+        found: Floats = out[..., self._inside].swapaxes(-1, -2)
+        return found

@@ -235,9 +235,17 @@ def outputs(
     ndarray
         Shape (..., frames, bins, 2).
     """
-    p = parameters
-    bins = features.shape[-2]
-    x = features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+    x = blocks(parameters, read(parameters, features), xp)
+    return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp, convolve)
+
+
+def read(p: Mapping[str, Array], features: Array) -> Array:
+    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
+    return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+
+
+def blocks(p: Mapping[str, Array], x: Array, xp: Any) -> Array:
+    """Return the channels after the residual blocks; shape (..., frames, width), as before."""
     for k in range(_blocks(p)):
         u = x - x.mean(-1, keepdims=True)
         u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
@@ -245,7 +253,30 @@ def outputs(
         u = layers.dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
         u = layers.rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
-    maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+    return x
+
+
+def maps(p: Mapping[str, Array], x: Array, bins: int) -> Array:
+    """Return the feature maps that the blocks make, shape (..., frames, bins, maps)."""
+    return (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+
+
+def correlated(
+    p: Mapping[str, Array],
+    features: Array,
+    maps: Array,
+    xp: Any,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
+) -> Array:
+    """Return the outputs that the small convolutions make of features and maps.
+
+    Parameters
+    ----------
+    p, features, xp, convolve
+        As `parameters` and the others of `outputs`.
+    maps
+        Shape (..., frames, bins, maps).
+    """
     y = xp.concatenate([features, maps], -1)
     y = layers.rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
     for k in range(_deep(p)):
