@@ -227,6 +227,12 @@ def denoise(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print how each file was done, too.", rich_help_panel=RUN
+        ),
+    ] = False,
 ) -> None:
     """Take the noise out of speech recordings.
 
@@ -299,6 +305,12 @@ def denoise(
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(
-            files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet
+            files,
+            request,
+            workers=jobs,
+            cluster=cluster,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
         )
     raise typer.Exit(code)

@@ -159,3 +159,20 @@ PRESETS = {
         refine=False,
     ),
 }
+
+
+def chosen(settings: Settings | str) -> Settings:
+    """Return settings as they are, or those of a preset of this name.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such preset, or it is something else.
+    """
+    if isinstance(settings, Settings):
+        return settings
+    if not isinstance(settings, str) or settings not in PRESETS:
+        raise AlphaMFError(
+            f"settings must be one of {', '.join(PRESETS)}, or alphamf.Settings, not {settings!r}"
+        )
+    return PRESETS[settings]
