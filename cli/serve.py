@@ -72,7 +72,7 @@ def serve(
             from alphamf.serving.server import Serving, serve
         except ModuleNotFoundError as error:
             raise AlphaMFError(
-                f"the page needs the extra `web`: pip install 'alphamf[web]' ({error.name} is missing)"
+                f"the page needs {error.name}, of the extra `web`: pip install 'alphamf[web]'"
             ) from error
         from alphamf.tools.pool import cores
 

@@ -53,10 +53,7 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
         cleaning.cancel()
         await recordings.close()
 
-    pages = [
-        Route(f"/{'' if name == 'index.html' else name}", partial(_page, answer=(data, kind)))
-        for name, (data, kind) in _static().items()
-    ]
+    pages = [Route(path, partial(_page, answer=answer)) for path, answer in _static().items()]
     return Starlette(
         routes=pages,
         lifespan=lifespan,
@@ -82,12 +79,13 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
 
 
 def _static() -> dict[str, tuple[bytes, str]]:
-    """Return the files of the page: content and type by name; no request is ever made a path."""
-    return {
-        each.name: (each.read_bytes(), TYPES[Path(each.name).suffix])
-        for each in files("alphamf.serving").joinpath("static").iterdir()
-        if Path(each.name).suffix in TYPES
-    }
+    """Return content and type of the page's files by path; no request is ever made a path."""
+    folder = files("alphamf.serving")
+    found = {f"/{each.name}": each for each in folder.joinpath("static").iterdir()}
+    found["/"] = found.pop("/index.html")
+    found["/api/openapi.json"] = folder / "openapi.json"
+    kinds = {path: TYPES.get(Path(each.name).suffix) for path, each in found.items()}
+    return {path: (found[path].read_bytes(), kind) for path, kind in kinds.items() if kind}
 
 
 async def _page(request: Request, answer: tuple[bytes, str]) -> Response:

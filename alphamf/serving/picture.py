@@ -9,6 +9,7 @@ import math
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
@@ -33,10 +34,10 @@ _CHUNK = 512
 """Frames transformed at a time."""
 
 
-def decibel_bytes(power: Floats) -> Floats:
+def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
     """Return powers, 1 at full scale, as bytes from `FLOOR` to 0 dB."""
     decibels = 10 * np.log10(np.maximum(power, 10 ** (FLOOR / 10)))
-    scaled: Floats = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
+    scaled: NDArray[np.uint8] = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
     return scaled
 
 
@@ -59,11 +60,10 @@ class Columns:
         self.added = 0
         self._written = 0
 
-    def place(self, count: int) -> Floats:
+    def place(self, count: int) -> NDArray[np.intp]:
         """Return the columns of the next `count` rows."""
         index = self.added + np.arange(count)
-        found: Floats = np.minimum(index * self.count // self._total, self.count - 1)
-        return found
+        return np.minimum(index * self.count // self._total, self.count - 1)
 
     def add(self, rows: Floats) -> None:
         """Add the next rows, shape (n, rows)."""
@@ -72,7 +72,7 @@ class Columns:
         np.add.at(self._rows, place, 1)
         self.added += len(rows)
 
-    def whole(self, *, end: bool = False) -> tuple[slice, Floats]:
+    def whole(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
         """Return which columns have become whole since the last call, and their means."""
         last = self.count if end else int(self.place(1)[0])
         part = slice(self._written, max(last, self._written))
@@ -194,5 +194,5 @@ def _filters(n_fft: int, rate: int) -> Floats:
     rise = 1 - (centres[1:-1] - bins[:, None]) / width[:-1]
     fall = 1 - (bins[:, None] - centres[1:-1]) / width[1:]
     filters = np.maximum(np.minimum(rise, fall), 0)
-    filters = filters / np.maximum(filters.sum(0), 1e-9)
-    return filters.astype(np.float32)
+    scaled: Floats = (filters / np.maximum(filters.sum(0), 1e-9)).astype(np.float32)
+    return scaled

@@ -141,7 +141,7 @@ class _Server(uvicorn.Server):
 
 
 def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """Return the HTTP protocol that closes connections which send no head of a request for so long."""
+    """Return an HTTP protocol that closes connections without a whole request head in time."""
 
     class Protocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:

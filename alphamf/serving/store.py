@@ -19,7 +19,7 @@ PREFIX = "alphamf-serve-"
 
 @contextmanager
 def open_store() -> Iterator[Path]:
-    """Yield a new folder for the files of a server, which nobody else can read; delete it at the end.
+    """Yield a new folder that nobody else can read; delete it at the end.
 
     What killed servers of this user have left is deleted first: their folders are not locked.
 

@@ -62,7 +62,8 @@ export class Editor {
     $("remove").textContent = busy ? "Cancel" : "Remove";
     if (busy) {
       $("bar").value = item.share();
-      $("progress-text").textContent = item.sentence();
+      const sentence = item.sentence();
+      $("progress-text").textContent = sentence[0].toUpperCase() + sentence.slice(1);
     }
     const heard = !failure && Boolean(state?.about);
     $("sound").hidden = !heard;
