@@ -1,4 +1,4 @@
-"""A running `alphamf serve` and a headless Chromium, for the tests and the measurements of the page."""
+"""A running `alphamf serve` and a headless Chromium, for tests and measurements of the page."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Server:
         return str(answer["id"])
 
     def wait(self, key: str, *states: str, seconds: float = 240) -> dict[str, Any]:
-        """Wait until a recording is in one of some states, and return what the server says of it."""
+        """Wait until a recording is in one of some states, and return what is said of it."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             found: dict[str, Any] = self.json("GET", f"api/recordings/{key}")

@@ -30,7 +30,7 @@ class NoiseDescription:
     def __init__(self, rate: int) -> None:
         self._rate = rate
         self._size = max(1, round(BLOCK_SECONDS * rate))
-        self._n_fft = 2 ** round(math.log2(0.064 * rate))
+        self._n_fft = 2 ** round(math.log2(0.25 * rate))
         self._noise: list[Floats] = []
         self._speech: list[Floats] = []
         self._spectrum = np.zeros(self._n_fft // 2 + 1)
@@ -97,13 +97,18 @@ def _colour(spectrum: Floats, rate: int) -> str:
     total = spectrum.sum()
     low = frequencies < 300
     if spectrum[low].sum() > 0.6 * total:
-        part = np.sort(spectrum[low])[::-1]
-        tones = part[: max(3, len(part) // 5)].sum()
-        return "hum" if tones > 0.9 * part.sum() else "rumble"
+        return "hum" if _tones(spectrum[low]) > 0.5 else "rumble"
     if spectrum[frequencies > 2000].sum() > 0.5 * total:
         return "hiss"
     middle = spectrum[frequencies < 1000].sum() > 0.6 * total
     return "noise of low and middle pitch" if middle else "noise"
+
+
+def _tones(spectrum: Floats) -> float:
+    """Return which part of the energy lies in bins that stand 10 dB out of those around."""
+    around = np.lib.stride_tricks.sliding_window_view(np.pad(spectrum, 8, "reflect"), 17)
+    out = spectrum > 10 * np.median(around, axis=1)
+    return float(spectrum[out].sum() / spectrum.sum())
 
 
 def _knocks(noise: Floats, seconds: float) -> str:

@@ -48,7 +48,7 @@ def talk(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(server, talk):
-    """A recording that is denoised."""
+    """Denoise a recording."""
     key = server.send(talk, seed=5)
     return server.wait(key)
 
@@ -66,6 +66,7 @@ def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_pa
     assert data == cli(talk, tmp_path / "a.wav", "--preset", "fast", "--seed", "5")
 
 
+@pytest.mark.slow
 def test_a_part_of_the_noise_is_left_as_by_dry(server, done, talk, tmp_path):
     _, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?dry=0.25")
     expected = cli(talk, tmp_path / "b.wav", "--preset", "fast", "--seed", "5", "--dry", "0.25")
@@ -104,6 +105,7 @@ def test_pictures_come_from_a_column_on(server, done):
     assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
 
 
+@pytest.mark.slow
 def test_a_zip_holds_all_under_names_that_differ(server, done, talk):
     other = server.wait(server.send(talk, seed=6))
     query = f"id={done['id']}&id={other['id']}&dry=0&dry=0.5"
@@ -135,9 +137,10 @@ def test_progress_comes_as_events(server, talk):
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     before = server.files()
-    key = server.send(noisy(tmp_path / "long.wav", 30), preset="best")
+    key = server.send(noisy(tmp_path / "long.wav", 12, channels=1), preset="best")
     server.wait(key, "denoising")
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404

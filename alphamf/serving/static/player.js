@@ -76,15 +76,15 @@ export class Player {
     if (!this.context) this.open();
     const end = this.loop ? this.loop[1] : this.about.frames;
     if (this.position >= end) this.position = this.loop ? this.loop[0] : 0;
+    this.plan = [];
+    this.sources = [];
+    this.next = this.position;
+    this.at = null;
     this.playing = true;
     this.changed();
     const run = (this.run = Symbol("run"));
     await this.context.resume();
     this.out.gain.setTargetAtTime(1, this.context.currentTime, FADE);
-    this.plan = [];
-    this.sources = [];
-    this.next = this.position;
-    this.at = null;
     while (this.run === run) {
       const now = this.context.currentTime;
       if (this.at !== null && this.at - now > AHEAD) {
