@@ -61,7 +61,7 @@ class Channel:
         if state.step not in self.steps:
             return
         xp = namespace(self.target.power)
-        found = notes.rows
+        found: Any = notes.rows
         if found is None:
             found = self.target.row_parts(state.theta, self.source)
         plus, minus = (self._fold(rows) for rows in found)
