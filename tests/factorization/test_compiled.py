@@ -264,6 +264,7 @@ def test_without_the_loops_numpy_does_the_work():
 import sys
 sys.modules["alphamf.factorization._loops"] = None
 sys.modules["alphamf.inference._random"] = None
+sys.modules["alphamf.learnt._network"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
 from alphamf.factorization import cells, compiled
