@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.formats import SUFFIXES
+from alphamf.audio.formats import is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import is_special, reason, shown
 
@@ -103,4 +103,4 @@ def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
 
 def _is_audio(name: str) -> bool:
     stem, suffix = os.path.splitext(name)
-    return suffix.lower() in SUFFIXES and not stem.endswith(RESULT) and not name.startswith(".")
+    return is_known(suffix.lower()) and not stem.endswith(RESULT) and not name.startswith(".")

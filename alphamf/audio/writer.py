@@ -12,6 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.media import kinds
+from alphamf.audio.media.muxer import Muxer, Original
 from alphamf.audio.outputs import final_name
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
@@ -100,6 +102,11 @@ class Writer:
         self.frames = 0
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Tracks of a media file that the output cannot hold, in words."""
+        return getattr(self._file, "left_out", ())
+
+    @property
     def clipped_by_db(self) -> float:
         """How far the highest sample was beyond full scale, in dB."""
         return 20 * math.log10(self.highest)
@@ -153,6 +160,7 @@ def open_writer(
     format: str = "WAV",
     subtype: str = "PCM_16",
     mode: int = 0o666,
+    original: Reader | None = None,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
@@ -166,6 +174,8 @@ def open_writer(
         As libsndfile names them; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
+    original
+        What the sound was made from, whose other tracks are copied.
 
     Raises
     ------
@@ -181,8 +191,19 @@ def open_writer(
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
     with atomic(target, mode=mode) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
+        form = formats.get(format)
         try:
-            file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
+            if form.muxer:
+                file: Any = Muxer(
+                    sink,
+                    rate,
+                    channels,
+                    muxer=form.muxer,
+                    subtype=subtype,
+                    original=_media(original),
+                )
+            else:
+                file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
                 f"{name} cannot be written as {format} {subtype} with {channels} channels at "
@@ -193,7 +214,6 @@ def open_writer(
             yield writer
         stack.close()
         sink.check()
-        form = formats.get(format)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
@@ -201,6 +221,14 @@ def open_writer(
                 form.make_reproducible(part)
             except OSError as error:
                 raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
+
+
+def _media(original: Reader | None) -> Original | None:
+    """Return what is copied of a media file; None where the sound is not from one."""
+    kind = kinds.find(original.path) if original and original.track else None
+    if original is None or original.track is None or kind is None:
+        return None
+    return Original(original.path, original.name, kind, original.track, original.cut is not None)
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

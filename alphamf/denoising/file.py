@@ -60,6 +60,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 sys.stdin.buffer if job.source == STREAM else job.source,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
+                track=request.track,
             )
         )
         target = destination(job.output, reader, derived=job.derived)
@@ -88,7 +89,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "scores": scores,
         **_about_run(weights, request),
     }
-    return {**result, "note": _note(reader, target, weights, request)}
+    return {**result, "note": _note(reader, target, writer, weights, request)}
 
 
 def _make_folder(folder: Path) -> None:
@@ -129,6 +130,7 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
         format=target.format,
         subtype=target.subtype,
         mode=mode,
+        original=reader,
     )
 
 
@@ -171,10 +173,13 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+def _note(
+    reader: Reader, target: Destination, writer: Writer, weights: Weights, request: Request
+) -> str | None:
     notes = (
         reader.cut,
         target.note,
+        writer.left_out and f"{target.format} cannot hold {', '.join(writer.left_out)}",
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -49,7 +49,7 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
@@ -67,3 +67,4 @@ class Request:
     overwrite: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    track: int | None = None
