@@ -93,14 +93,15 @@ class Format:
         Parameters
         ----------
         subtype
-            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, and 16
-            bits otherwise.
+            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, 16 bits
+            if it is not, and the default if it is lossy or the format has neither.
         samples
             How many there are, over all channels.
         """
         if subtype not in self.subtypes:
             fine = "PCM_24" if subtypes.get(subtype).fine else "PCM_16"
-            subtype = fine if fine in self.subtypes else self.subtypes[0]
+            exact = subtype in subtypes.SUBTYPES and fine in self.subtypes
+            subtype = fine if exact else self.subtypes[0]
         size = samples * subtypes.get(subtype).size
         return Encoding((size >= _4_GB and self.beyond_4_gb) or self.name, subtype)
 

@@ -204,6 +204,8 @@ def open_writer(
                 )
             else:
                 file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
+        except AlphaMFError:
+            raise
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
                 f"{name} cannot be written as {format} {subtype} with {channels} channels at "

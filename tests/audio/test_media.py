@@ -84,7 +84,7 @@ def test_a_pause_between_packets_stays_one(tmp_path, muxer, suffix, near):
         streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
         for packet in old.demux():
             time = packet.pts is not None and float(packet.pts * packet.time_base)
-            if packet.size and not (packet.stream.index == 1 and 1.1 < time < 1.5):
+            if packet.size and not (packet.stream.index == 1 and 0.8 < time < 1.1):
                 packet.stream = streams[packet.stream.index]
                 new.mux(packet)
     output, _ = copied(gap)
@@ -103,7 +103,7 @@ ALONE = [
 @pytest.mark.parametrize(("form", "codec", "suffix"), ALONE)
 def test_every_container_keeps_length_channels_rate_and_time(tmp_path, form, codec, suffix):
     rate, channels = (8000, 1) if codec == "AMR_NB" else (48000, 2)
-    sound = claps.clicks(rate, channels, 1.7)
+    sound = claps.clicks(rate, channels, 0.7)
     path = tmp_path / f"a{suffix}"
     paths = path, tmp_path / f"b{suffix}"
     for name in paths:
@@ -118,7 +118,7 @@ def test_every_container_keeps_length_channels_rate_and_time(tmp_path, form, cod
     assert len(sound) <= len(got) < len(sound) + 2 * 2048
     if form in ("MP4", "MOV", "M4A") or codec.startswith(("ALAC", "FLAC", "PCM", "OPUS")):
         assert codec.endswith("AC3") or len(got) == len(sound)
-    spectrum = np.fft.rfft(got, 1 << 18) * np.fft.rfft(sound[:, 0], 1 << 18).conj()
+    spectrum = np.fft.rfft(got, 1 << 17) * np.fft.rfft(sound[:, 0], 1 << 17).conj()
     assert np.fft.irfft(spectrum).argmax() == 0
     if codec.startswith(("ALAC", "FLAC", "PCM", "FLOAT")):
         bits = 24 if codec == "FLOAT" else min(24, int(codec[-2:]))
@@ -168,7 +168,7 @@ def test_a_picture_that_stands_upright_stays_upright(tmp_path):
 def test_the_bit_rate_is_about_the_same(tmp_path):
     for kilobits in (64, 192):
         source = tmp_path / "a.m4a"
-        sound = 0.1 * np.random.default_rng(0).standard_normal((48000 * 4, 2)).astype(np.float32)
+        sound = 0.1 * np.random.default_rng(0).standard_normal((48000 * 2, 2)).astype(np.float32)
         with_rate = Sound(channels=2, bit_rate=1000 * kilobits)
         claps.make(source, "ipod", with_rate, video=None, content=sound)
         output, _ = copied(source)
@@ -193,9 +193,14 @@ def test_the_sound_of_a_video_alone_and_in_another_container(tmp_path):
 
 def test_a_codec_without_encoder_gives_way_to_the_containers_own(tmp_path):
     source = tmp_path / "a.mkv"
-    with av.open(str(source), "w", format="matroska", options={"strict": "-2"}) as file:
-        track = file.add_stream("vorbis", rate=48000)
-        claps._encode(file, track, Sound("vorbis", channels=2), claps.clicks(48000, 2), 0)
+    with open_writer(tmp_path / "a.ogg", 48000, 1, format="OGG", subtype="VORBIS") as writer:
+        writer.write(claps.clicks(48000))
+    with av.open(str(tmp_path / "a.ogg")) as ogg, av.open(str(source), "w") as file:
+        stream = file.add_stream_from_template(ogg.streams[0], opaque=True)
+        for packet in ogg.demux():
+            if packet.size:
+                packet.stream = stream
+                file.mux(packet)
     output, note = copied(source)
     assert note == "MATROSKA VORBIS is written as MATROSKA AAC"
     assert properties(output).subtype == "AAC"

@@ -11,10 +11,10 @@ import numpy as np
 FRAMES = 25
 """Pictures per second."""
 
-CLAPS = (20, 45, 60)
+CLAPS = (15, 32, 41)
 """Numbers of the pictures that are white."""
 
-PICTURES = 75
+PICTURES = 45
 
 
 class Sound(NamedTuple):

@@ -20,6 +20,8 @@ class Codec(NamedTuple):
         Frames of silence that the decoder drops beyond those that the encoder counts.
     early
         Samples by which the encoder takes its own delay for too long.
+    tail
+        Samples that the encoder keeps at the end unless as much silence follows.
     raw_lead
         Samples of silence that make its delay a whole frame.
     """
@@ -31,6 +33,7 @@ class Codec(NamedTuple):
     most: int = 0
     lead: int = 0
     early: int = 0
+    tail: int = 0
     raw_lead: int = 0
 
 
@@ -38,8 +41,8 @@ CODECS = {
     "AAC": Codec("aac", "fltp", least=16_000, most=288_000),
     "OPUS": Codec("libopus", "flt", (8000, 12000, 16000, 24000, 48000), 6_000, 256_000),
     "MP3": Codec("libmp3lame", "fltp", least=8_000, most=320_000),
-    "AC3": Codec("ac3", "fltp", (32000, 44100, 48000), 32_000, 320_000),
-    "EAC3": Codec("eac3", "fltp", (32000, 44100, 48000), 32_000, 320_000),
+    "AC3": Codec("ac3", "fltp", (32000, 44100, 48000), 32_000, 320_000, tail=256),
+    "EAC3": Codec("eac3", "fltp", (32000, 44100, 48000), 32_000, 320_000, tail=256),
     "WMAV1": Codec("wmav1", "fltp", least=24_000, most=192_000, lead=1),
     "WMAV2": Codec("wmav2", "fltp", least=24_000, most=192_000, lead=1),
     "AMR_NB": Codec("libopencore_amrnb", "s16", (8000,), 4_750, 12_200, early=10, raw_lead=120),

@@ -196,6 +196,8 @@ class Muxer:
         return round(Fraction(target * self._rate, 1000)) - pts
 
     def _finish(self) -> None:
+        if self._codec.tail:
+            self.write(np.zeros((self._codec.tail, self._rest.shape[1]), np.float32))
         if len(self._rest):
             self._encode(self._rest)
         self._mux(self._stream.encode(None))
