@@ -67,6 +67,14 @@ def denoise(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
     ] = False,
+    tag: Annotated[
+        bool,
+        typer.Option(
+            "--tag",
+            help="Add 'denoised by alphamf' to the history in the outputs' tags.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     preset: Annotated[
         Preset,
         typer.Option(
@@ -291,6 +299,7 @@ def denoise(
         salvage=salvage,
         max_channels=max_channels,
         track=track,
+        tag=tag,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

@@ -16,7 +16,7 @@ from alphamf.audio.media import kinds
 from alphamf.audio.media.track import About, Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import system_name
+from alphamf.tools.files import reason, system_name
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -166,7 +166,10 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
     """
     import soundfile
 
-    kind = kinds.find(path)
+    try:
+        kind = kinds.find(path)
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
     if kind is not None:
         return Track(path, name, kind, track)
     if track not in (None, 1):

@@ -14,7 +14,9 @@ import numpy as np
 from alphamf.audio import formats, subtypes
 from alphamf.audio.media import kinds
 from alphamf.audio.media.muxer import Muxer, Original
+from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
+from alphamf.audio.rates import compression
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
@@ -161,6 +163,7 @@ def open_writer(
     subtype: str = "PCM_16",
     mode: int = 0o666,
     original: Reader | None = None,
+    history: str | None = None,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
@@ -175,7 +178,9 @@ def open_writer(
     mode
         Permissions of the file, from which the user's umask is taken away.
     original
-        What the sound was made from, whose other tracks are copied.
+        What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
+    history
+        A line for the history in the file's tags; None: no line.
 
     Raises
     ------
@@ -189,6 +194,7 @@ def open_writer(
         name = shown(target)
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
+    keep.check(format, history)
     with atomic(target, mode=mode) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
         form = formats.get(format)
@@ -201,9 +207,13 @@ def open_writer(
                     muxer=form.muxer,
                     subtype=subtype,
                     original=_media(original),
+                    history=history,
                 )
             else:
-                file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
+                options = compression(original, format, subtype, rate, channels)
+                file = soundfile.SoundFile(
+                    sink, "w", rate, channels, subtype, format=format, **options
+                )
         except AlphaMFError:
             raise
         except (soundfile.LibsndfileError, ValueError) as error:
@@ -216,13 +226,22 @@ def open_writer(
             yield writer
         stack.close()
         sink.check()
+        with _system_errors(name):
+            source = original and original.path
+            keep.keep(source, original.format if original else "", part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
-            try:
+            with _system_errors(name):
                 form.make_reproducible(part)
-            except OSError as error:
-                raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
+
+
+@contextmanager
+def _system_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def _media(original: Reader | None) -> Original | None:

@@ -75,7 +75,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         frame = native_grid(weights.dictionary, reader.rate).frame
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode))
+        writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         acceptance = _denoise(
@@ -122,7 +122,9 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
+def _open(
+    target: Destination, reader: Reader, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -131,6 +133,7 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
         subtype=target.subtype,
         mode=mode,
         original=reader,
+        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
     )
 
 
@@ -179,7 +182,7 @@ def _note(
     notes = (
         reader.cut,
         target.note,
-        writer.left_out and f"{target.format} cannot hold {', '.join(writer.left_out)}",
+        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -51,6 +51,8 @@ class Request:
         Whether outputs may be replaced.
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     """
@@ -68,3 +70,4 @@ class Request:
     salvage: bool = False
     max_channels: int = CHANNELS
     track: int | None = None
+    tag: bool = False

@@ -59,6 +59,8 @@ class Muxer:
         The codec, a key of `CODECS`.
     original
         Whose other tracks, chapters and fields are copied; None: the sound is alone.
+    history
+        A line for the field of this name, where the container has such fields; None: no line.
 
     Raises
     ------
@@ -77,6 +79,7 @@ class Muxer:
         muxer: str,
         subtype: str,
         original: Original | None = None,
+        history: str | None = None,
     ) -> None:
         try:
             import av
@@ -91,8 +94,12 @@ class Muxer:
             options["movie_timescale"] = str(rate)  # lengths are exact then
         self._stack = ExitStack()
         self._output: Any = av.open(file, "w", format=muxer, options=options)
-        alone = original is None or muxer in _RAW
-        self._copy = None if alone else _Copy(self._output, original, self._stack)
+        self._copy = None
+        if original is not None and muxer not in _RAW:
+            self._copy = _Copy(self._output, original, self._stack)
+        if history is not None and muxer in _ROUNDED:
+            old = self._output.metadata.get("HISTORY")
+            self._output.metadata["HISTORY"] = f"{old}\n{history}" if old else history
         start = original.track.start if original else Fraction(0)
         self._stream = self._add(channels, original)
         try:
@@ -102,7 +109,8 @@ class Muxer:
             raise ValueError(str(error)) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early
-        self._start, self._shift = start, None
+        self._start = start
+        self._shift: int | None = None
         self._rest = np.zeros((0, channels), np.float32)
         self._dropped = int(muxer in _RAW)
         lead = self._codec.raw_lead if muxer in _RAW else self._codec.lead * self._size
@@ -189,7 +197,7 @@ class Muxer:
 
         Matroska rounds both the first time stamp and the encoder's delay to milliseconds.
         """
-        if self._muxer not in ("matroska", "webm"):
+        if self._muxer not in _ROUNDED:
             return 0
         delay = round(self._start * self._rate) - pts
         target = round(self._start * 1000) - (1000 * delay + self._rate // 2) // self._rate
@@ -307,6 +315,9 @@ class _Copy:
 _ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
 _RAW = ("adts", "amr")
 """Containers of one track and nothing else, without time."""
+
+_ROUNDED = ("matroska", "webm")
+"""Containers whose time stamps are milliseconds, and which have fields of any name."""
 
 _SOUND_ONLY = ("ipod",)
 _OPTIONS: Mapping[str, Mapping[str, str]] = {"asf": {"avoid_negative_ts": "disabled"}}

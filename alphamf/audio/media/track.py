@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -27,7 +28,8 @@ _LONGEST_GAP = 600.0
 _PIECE = 1 << 16
 
 
-class About(NamedTuple):
+@dataclass(frozen=True)
+class About:
     """What is kept of a track, to write another in its place.
 
     Attributes
@@ -182,7 +184,8 @@ class Track:
         duration = self._stream.duration
         if not self._kind.timed or duration is None or self._kind.demuxer != "mov":
             return 0
-        return round(duration * self._stream.time_base * self._rate)
+        seconds: Fraction = duration * self._stream.time_base
+        return round(seconds * self._rate)
 
     def _in_time(self) -> Iterator[Floats]:
         """Yield samples so that each is as long after the first as its time stamp says."""
