@@ -75,7 +75,7 @@ class Reader:
             The samples are not those that were there when the file was checked.
         """
         left, checksum = self.frames, 0
-        track = self.track and self.track.number
+        track = self.track.number if self.track else None
         try:
             with open_sound(self.path, self.name, track) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):

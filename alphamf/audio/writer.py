@@ -92,6 +92,8 @@ class Writer:
         Largest magnitude among them, 1 at full scale; 1 where there was none.
     frames
         Samples per channel written so far.
+    lost
+        After the end, a sentence where tags of the input could not be kept; otherwise None.
     """
 
     def __init__(self, file: Any, sink: Sink, name: str) -> None:
@@ -102,6 +104,7 @@ class Writer:
         self.clipped = 0
         self.highest = 1.0
         self.frames = 0
+        self.lost: str | None = None
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -227,8 +230,8 @@ def open_writer(
         stack.close()
         sink.check()
         with _system_errors(name):
-            source = original and original.path
-            keep.keep(source, original.format if original else "", part, format, history)
+            source, form_of_it = (original.path, original.format) if original else (None, "")
+            writer.lost = keep.keep(source, form_of_it, part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:

@@ -183,6 +183,7 @@ def _note(
         reader.cut,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        writer.lost,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +306,24 @@ def test_opus_keeps_its_bit_rate_whatever_the_cover_weighs(tmp_path, level):
     tag_ogg(source)
     output = copied(source)
     assert output.stat().st_size - (source.stat().st_size - size) == pytest.approx(size, rel=0.1)
+
+
+# What is lost -----------------------------------------------------------------------------------
+
+
+def test_tags_that_cannot_be_kept_are_a_note(tmp_path, monkeypatch):
+    pytest.importorskip("mutagen", reason="needs the extra media")
+    write(tmp_path / "a.ogg")
+    tag_ogg(tmp_path / "a.ogg")
+    write(tmp_path / "plain.ogg")
+    monkeypatch.setitem(sys.modules, "mutagen", None)
+    for name, lost in (("a", True), ("plain", False)):
+        with open_reader(tmp_path / f"{name}.ogg") as reader:
+            with open_writer(
+                tmp_path / "b.ogg", RATE, 1, format="OGG", subtype="VORBIS", original=reader
+            ) as writer:
+                writer.write(noise())
+            assert bool(writer.lost) == lost
+            assert not lost or writer.lost.endswith("mutagen: pip install 'alphamf[media]'")
+    with pytest.raises(AlphaMFError, match=r"--tag needs mutagen: pip install 'alphamf\[media\]'"):
+        write(tmp_path / "b.ogg", history=LINE)

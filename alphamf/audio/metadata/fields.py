@@ -7,6 +7,7 @@ from typing import Any
 
 from alphamf.audio.media.kinds import EXTRA
 from alphamf.errors import AlphaMFError
+from alphamf.tools.files import system_name
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """How many samples the encoder of the input put before and after the sound."""
@@ -32,59 +33,95 @@ def need() -> None:
         raise AlphaMFError(f"--tag needs mutagen: {EXTRA}") from None
 
 
-def keep(source: Path, output: Path) -> None:
+def keep(source: Path, output: Path) -> str | None:
     """Copy all fields from one file to another of the same kind: Ogg, MP4 or ASF.
 
-    Without mutagen, or where it cannot read the file, nothing is copied.
+    Returns
+    -------
+    str or None
+        A sentence where they could not be read.
     """
     try:
         import mutagen
     except ImportError:
-        return
-    try:
-        old, new = mutagen.File(source), mutagen.File(output)
-        if old is None or type(old) is not type(new) or not old.tags:
-            return
-        if new.tags is None:
-            new.add_tags()
-        new.tags.clear()
-        if isinstance(old.tags, list):  # in their order, and more than once where they are
-            new.tags.extend(old.tags)
-        else:
-            new.tags.update({key: old.tags[key] for key in old.tags if key != _STALE})
-        new.save()
-    except mutagen.MutagenError:
-        return
+        return _absent(source)
+    old = _read(source, easy=False)
+    if isinstance(old, str):
+        return old
+    new: Any = mutagen.File(output)
+    if old is None or type(old) is not type(new):
+        return None
+    if new.tags is None:
+        new.add_tags()
+    new.tags.clear()
+    if isinstance(old.tags, list):  # in their order, and more than once where they are
+        new.tags.extend(old.tags)
+    else:
+        new.tags.update({key: old.tags[key] for key in old.tags if key != _STALE})
+    new.save()
+    return None
 
 
-def translate(source: Path, form: str, output: Path, kind: str) -> None:
-    """Copy the common fields and the cover from a file to another of another kind.
+def translate(source: Path, output: Path, kind: str) -> str | None:
+    """Copy the common fields from a file to another of another kind.
 
     Parameters
     ----------
-    source, form
-        The input and its format.
+    source
+        The input.
     output, kind
-        The output, and the family of its format; AIFF and WAV get none.
+        The output, and the family of its format; MP3, FLAC, OGG, MP4 and ASF get fields.
+
+    Returns
+    -------
+    str or None
+        A sentence where they could not be read.
     """
     try:
-        import mutagen
+        import mutagen  # noqa: F401
     except ImportError:
-        return
+        return _absent(source) if kind in _FIELDS else None
+    old = _read(source, easy=True)
+    if isinstance(old, str):
+        return old
+    if old is None or kind not in _FIELDS:
+        return None
+    new = _opened(output, kind, easy=True)
+    if new.tags is None:
+        new.add_tags()
+    for name in _COMMON:
+        try:
+            new.tags[name] = old.tags[name]
+        except (KeyError, ValueError):  # a name that one of the two does not know
+            continue
+    new.save()
+    return None
+
+
+_FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
+
+
+def _absent(source: Path) -> str | None:
+    """Return a sentence where a file has tags that only mutagen could copy."""
+    import soundfile
+
     try:
-        old, new = mutagen.File(source, easy=True), _opened(output, kind, easy=True)
-        if old is None or new is None or not old.tags:
-            return
-        if new.tags is None:
-            new.add_tags()
-        for name in _COMMON:
-            try:
-                new.tags[name] = old.tags[name]
-            except (KeyError, ValueError):  # a name that one of the two does not know
-                continue
-        new.save()
-    except mutagen.MutagenError:
-        return
+        with soundfile.SoundFile(system_name(source)) as file:
+            found = set(file.copy_metadata()) - {"software"}
+    except (soundfile.LibsndfileError, TypeError):
+        return None
+    return f"tags are not kept without mutagen: {EXTRA}" if found else None
+
+
+def _read(path: Path, *, easy: bool) -> Any:
+    """Return what mutagen reads of a file, None without tags, or a sentence where it fails."""
+    import mutagen
+
+    try:
+        file = mutagen.File(path, easy=easy)
+    except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+        return f"tags are not kept: mutagen cannot read them ({error})"
+    return file if file is not None and file.tags else None
 
 
 def note(output: Path, kind: str, line: str) -> None:

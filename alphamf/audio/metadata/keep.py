@@ -37,7 +37,9 @@ def check(format: str, history: str | None) -> None:
         fields.need()
 
 
-def keep(source: Path | None, form: str, output: Path, format: str, history: str | None) -> None:
+def keep(
+    source: Path | None, form: str, output: Path, format: str, history: str | None
+) -> str | None:
     """Copy what an input says beside its sound to an output, and add a line to its history.
 
     Parameters
@@ -48,7 +50,13 @@ def keep(source: Path | None, form: str, output: Path, format: str, history: str
         The output, whose sound is written, and its format.
     history
         The line; None: no line.
+
+    Returns
+    -------
+    str or None
+        Where fields could not be kept, a sentence that says why.
     """
+    lost = None
     kind = family(format)
     same = source if source is not None and family(form) == kind else None
     if kind in ("WAV", "AIFF"):
@@ -58,8 +66,9 @@ def keep(source: Path | None, form: str, output: Path, format: str, history: str
     elif kind == "MP3" and same:
         blocks.keep_mp3(same, output)
     elif kind in ("OGG", "MP4", "ASF") and same:
-        fields.keep(same, output)
+        lost = fields.keep(same, output)
     if source is not None and not same:
-        fields.translate(source, form, output, kind)
+        lost = fields.translate(source, output, kind)
     if history is not None and kind not in ("WAV", "AIFF", "MATROSKA"):
         fields.note(output, kind, history)
+    return lost
