@@ -149,6 +149,8 @@ class Excerpts:
                 sound: Floats = next_block(file, length).mean(axis=1)
         except (Undecodable, AlphaMFError, OSError) as error:
             raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+        if len(sound) < length:  # libsndfile takes a read that fails for the end
+            raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
         return sound
 
 
