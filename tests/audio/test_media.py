@@ -125,6 +125,25 @@ def test_every_container_keeps_length_channels_rate_and_time(tmp_path, form, cod
         assert np.abs(got - sound[:, 0]).max() <= 2.0**-bits * 1.001
 
 
+@pytest.mark.parametrize("codec", ["AAC", "OPUS", "FLAC_24"])
+def test_eight_channels_keep_their_order(tmp_path, codec):
+    """PyAV itself reads beyond the planes of as many channels."""
+    sound = claps.clicks(48000, 8, 0.7) * np.linspace(1, 0.3, 8, dtype=np.float32)
+    path = tmp_path / "a.mka"
+    with open_writer(path, 48000, 8, format="MATROSKA", subtype=codec) as writer:
+        writer.write(sound)
+    got = read(path)[0][: len(sound)]
+    levels = np.sqrt((got**2).mean(0)) / np.sqrt((sound**2).mean(0))
+    lossless = codec == "FLAC_24"
+    assert ((levels > 0.7) & (levels < 1.2))[[0, 1, 2, 4, 5, 6, 7]].all()  # 3: low frequencies
+    assert not lossless or np.abs(got - sound).max() < 2.0**-23
+    with (
+        pytest.raises(AlphaMFError, match="cannot be written as MATROSKA FLAC_24 with 9 channels"),
+        open_writer(path, 48000, 9, format="MATROSKA", subtype="FLAC_24"),
+    ):
+        pass
+
+
 # What is copied ---------------------------------------------------------------------------------
 
 

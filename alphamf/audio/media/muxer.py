@@ -12,7 +12,7 @@ import numpy as np
 
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.kinds import EXTRA, Kind
-from alphamf.audio.media.track import About, opened
+from alphamf.audio.media.track import PLANES, About, opened
 from alphamf.errors import AlphaMFError
 
 _BIT_RATE = 64_000
@@ -89,6 +89,8 @@ class Muxer:
         self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
         if self._codec.rates and rate not in self._codec.rates:
             raise ValueError(f"{subtype} has no rate of {rate} Hz")
+        if channels > len(_LAYOUTS):
+            raise ValueError(f"{muxer} has no layout of {channels} channels")
         options = {"fflags": "+bitexact", **_OPTIONS.get(muxer, {})}
         if muxer in _ATOMS:
             options["movie_timescale"] = str(rate)  # lengths are exact then
@@ -168,10 +170,10 @@ class Muxer:
 
         if data.dtype == np.int32 and self._codec.sample.startswith("s16"):
             data = (data >> 16).astype(np.int16)
-        flat = data.T if self._codec.sample.endswith("p") else data.reshape(1, -1)
+        planar = self._codec.sample.endswith("p") and data.shape[1] < PLANES
         frame = av.AudioFrame.from_ndarray(
-            np.ascontiguousarray(flat),
-            format=self._codec.sample,
+            np.ascontiguousarray(data.T if planar else data.reshape(1, -1)),
+            format=self._codec.sample if planar else self._codec.sample.removesuffix("p"),
             layout=self._stream.codec_context.layout.name,
         )
         frame.sample_rate, frame.time_base = self._rate, Fraction(1, self._rate)

@@ -22,6 +22,9 @@ JITTER = 0.05
 """Seconds by which packets may be early or late. Later ones follow silence, and of earlier ones
 what was heard already is left out, so that sound and picture stay together."""
 
+PLANES = 8
+"""Channels from which on frames must be packed: PyAV reads beyond the end of as many planes."""
+
 _LONGEST_GAP = 600.0
 """Seconds; where time stamps jump further, they are broken."""
 
@@ -129,6 +132,7 @@ class Track:
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
         self._start: Fraction | None = None
         self._bytes = self._given = 0
+        self._packer: Any = None
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -234,9 +238,22 @@ class Track:
                     when = None
                     if self._kind.timed and frame.pts is not None:
                         when = frame.pts * frame.time_base
-                    yield when, self._samples(frame)
+                    for packed in self._packed(frame):
+                        yield when, self._samples(packed)
+                        when = None
         except (av.FFmpegError, ValueError) as error:
             raise Undecodable(_reason(error)) from None
+
+    def _packed(self, frame: Any) -> list[Any]:
+        """Return a frame, or of one with too many planes the packed ones that it becomes."""
+        import av
+
+        if not frame.format.is_planar or len(frame.layout.channels) < PLANES:
+            return [frame]
+        if self._packer is None:
+            self._packer = av.AudioResampler(format=frame.format.packed)
+        packed: list[Any] = self._packer.resample(frame)
+        return packed
 
     def _samples(self, frame: Any) -> Floats:
         """Return a frame's samples, shape (n, channels), float32."""
