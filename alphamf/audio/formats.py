@@ -193,6 +193,17 @@ READ_ONLY = (
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
 
+MEDIA_SUFFIXES = (
+    *(".mp4", ".m4v", ".m4a", ".m4b", ".mov", ".qt", ".3gp", ".3g2", ".mkv", ".mka", ".webm"),
+    *(".wma", ".wmv", ".asf", ".amr", ".aac"),
+)
+"""Endings of recordings that need the extra `media`."""
+
+
+def is_known(suffix: str) -> bool:
+    """Whether files of an ending, in lower case, can be read with what is installed."""
+    return suffix in SUFFIXES
+
 
 def get(name: str) -> Format:
     """Return the record of a format; a bare one for a format that is only read."""

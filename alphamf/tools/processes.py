@@ -94,7 +94,6 @@ class Worker:
         self.ready = True
         return message
 
-
     def crash(self) -> str | None:
         """Return by what the dead process has crashed; None where another has killed it."""
         self.process.join(1)  # its pipe closes a moment before
