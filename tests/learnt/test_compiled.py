@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -216,6 +217,18 @@ def test_every_copy_gives_what_numpy_gives():
         found[copy] = digest
     assert found.get("unfused", found["default"]) == found["default"]
     assert found.get("v3") == found.get("v4", found.get("v3"))
+
+
+def test_a_pickled_network_holds_nothing_of_this_processor():
+    from alphamf.learnt.refiner import Refiner
+    from tests.learnt.test_refiner import FRAME, posterior
+
+    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    before = len(pickle.dumps(refiner))
+    found = refiner.refine(**posterior())
+    assert len(pickle.dumps(refiner)) == before
+    again = pickle.loads(pickle.dumps(refiner)).refine(**posterior())
+    np.testing.assert_array_equal(found, again)
 
 
 def test_without_a_compiler_numpy_does_the_work(monkeypatch):
