@@ -115,8 +115,15 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
 @pytest.mark.skipif(compiled.variant() != "amx", reason="needs a processor with AMX")
 def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
-    right = compiled.packed(np.ones((64, 32), np.float32))
+    matrix = np.ones((64, 32), np.float32)
+    right = compiled.packed(matrix)
     for refused in (
+        lambda: _network.pack(16, matrix, right[1:]),
+        lambda: _network.pack(0, matrix, right),
+        lambda: _network.pack(-16, matrix, right),
+        lambda: _network.pack(8, matrix, right),
+        lambda: _network.pack(128, matrix, right),
+        lambda: _network.pack(32, matrix.astype(np.float64), right),
         lambda: _network.multiply(x[:3], right, out),
         lambda: _network.multiply(x[:, :32], right, out),
         lambda: _network.multiply(x, right[:1], out),
