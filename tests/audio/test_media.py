@@ -118,6 +118,8 @@ def test_every_container_keeps_length_channels_rate_and_time(tmp_path, form, cod
     assert len(sound) <= len(got) < len(sound) + 2 * 2048
     if form in ("MP4", "MOV", "M4A") or codec.startswith(("ALAC", "FLAC", "PCM", "OPUS")):
         assert codec.endswith("AC3") or len(got) == len(sound)
+    if codec == "AMR_NB":
+        assert len(got) == len(sound)
     spectrum = np.fft.rfft(got, 1 << 17) * np.fft.rfft(sound[:, 0], 1 << 17).conj()
     assert np.fft.irfft(spectrum).argmax() == 0
     if codec.startswith(("ALAC", "FLAC", "PCM", "FLOAT")):

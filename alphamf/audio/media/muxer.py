@@ -12,7 +12,7 @@ import numpy as np
 
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.kinds import EXTRA, Kind
-from alphamf.audio.media.track import PLANES, About, opened
+from alphamf.audio.media.track import BROKEN, PLANES, About, opened
 from alphamf.errors import AlphaMFError
 
 _BIT_RATE = 64_000
@@ -115,6 +115,7 @@ class Muxer:
         self._shift: int | None = None
         self._rest = np.zeros((0, channels), np.float32)
         self._dropped = int(muxer in _RAW)
+        self._given = self._made = 0
         lead = self._codec.raw_lead if muxer in _RAW else self._codec.lead * self._size
         self._at -= lead
         self.write(np.zeros((lead, channels), np.float32))
@@ -180,11 +181,13 @@ class Muxer:
         frame.pts = self._at
         self._mux(self._stream.encode(frame))
         self._at += len(data)
+        self._given += len(data)
         if self._copy is not None:
             self._copy.until(Fraction(self._at, self._rate))
 
     def _mux(self, packets: Any) -> None:
         for packet in packets:
+            self._made += 1
             if self._dropped:  # the encoder's delay
                 self._dropped -= 1
                 continue
@@ -210,7 +213,13 @@ class Muxer:
             self.write(np.zeros((self._codec.tail, self._rest.shape[1]), np.float32))
         if len(self._rest):
             self._encode(self._rest)
-        self._mux(self._stream.encode(None))
+        packets = self._stream.encode(None)
+        if packets:
+            packets[-1].duration -= self._codec.early
+        if self._muxer in _RAW:  # where nothing says that what is too much is silence
+            wanted = 1 + -(-(self._given - self._codec.raw_lead) // self._size)
+            packets = packets[: wanted - self._made]
+        self._mux(packets)
         if self._copy is not None:
             self._copy.until(None)
         self._output.close()
@@ -309,7 +318,7 @@ class _Copy:
             for packet in self._input.demux():
                 if packet.stream.index in self._streams and (packet.size or packet.pts is not None):
                     yield packet
-        except (av.FFmpegError, ValueError) as error:
+        except (av.FFmpegError, *BROKEN) as error:
             if not self._original.cut:
                 raise AlphaMFError(f"{self._original.name} cannot be copied: {error}") from None
 
