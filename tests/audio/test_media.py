@@ -56,7 +56,7 @@ VIDEOS = [
 ]
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.5371])
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.slow), 0.5371])
 @pytest.mark.parametrize(("muxer", "suffix", "sound", "video"), VIDEOS)
 def test_claps_are_heard_when_they_are_seen(tmp_path, muxer, suffix, sound, video, delay):
     """The click's distance from the picture stays the same to the sample."""
@@ -93,7 +93,13 @@ def test_a_pause_between_packets_stays_one(tmp_path, muxer, suffix, near):
 
 
 ALONE = [
-    (form.name, codec, form.suffixes[0])
+    pytest.param(
+        form.name,
+        codec,
+        form.suffixes[0],
+        # Each container once, and each codec of Matroska.
+        marks=[] if codec == form.subtypes[0] or form.name == "MATROSKA" else pytest.mark.slow,
+    )
     for form in formats.FORMATS.values()
     if form.muxer
     for codec in form.subtypes
