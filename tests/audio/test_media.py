@@ -12,6 +12,7 @@ from alphamf.audio import formats, inputs
 from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
+from benchmarks.mutants import mutate
 from tests.support import claps
 from tests.support.claps import Sound
 
@@ -233,6 +234,25 @@ def test_a_codec_without_encoder_gives_way_to_the_containers_own(tmp_path):
     assert properties(output).subtype == "AAC"
 
 
+def test_pictures_of_the_same_time_go_into_a_container_that_has_none(tmp_path):
+    """Matroska takes two packets at a time, MP4 does not."""
+    claps.make(tmp_path / "a.mkv", "matroska", Sound())
+    with av.open(str(tmp_path / "a.mkv")) as old, av.open(str(tmp_path / "b.mkv"), "w") as new:
+        streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
+        before = 0
+        for packet in old.demux():
+            if packet.size:
+                if packet.stream.index == 0 and 300 < packet.pts < 400:
+                    packet.pts = packet.dts = before
+                before = packet.pts if packet.stream.index == 0 else before
+                packet.stream = streams[packet.stream.index]
+                new.mux(packet)
+    output, _ = copied(tmp_path / "b.mkv", tmp_path / "b.mp4")
+    old, new = claps.packets(tmp_path / "b.mkv", 0), claps.packets(output, 0)
+    assert [data for _, data in new] == [data for _, data in old]
+    assert max(abs(one[0] - two[0]) for one, two in zip(old, new, strict=True)) < 0.005
+
+
 # What is refused --------------------------------------------------------------------------------
 
 
@@ -345,3 +365,23 @@ def test_a_file_is_read_from_a_stream_too(tmp_path):
         sound, rate = read(stream)
     np.testing.assert_array_equal(sound, read(path)[0])
     assert rate == 48000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [suffix for _, suffix, *_ in CUT])
+def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(tmp_path, suffix):
+    muxer, _, sound, _ = next(case for case in CUT if case[1] == suffix)
+    claps.make(tmp_path / "whole", muxer, sound, video=None)
+    data, results = (tmp_path / "whole").read_bytes(), 0
+    for number in range(100):
+        rng = np.random.default_rng(number)
+        source = tmp_path / f"a.{suffix}"
+        source.write_bytes(mutate(rng, data, data))
+        try:
+            output, _ = copied(source)
+        except AlphaMFError as error:
+            assert str(error).isprintable()
+            continue
+        assert properties(output).rate > 0
+        results += 1
+    assert results < 100

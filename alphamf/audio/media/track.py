@@ -83,9 +83,7 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
         try:
             container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
         except (av.FFmpegError, *BROKEN) as error:
-            raise AlphaMFError(
-                f"{name} cannot be read as {kind.format}: {_reason(error)}"
-            ) from None
+            raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
         with container:
             yield container
 
@@ -245,7 +243,7 @@ class Track:
                         yield when, self._samples(packed)
                         when = None
         except (av.FFmpegError, *BROKEN) as error:
-            raise Undecodable(_reason(error)) from None
+            raise Undecodable(reason(error)) from None
 
     def _packed(self, frame: Any) -> list[Any]:
         """Return a frame, or of one with too many planes the packed ones that it becomes."""
@@ -305,6 +303,6 @@ def _words(stream: Any) -> str:
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 
-def _reason(error: Exception) -> str:
-    """Return FFmpeg's words for an error."""
+def reason(error: Exception) -> str:
+    """Return FFmpeg's words for an error, without number and file name."""
     return str(getattr(error, "strerror", None) or error).rstrip(".")
