@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from alphamf.audio.reader import read
+from alphamf.cli import batch
 from alphamf.denoising import api, file
 from tests.support.commands import run
 from tests.support.places import DATA
@@ -328,6 +329,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
                 raise RuntimeError("no luck")
 
     monkeypatch.setattr(file, "denoise_stream", broken)
+    monkeypatch.setattr(batch, "_stays_here", lambda *_: True)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr
