@@ -49,8 +49,10 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     """
@@ -67,3 +69,5 @@ class Request:
     overwrite: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    track: int | None = None
+    tag: bool = False
