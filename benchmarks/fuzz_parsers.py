@@ -30,8 +30,10 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
 SOURCE = Path(__file__).with_name("libfuzzer.py")
 CORPORA = ROOT / "tests" / "corpora"
-NAMES = ("header", "sound", "archive", "dictionary", "network", "checkpoint", "candidate")
-NAMES += ("pairs", "corpus", "results")
+NAMES = (
+    *("header", "metadata", "sound", "archive", "dictionary", "network", "checkpoint"),
+    *("candidate", "pairs", "corpus", "results"),
+)
 MOST = 60_000
 """Bytes of the inputs that are kept of a parser: fewer, and shorter ones first."""
 
