@@ -27,16 +27,26 @@ class Server:
         Of the command.
     environment
         Variables beside those of this process.
+    opens
+        Whether it opens a browser.
     """
 
     def __init__(
-        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        opens: bool = False,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.log = (folder.parent / f"{folder.name}.log").open("w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.page_server", "serve", "--no-browser", *options],
+            [
+                *(sys.executable, "-m", "benchmarks.page_server", "serve"),
+                *([] if opens else ["--no-browser"]),
+                *options,
+            ],
             stderr=self.log,
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
         )

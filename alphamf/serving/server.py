@@ -88,7 +88,9 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         server = _Server(config)
         host = serving.names[0] if serving.names else serving.host
         place = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
-        server.on_start = lambda: ready(f"{place}/{token}/", f"{place}/open/{guard.once}")
+        # More people read the logs of a server than may know its token.
+        secret = token if serving.host in LOOPBACK else f"${TOKEN}"
+        server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
         server.run([listener])
 
 
