@@ -27,7 +27,6 @@ LOOPS = "default", "unfused", "v3", "v4"
 app = typer.Typer(
     name="alphamf",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -54,7 +53,9 @@ def _version(wanted: bool) -> None:
 def alphamf(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Remove the noise from recorded speech, with the uncertainty of the result."""

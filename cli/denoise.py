@@ -32,6 +32,13 @@ class Preset(StrEnum):
     paper = "paper"
 
 
+class Channels(StrEnum):
+    """What can be done with the channels of a recording."""
+
+    linked = "linked"
+    separate = "separate"
+
+
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
@@ -143,6 +150,14 @@ def denoise(
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    channels: Annotated[
+        Channels,
+        typer.Option(
+            help="linked: a voice that several channels share keeps its place between them; "
+            "separate: each channel as if it were alone.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Channels.linked,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -212,6 +227,12 @@ def denoise(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print how each file was done, too.", rich_help_panel=RUN
+        ),
+    ] = False,
 ) -> None:
     """Take the noise out of speech recordings.
 
@@ -233,6 +254,7 @@ def denoise(
         "noise_rank": noise_rank,
         "dry": dry,
         "max_attenuation": max_attenuation,
+        "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }
@@ -283,6 +305,12 @@ def denoise(
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(
-            files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet
+            files,
+            request,
+            workers=jobs,
+            cluster=cluster,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
         )
     raise typer.Exit(code)

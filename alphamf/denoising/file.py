@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import permissions, reason, shown
+from alphamf.tools.files import make_folder, permissions, shown
 from alphamf.tools.work import Update
 
 
@@ -63,8 +62,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             )
         )
         target = destination(job.output, reader, derived=job.derived)
-        if job.derived:
-            _make_folder(Path(target.path).parent)
+        make_folder(target.path)
         weights = find(
             reader.rate,
             request.model,
@@ -89,13 +87,6 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_run(weights, request),
     }
     return {**result, "note": _note(reader, target, weights, request)}
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
 
 
 def _input(job: Job) -> str | int:
