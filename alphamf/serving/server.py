@@ -122,7 +122,7 @@ def _listen(serving: Serving) -> socket.socket:
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     try:
         return socket.create_server((serving.host, serving.port), family=family)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         place = f"{_bracketed(serving.host)}:{serving.port}"
         raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
 

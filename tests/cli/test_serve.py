@@ -23,8 +23,8 @@ TOKEN = "a-token-of-this-test"
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--port", "-1"], "--port must be at least 0, not -1"),
-        (["--port", "99999"], "127.0.0.1:99999 cannot be listened at"),
+        (["--port", "-1"], "--port must be from 0 to 65535, not -1"),
+        (["--port", "99999"], "--port must be from 0 to 65535, not 99999"),
         (["--max-size", "0"], "--max-size must be at least 1, not 0"),
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--host", "0.0.0.0"], "set the environment variable ALPHAMF_TOKEN"),
