@@ -79,6 +79,7 @@ def screenshots(folder: Path) -> None:
             "s.dispatchEvent(new Event('input', {bubbles: true})) }"
         )
         browser.find_element("id", "timeline").send_keys("\ue014")  # right arrow
+        browser.execute_script("document.activeElement.blur()")
         for name, width, scheme in VIEWS:
             feature = {"name": "prefers-color-scheme", "value": scheme}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})

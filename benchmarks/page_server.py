@@ -112,13 +112,12 @@ class Server:
             time.sleep(0.05)
         raise TimeoutError(f"still {found['state']} after {seconds} s")
 
-    def files(self) -> list[str]:
-        """Return the files and folders that the server has, without its own folder."""
-        return sorted(
-            str(path.relative_to(self.folder))
-            for path in self.folder.rglob("*")
-            if path.parent != self.folder
-        )
+    def files(self) -> set[str]:
+        """Return the paths of the files that the server has, within its own folder."""
+        walk = os.walk(next(self.folder.glob("alphamf-serve-*")))
+        return {
+            str(Path(place, name).relative_to(self.folder)) for place, _, n in walk for name in n
+        }
 
     def stop(self) -> int:
         """End the command as a terminal does, and return its exit code."""

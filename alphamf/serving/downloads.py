@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS, by_suffix
+from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
 from alphamf.serving.query import checked, find, number
@@ -79,18 +79,15 @@ class Downloads:
         if report is None or about is None:
             raise HTTPException(409, "the recording is not done")
         own = str(about["format"])
-        name = names.result_name(recording.name, own, ending)
-        form = by_suffix(ending, own) if ending else FORMATS[report["format"]]
-        if form is None:
+        if ending and by_suffix(ending, own) is None:
             raise HTTPException(400, "format must be the ending of an audio format, such as flac")
+        name = names.result_name(recording.name, own, ending)
         if dry == 0 and not ending:
             return Download(name, Path(report["output"]))
         try:
-            key = f"render-{form.name}-{dry!r}"
-            path = await self.recordings.render(recording, key, form.name, dry)
+            return Download(name, await self.recordings.render(recording, ending, dry))
         except AlphaMFError as error:
             raise HTTPException(422, str(error)) from error
-        return Download(name, path)
 
 
 def _format(request: Request) -> str | None:

@@ -85,7 +85,7 @@ class Recording:
     created: float = field(default_factory=time.monotonic)
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)
-    renders: list[str] = field(default_factory=list)
+    renders: dict[str, Path] = field(default_factory=dict)
     rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -150,7 +150,7 @@ class Recordings:
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
         self._all: dict[str, Recording] = {}
-        self._long, self._short = Lanes(jobs), Lanes(1)
+        self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -189,17 +189,15 @@ class Recordings:
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
-    async def render(self, recording: Recording, name: str, form: str, dry: float) -> Path:
+    async def render(self, recording: Recording, ending: str | None, dry: float) -> Path:
         """Write a download, unless it is there already, and return its file.
 
         Parameters
         ----------
         recording
             One that is done.
-        name
-            Of the file; it names the format and the part of the input, too.
-        form
-            Format, as libsndfile names it.
+        ending
+            Of the format, with its dot; None for the recording's own.
         dry
             Part of the input.
 
@@ -208,28 +206,33 @@ class Recordings:
         AlphaMFError
             It cannot be written.
         """
+        key = f"render-{dry!r}".replace(".", "_") + (ending or "")
         async with recording.rendering:
-            if name not in recording.renders:
-                subtype = (recording.about or {})["subtype"]
-                task = Render(recording.folder, recording.sound, name, form, subtype, dry)
-                outcome: asyncio.Future[Outcome] = self._loop.create_future()
+            if key not in recording.renders:
+                lengths = tuple((recording.result or {})["segments"])
+                task = Render(recording.folder, key, ending is None, dry, lengths)
+                outcome = await self._awaited(recording, task)
+                recording.renders[key] = Path(outcome.result)
+                for old in list(recording.renders)[:-RENDERS]:
+                    recording.renders.pop(old).unlink(missing_ok=True)
+        return recording.renders[key]
 
-                def done(_: Recording, found: Outcome) -> None:
-                    if not outcome.done():
-                        outcome.set_result(found)
+    async def _awaited(self, recording: Recording, task: Task) -> Outcome:
+        """Return the outcome of a task that somebody waits for."""
+        outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
-                ticket = self._put(self._short, recording, task, done)
-                while not outcome.done():
-                    await asyncio.wait([outcome], timeout=0.2)
-                    if ticket.stopped.is_set():
-                        raise AlphaMFError("the recording was removed")
-                if outcome.result().error is not None:
-                    raise AlphaMFError(recording.sentence(outcome.result()))
-                recording.renders.append(name)
-                for old in recording.renders[:-RENDERS]:
-                    (recording.folder / old).unlink(missing_ok=True)
-                del recording.renders[:-RENDERS]
-        return recording.folder / name
+        def done(_: Recording, found: Outcome) -> None:
+            if not outcome.done():
+                outcome.set_result(found)
+
+        ticket = self._put(self._short, recording, task, done)
+        while not outcome.done():
+            await asyncio.wait([outcome], timeout=0.2)
+            if ticket.stopped.is_set():
+                raise AlphaMFError("the recording was removed")
+        if outcome.result().error is not None:
+            raise AlphaMFError(recording.sentence(outcome.result()))
+        return outcome.result()
 
     def remove(self, recording: Recording) -> None:
         """Stop what is done for a recording, and delete it."""

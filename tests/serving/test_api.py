@@ -67,10 +67,15 @@ def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_part_of_the_noise_is_left_as_by_dry(server, done, talk, tmp_path):
-    _, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?dry=0.25")
-    expected = cli(talk, tmp_path / "b.wav", "--preset", "fast", "--seed", "5", "--dry", "0.25")
-    assert data == expected
+@pytest.mark.parametrize("ending", ["wav", "ogg", "mp3"])
+def test_a_part_of_the_noise_is_left_as_by_dry(server, tmp_path, ending):
+    """The bytes of some encoders depend on how many samples they are given at a time."""
+    path = noisy(tmp_path / f"talk.{ending}", 17, RATE, 1)
+    key = server.wait(server.send(path))["id"]
+    for dry in ("0.25", "0.2", "0"):
+        _, _, data = server.ask("GET", f"api/recordings/{key}/result?dry={dry}")
+        output = tmp_path / f"{dry}.{ending}"
+        assert data == cli(path, output, "--preset", "fast", "--dry", dry), dry
 
 
 def test_another_format_holds_the_same_samples(server, done, talk):
@@ -146,9 +151,9 @@ def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
     until = time.monotonic() + 20
-    while server.files() != before and time.monotonic() < until:
+    while server.files() - before and time.monotonic() < until:
         time.sleep(0.1)
-    assert server.files() == before
+    assert not server.files() - before
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,7 @@ def test_what_is_too_large_or_empty_or_of_another_kind_is_refused(server):
     assert server.ask("POST", "api/recordings", b"")[0] == 400
     for kind in ("multipart/form-data; boundary=x", "text/plain", "application/json"):
         assert server.ask("POST", "api/recordings", b"abc", {"content-type": kind})[0] == 415
-    assert server.files() == before
+    assert not server.files() - before
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ export class Editor {
     if (busy) {
       $("bar").value = item.share();
       const sentence = item.sentence();
-      $("progress-text").textContent = sentence[0].toUpperCase() + sentence.slice(1);
+      $("progress-text").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. ${item.audible()}`;
     }
     const heard = !failure && Boolean(state?.about);
     $("sound").hidden = !heard;
