@@ -51,7 +51,8 @@ class Downloads:
         dry = number(request, "dry", float, 0, 1)
         name, path = await self._file(recording, dry, _format(request))
         headers = {"content-disposition": names.attachment(name)}
-        return FileResponse(path, media_type="application/octet-stream", headers=headers)
+        kind, found = "application/octet-stream", path.stat()
+        return FileResponse(path, media_type=kind, headers=headers, stat_result=found)
 
     async def archive(self, request: Request) -> Response:
         """``GET /api/archive?id=...&dry=...``: several results in a zip."""

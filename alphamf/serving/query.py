@@ -9,6 +9,8 @@ from starlette.requests import Request
 
 from alphamf.serving.recordings import Recording, Recordings
 
+GONE = "there is no such recording: it was removed, or is too old"
+
 Number = TypeVar("Number", int, float)
 
 
@@ -16,7 +18,7 @@ def find(recordings: Recordings, request: Request) -> Recording:
     """Return the recording that a path names, or answer 404."""
     recording = recordings.get(request.path_params["id"])
     if recording is None:
-        raise HTTPException(404, "there is no such recording: it was removed, or is too old")
+        raise HTTPException(404, GONE)
     return recording
 
 

@@ -258,8 +258,7 @@ class Recordings:
 
     async def close(self) -> None:
         """Stop everything."""
-        for lanes in (self._long, self._short):
-            await asyncio.to_thread(lanes.close)
+        await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
 
     async def _delete(self, recording: Recording) -> None:
         for ticket in recording.tickets:
@@ -278,11 +277,15 @@ class Recordings:
         seconds: float | None = None,
         first: bool = False,
     ) -> Ticket:
-        """Queue a task; what it calls runs in the event loop."""
+        """Queue a task; what it calls runs in the event loop, while there is the recording."""
+
+        def call(function: Callable[..., None], *arguments: Any) -> None:
+            if recording.id in self._all:
+                function(recording, *arguments)
 
         def back(function: Callable[..., None], *arguments: Any) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function, recording, *arguments)
+                self._loop.call_soon_threadsafe(call, function, *arguments)
 
         ticket = Ticket(
             task,
@@ -323,13 +326,12 @@ class Recordings:
 
     def _previewed(self, recording: Recording, outcome: Outcome) -> None:
         recording.previewing = False
-        if outcome.error is not None:
-            self._fail(recording, outcome)
-            return
-        if recording.preview not in (None, outcome.result):
-            (recording.folder / preview_name(recording.preview["start"])).unlink(missing_ok=True)
-        recording.preview = outcome.result
-        if recording.state == "waiting" and recording.id in self._all and not recording.begun:
+        if outcome.error is None:
+            if recording.preview not in (None, outcome.result):
+                old = recording.folder / preview_name(recording.preview["start"])
+                old.unlink(missing_ok=True)
+            recording.preview = outcome.result
+        if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
             jobs = max(1, cores() // (1 + self._long.under_way()))
             task = Whole(recording.folder, recording.preset, recording.seed, jobs)

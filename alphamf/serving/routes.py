@@ -34,6 +34,9 @@ SECOND_NAMES = ("WAVEX", "RF64")
 LONGEST_SOUND = 20
 """Most seconds of sound in one answer."""
 
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
+
 PICTURES = {
     "input": (tasks.INPUT_PICTURE, RECORD),
     "speech": (tasks.SPEECH_PICTURE, RECORD),
@@ -72,6 +75,8 @@ class Api:
             recording = self.recordings.new(name, preset, seed)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
+        except OSError as error:
+            raise HTTPException(507, upload.FULL) from error
         self.uploads += 1
         try:
             await upload.receive(request, recording.folder / tasks.SOURCE, self.limits)
@@ -131,7 +136,8 @@ class Api:
         recording = read(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
-        count = min(number(request, "frames", int, 1, LONGEST_SOUND * rate), frames - start)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
         folder = recording.folder
         whole = recording.ready()
         audio = tasks.samples(folder / tasks.SOUND, channels, start, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,15 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         # More people read the logs of a server than may know its token.
         secret = token if serving.host in LOOPBACK else f"${TOKEN}"
         server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
+        _end_with_terminal()
         server.run([listener])
+
+
+def _end_with_terminal() -> None:
+    """Have a terminal window that is closed end the server as SIGTERM does."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:  # and not nohup
+        signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _token(serving: Serving) -> str:

@@ -274,3 +274,15 @@ def test_states_are_as_described(server, done):
     assert set(done) == set(schema["properties"]) == set(schema["required"])
     for part in ("about", "result", "preview"):
         assert set(done[part]) == set(schema["properties"][part]["properties"])
+
+
+@pytest.mark.slow
+def test_the_example_of_the_docs_runs(server, talk, tmp_path):
+    page = (ROOT / "docs/page.md").read_text(encoding="utf-8")
+    code = page.split("<!-- example -->\n```python\n")[1].split("```")[0]
+    command = [sys.executable, "-c", code, server.page, talk.name]
+    (tmp_path / talk.name).write_bytes(talk.read_bytes())
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert result.stdout.endswith("done, 100%\n")
+    assert (tmp_path / "talk.denoised.wav").read_bytes() == cli(talk, tmp_path / "c.wav")
+    assert len(code.splitlines()) <= 20
