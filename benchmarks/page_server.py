@@ -53,7 +53,9 @@ class Server:
         until = time.monotonic() + 60
         while "Ctrl-C" not in self.said():
             if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the server did not start: {self.said()}")
+                said = self.said()
+                self.stop()
+                raise RuntimeError(f"the server did not start: {said}")
             time.sleep(0.02)
         self.page = next(word for word in self.said().split() if word.startswith("http"))
         self.host = urlsplit(self.page).netloc

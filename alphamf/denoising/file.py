@@ -58,6 +58,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 sys.stdin.buffer if job.source == STREAM else job.source,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
+                track=request.track,
             )
         )
         target = destination(job.output, reader, derived=job.derived)
@@ -71,7 +72,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         frame = native_grid(weights.dictionary, reader.rate).frame
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode))
+        writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         acceptance = _denoise(
@@ -85,7 +86,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "scores": scores,
         **_about_run(weights, request),
     }
-    return {**result, "note": _note(reader, target, weights, request)}
+    return {**result, "note": _note(reader, target, writer, weights, request)}
 
 
 def _input(job: Job) -> str | int:
@@ -111,7 +112,9 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
+def _open(
+    target: Destination, reader: Reader, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -119,6 +122,8 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
         format=target.format,
         subtype=target.subtype,
         mode=mode,
+        original=reader,
+        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
     )
 
 
@@ -161,10 +166,14 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+def _note(
+    reader: Reader, target: Destination, writer: Writer, weights: Weights, request: Request
+) -> str | None:
     notes = (
         reader.cut,
         target.note,
+        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        writer.lost,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -50,8 +50,10 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     estimate
@@ -72,3 +74,5 @@ class Request:
     salvage: bool = False
     max_channels: int = CHANNELS
     estimate: Callable[..., Iterator[Segment]] = denoise_stream
+    track: int | None = None
+    tag: bool = False

@@ -78,6 +78,20 @@ def test_a_part_of_the_noise_is_left_as_by_dry(server, tmp_path, ending):
         assert data == cli(path, output, "--preset", "fast", "--dry", dry), dry
 
 
+@pytest.mark.slow
+def test_media_come_back_in_their_own_container(server, talk, tmp_path):
+    pytest.importorskip("av", reason="the extra media is not installed")
+    path = tmp_path / "talk.m4a"
+    cli(talk, path, "--preset", "fast")
+    found = server.wait(server.send(path))
+    assert found["output"] == "talk.denoised.m4a" and found["about"]["format"] == "M4A"
+    for dry in ("0", "0.25"):
+        _, _, data = server.ask("GET", f"api/recordings/{found['id']}/result?dry={dry}")
+        assert data == cli(path, tmp_path / f"{dry}.m4a", "--preset", "fast", "--dry", dry)
+    _, _, flac = server.ask("GET", f"api/recordings/{found['id']}/result?format=flac")
+    assert len(soundfile.read(io.BytesIO(flac))[0]) == found["about"]["frames"]
+
+
 def test_another_format_holds_the_same_samples(server, done, talk):
     _, headers, data = server.ask("GET", f"api/recordings/{done['id']}/result?format=flac")
     _, _, wav = server.ask("GET", f"api/recordings/{done['id']}/result")
