@@ -17,7 +17,8 @@ from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
 from alphamf.serving.query import checked, find, number
-from alphamf.serving.recordings import Recording, Recordings
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
 
 _PART = 1 << 20
 """Bytes of a file that are put into a zip at a time."""

@@ -7,7 +7,8 @@ from typing import TypeVar
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving.recordings import Recording, Recordings
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
 
 GONE = "there is no such recording: it was removed, or is too old"
 

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS
+from alphamf.audio.formats import FORMATS, is_known
 from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, tasks, upload
@@ -96,7 +96,11 @@ class Api:
         return JSONResponse(
             {
                 "version": version("alphamf"),
-                "formats": [form for form in FORMATS if form not in SECOND_NAMES],
+                "formats": [
+                    form.name
+                    for form in FORMATS.values()
+                    if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
+                ],
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),
