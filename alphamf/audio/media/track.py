@@ -79,7 +79,7 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
     with path.open("rb") as file:
         try:
             container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
-        except (av.FFmpegError, ValueError) as error:
+        except (av.FFmpegError, OSError, ValueError) as error:  # OSError: a seek before the start
             raise AlphaMFError(
                 f"{name} cannot be read as {kind.format}: {_reason(error)}"
             ) from None
@@ -241,7 +241,7 @@ class Track:
                     for packed in self._packed(frame):
                         yield when, self._samples(packed)
                         when = None
-        except (av.FFmpegError, ValueError) as error:
+        except (av.FFmpegError, OSError, ValueError) as error:
             raise Undecodable(_reason(error)) from None
 
     def _packed(self, frame: Any) -> list[Any]:
