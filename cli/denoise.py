@@ -284,6 +284,7 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 
@@ -20,6 +20,54 @@ from alphamf.tools.arrays import Floats
 
 CHANNELS = 64
 """Channels that are denoised unless more are asked for: each costs as much as a recording."""
+
+
+class Recording(Protocol):
+    """What is read of a recording; see `Reader`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        ...
+
+    @property
+    def rate(self) -> int:
+        """Samples per second."""
+        ...
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        ...
+
+    @property
+    def frames(self) -> int:
+        """Samples per channel; of one that goes on, those so far."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """The same in seconds."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """As libsndfile names it."""
+        ...
+
+    @property
+    def subtype(self) -> str:
+        """As libsndfile names it."""
+        ...
+
+    @property
+    def cut(self) -> str | None:
+        """A sentence where a part is missing; otherwise None."""
+        ...
+
+    def blocks(self) -> Iterator[Floats]:
+        """Yield the samples in order: float32 of shape (n, channels)."""
+        ...
 
 
 @dataclass(frozen=True)

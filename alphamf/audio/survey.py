@@ -85,7 +85,7 @@ def survey(
     with open_sound(path, name) as file:
         rate, channels, promised = file.samplerate, file.channels, file.frames
         form, subtype = file.format, file.subtype
-        _check_kind(name, rate, channels, max_channels)
+        check_kind(name, rate, channels, max_channels)
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
@@ -101,13 +101,13 @@ def survey(
         )
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
-    _check(name, rate, samples)
+    check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; {frames / rate:.2f} s of it are used"
     return Survey(rate, channels, form, subtype, samples, cut)
 
 
-def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
+def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
     """Refuse a rate outside `RATES`, and more channels than asked for.
 
     Parameters
@@ -130,7 +130,7 @@ def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -
         )
 
 
-def _check(name: str, rate: int, samples: Samples) -> None:
+def check_samples(name: str, rate: int, samples: Samples) -> None:
     """Refuse a file of no samples, or of samples that are not finite."""
     if not samples.frames:
         raise AlphaMFError(f"{name} holds no samples")

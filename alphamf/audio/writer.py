@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.outputs import final_name
-from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -39,7 +39,7 @@ class Destination(NamedTuple):
     note: str | None
 
 
-def destination(path: str, reader: Reader, *, derived: bool = False) -> Destination:
+def destination(path: str, reader: Recording, *, derived: bool = False) -> Destination:
     """Return how to write to `path` what was read from `reader`.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio.inputs import STREAM, Job, exists
-from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.live import open_input
+from alphamf.audio.reader import Recording
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.environment import environment
@@ -23,6 +25,7 @@ from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, shown
+from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.work import Update
 
 
@@ -55,8 +58,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         }
     with ExitStack() as stack:
         reader = stack.enter_context(
-            open_reader(
+            open_input(
                 sys.stdin.buffer if job.source == STREAM else job.source,
+                whole=request.whole,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
             )
@@ -76,7 +80,12 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         acceptance = _denoise(
-            reader, writer, weights, observer, request, _progress(job, update, reader.duration)
+            reader,
+            writer,
+            weights,
+            observer,
+            request,
+            _progress(job, update, reader),
         )
         scores = observer.finish()
     result = {
@@ -112,7 +121,7 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
+def _open(target: Destination, reader: Recording, mode: int) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -123,19 +132,24 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
     )
 
 
-def _progress(job: Job, update: Update | None, duration: float) -> Callable[[float], None] | None:
-    if update is None:
-        return None
-    return lambda seconds: update(shown(job.source), seconds, duration)
+def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[float], None]:
+    duration = reader.duration or math.inf  # of a pipe, which goes on
+
+    def progress(seconds: float) -> None:
+        leave_if_stopped()
+        if update is not None:
+            update(shown(job.source), seconds, duration)
+
+    return progress
 
 
 def _denoise(
-    reader: Reader,
+    reader: Recording,
     writer: Writer,
     weights: Weights,
     observer: Observer,
     request: Request,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None],
 ) -> list[float]:
     """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
     acceptance, samples = [], []
@@ -162,7 +176,7 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+def _note(reader: Recording, target: Destination, weights: Weights, request: Request) -> str | None:
     notes = (
         reader.cut,
         target.note,
@@ -172,7 +186,9 @@ def _note(reader: Reader, target: Destination, weights: Weights, request: Reques
     return "; ".join(filter(None, notes)) or None
 
 
-def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) -> dict[str, Any]:
+def _about_files(
+    job: Job, target: Destination, reader: Recording, writer: Writer
+) -> dict[str, Any]:
     return {
         "file": job.source,
         "output": target.path,
@@ -187,7 +203,7 @@ def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) 
     }
 
 
-def _about_time(seconds: float, reader: Reader) -> dict[str, float]:
+def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
     return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
 
 

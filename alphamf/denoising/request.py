@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import CHANNELS, Reader
+from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
@@ -30,7 +30,7 @@ class Observer(Protocol):
         ...
 
 
-Observe = Callable[[Reader, Frame, ExitStack, int], Observer]
+Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
 """Makes the observer of a file, given the frame of the gain in samples of the input and the
 permissions of what it writes; what it opens is closed by the stack."""
 
@@ -53,6 +53,8 @@ class Request:
         As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
+    whole
+        Whether what observes has to know the length of a pipe first.
     """
 
     settings: Settings
@@ -65,5 +67,6 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
