@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
+from alphamf.cli import (
+    benchmark,
+    denoise,
+    evaluate,
+    experiment,
+    info,
+    mix,
+    models,
+    serve,
+    streams,
+    train,
+)
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4"
@@ -20,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(denoise.denoise)
+app.command()(serve.serve)
 app.command()(train.train)
 app.command()(mix.mix)
 app.command()(evaluate.evaluate)

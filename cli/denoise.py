@@ -32,6 +32,13 @@ class Preset(StrEnum):
     paper = "paper"
 
 
+class Channels(StrEnum):
+    """What can be done with the channels of a recording."""
+
+    linked = "linked"
+    separate = "separate"
+
+
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
@@ -143,6 +150,14 @@ def denoise(
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    channels: Annotated[
+        Channels,
+        typer.Option(
+            help="linked: a voice that several channels share keeps its place between them; "
+            "separate: each channel as if it were alone.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Channels.linked,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -239,6 +254,7 @@ def denoise(
         "noise_rank": noise_rank,
         "dry": dry,
         "max_attenuation": max_attenuation,
+        "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }

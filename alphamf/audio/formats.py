@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, headers, mp3, ogg, subtypes
+from alphamf.audio import chunks, headers, mp3, ogg, read_only, subtypes
 from alphamf.audio.cut import Patch
 
 
@@ -175,6 +176,20 @@ FORMATS = {
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
 libsndfile reads more."""
 
+READ_ONLY = (
+    Header(b"Creative Voice File\x1a", b"", read_only.check_voc),
+    Header(b"2BIT", b"", read_only.check_avr),
+    Header(b"FORM", b"8SVX", _big),
+    Header(b"FORM", b"16SV", _big),
+    Header(b"\x01\x04", b"", read_only.check_mpc2k),
+    Header(b"ALawSoundFile**\0", b"", read_only.check_wve),
+    Header(b"\xf0\x7e", b"", read_only.check_sds),
+    Header(b"\x00\x00\x00\x00", b"", read_only.check_mat4),
+    Header(b"\x00\x00\x03\xe8", b"", read_only.check_mat4),
+    Header(b"MATLAB 5.0 MAT-file", b"", read_only.check_mat5),
+)
+"""Headers that promise a length, of formats that are read and not written."""
+
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
 
@@ -233,9 +248,10 @@ def check(path: Path, name: str) -> Patch | None:
     """
     size = path.stat().st_size
     with path.open("rb") as file:
-        head = file.read(12)
-        for form in FORMATS.values():
-            for header in form.headers:
-                if head.startswith(header.start) and head[8:].startswith(header.kind):
-                    return header.check(file, size, name)
+        head = file.read(20)
+        file.seek(12)
+        known = (header for form in FORMATS.values() for header in form.headers)
+        for header in chain(known, READ_ONLY):
+            if head.startswith(header.start) and head[8:].startswith(header.kind):
+                return header.check(file, size, name)
     return None

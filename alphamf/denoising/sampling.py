@@ -25,8 +25,8 @@ SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
 
-CELL_ARRAYS = 11
-"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, and buffers."""
+CELL_ARRAYS = 6
+"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
 STATE_ARRAYS = 8
 """Arrays of the size of W and H that each chain holds: theta, its successor, gradients."""

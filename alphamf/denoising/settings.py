@@ -23,6 +23,9 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
 
+CHANNELS = ("linked", "separate")
+"""What can be done with the channels of a recording."""
+
 OFFERED = ("bounded gradient", "parts")
 """Needs of a sampler that the denoiser's posterior meets."""
 
@@ -85,6 +88,9 @@ class Settings:
         Proportion of the input in the output, from 0 to 1.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
+    channels
+        ``"linked"``: channels that share a voice keep its place between them (`spatial`);
+        ``"separate"``: each is denoised as if it were alone.
 
     Raises
     ------
@@ -109,6 +115,7 @@ class Settings:
     refine: bool = True
     dry: float = 0.0
     max_attenuation: float | None = None
+    channels: str = "linked"
 
     @property
     def speech_prior(self) -> Prior:
@@ -132,6 +139,8 @@ class Settings:
             raise AlphaMFError(f"dry must be from 0 to 1, not {self.dry}")
         if self.max_attenuation is not None and not self.max_attenuation >= 0:
             raise AlphaMFError(f"max_attenuation must not be negative, not {self.max_attenuation}")
+        if self.channels not in CHANNELS:
+            raise AlphaMFError(f"channels must be {' or '.join(CHANNELS)}, not {self.channels!r}")
 
 
 PRESETS = {

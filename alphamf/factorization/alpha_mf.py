@@ -32,6 +32,7 @@ from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
 from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.stable import positive_stable
+from alphamf.factorization.tiles import Workspace
 from alphamf.tools.arrays import Array, namespace
 
 __all__ = ["FLOOR", "AlphaMF", "Source"]
@@ -73,6 +74,7 @@ class AlphaMF:
         self.latents: dict[str, Array] = {}
         self.accepted: list[Any] = [0] * len(sources)
         self.proposed = [0] * len(sources)
+        self._workspace = Workspace()
         self._device_rng: Any = None
         self._host_rng: Any = None
 
@@ -108,14 +110,13 @@ class AlphaMF:
         }
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        count = 2 * len(self.sources) + self.model.loops.SCRATCH + 2
-        self._buffers = [xp.empty(shape, theta.dtype) for _ in range(count)]
         return theta
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
         """Draw a block of rows, move its Phi given theta, and return the potential of both."""
         potential = self.potential(slice(self._block(rng), None, self.model.blocks))
-        for s, accepted, proposed in potential.move_latents(rng, theta):
+        moves = potential.move_latents(rng, theta, self._workspace.habit)
+        for s, (accepted, proposed) in enumerate(moves):
             self.accepted[s] += accepted
             self.proposed[s] += proposed
         return potential
@@ -134,7 +135,7 @@ class AlphaMF:
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
         """Return the potential of some rows, or of all, at the present Phi."""
-        return AlphaMFPotential(self.model, self.latents, rows, self._buffers)
+        return AlphaMFPotential(self.model, self.latents, rows, self._workspace)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
         """Part of a source in sigma^2 at theta and the current Phi: its Wiener gain.

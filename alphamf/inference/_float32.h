@@ -26,6 +26,7 @@
  * Without fused multiply-adds each operation is rounded as IEEE 754 says, at any width of vectors:
  * the copies `default` and `unfused` give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#define COPIES
 #define LOOP(type, name, parameters, arguments)                                                  \
     INLINE type name##_loop parameters;                                                          \
     APART type name##_default parameters { return name##_loop arguments; }                       \

@@ -35,6 +35,7 @@ WRONG = [
     ("dry", nan),
     ("max_attenuation", -1.0),
     ("max_attenuation", nan),
+    ("channels", "mid"),
 ]
 
 

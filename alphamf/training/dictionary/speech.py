@@ -149,6 +149,8 @@ class Excerpts:
                 sound: Floats = file.read(length, dtype="float32", always_2d=True).mean(axis=1)
         except (soundfile.LibsndfileError, OSError) as error:
             raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+        if len(sound) < length:  # libsndfile takes a read that fails for the end
+            raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
         return sound
 
 
