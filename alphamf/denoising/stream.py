@@ -27,7 +27,7 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Cutter, fade_in
 from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find
-from alphamf.denoising.workers import Estimated, Workers
+from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, module
@@ -65,13 +65,16 @@ class Stream:
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
     the size of the chunks.
 
+    A stream can be pickled between two chunks, and goes on to the same bits; its copy calls no
+    `progress` and heeds no `cancel`.
+
     Parameters
     ----------
     rate
         Sampling rate in Hz.
     channels
         Number of channels.
-    settings, model, seed, device, jobs, max_channels, channels_first, progress
+    settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `alphamf.denoise`.
 
     Attributes
@@ -107,6 +110,7 @@ class Stream:
         max_channels: int = CHANNELS,
         channels_first: bool = False,
         progress: Callable[[float], None] | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
         rate = checked_rate(rate)
         if not 1 <= channels <= max_channels:
@@ -123,7 +127,14 @@ class Stream:
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
         self.latency = (self._cutter.limit + (jobs - 1) * step) / rate
         self._workers = Workers(
-            rate, weights, self.settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
+            rate,
+            weights,
+            self.settings,
+            seed=seed,
+            xp=module(device),
+            jobs=jobs,
+            progress=progress,
+            cancel=cancel,
         )
         self._channels_first = channels_first
         self._kind: np.dtype[Any] | None = None
