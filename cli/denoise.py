@@ -19,6 +19,8 @@ from alphamf.cli.options import (
     check_streams,
     check_weights,
     choose_device,
+    dry_share,
+    name_template,
 )
 
 
@@ -69,6 +71,23 @@ def denoise(
         str | None,
         typer.Option(
             metavar="DIR", help="Folder for the outputs, made if need be.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    suffix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="End of the outputs' names, before their ending.",
+            show_default=".denoised, or none in --output-dir",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Names of the outputs, such as '{stem}-clean{ext}'.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     overwrite: Annotated[
@@ -138,14 +157,16 @@ def denoise(
         int | None,
         typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
     ] = None,
-    dry: Annotated[
+    strength: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Share of the noisy input to leave in, 0 to 1.",
+            help="How much of the denoising to apply, from 0 (none) to 1.",
+            show_default="1",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    dry: Annotated[float | None, typer.Option(hidden=True)] = None,
     max_attenuation: Annotated[
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
@@ -252,7 +273,6 @@ def denoise(
         "alpha_speech": alpha_speech,
         "alpha_noise": alpha_noise,
         "noise_rank": noise_rank,
-        "dry": dry,
         "max_attenuation": max_attenuation,
         "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
@@ -272,13 +292,14 @@ def denoise(
             inputs,
             output=output,
             output_dir=output_dir,
+            template=name_template(suffix, name, output),
             overwrite=overwrite,
             protected={option: path for option, path in read.items() if path is not None},
         )
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
-        settings = build_settings(preset.value, overrides)
+        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
