@@ -21,6 +21,7 @@ from alphamf.cli.options import (
     choose_device,
     dry_share,
     name_template,
+    wanted_part,
 )
 
 
@@ -156,6 +157,22 @@ def denoise(
     noise_rank: Annotated[
         int | None,
         typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Denoise from here on, and leave what is before as it is: 75, 1:15.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Denoise up to here, and leave what follows as it is.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     strength: Annotated[
         float | None,
@@ -301,6 +318,7 @@ def denoise(
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
+        part = wanted_part(start, end)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
@@ -321,6 +339,7 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        part=part,
         whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,

@@ -12,11 +12,13 @@ import typer
 
 from alphamf.audio.inputs import STREAM, Job
 from alphamf.audio.outputs import check_template
+from alphamf.audio.times import seconds
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Settings
+    from alphamf.denoising.part import Part
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -161,6 +163,25 @@ def name_template(suffix: str | None, name: str | None, output: str | None) -> s
     if name is not None:
         check_template(options[0], name)
     return name
+
+
+def wanted_part(start: str | None, end: str | None) -> Part | None:
+    """Return the part of a recording that --start and --end stand for; None for all of it.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them is no time, or the end is not after the start.
+    """
+    from alphamf.denoising.part import Part
+
+    if start is None and end is None:
+        return None
+    first = 0.0 if start is None else seconds("--start", start)
+    last = None if end is None else seconds("--end", end)
+    if last is not None and last <= first:
+        raise AlphaMFError(f"--end {end} must come after --start {start or 0}")
+    return Part(first, last)
 
 
 def dry_share(strength: float | None, dry: float | None) -> float | None:

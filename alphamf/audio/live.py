@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from alphamf.audio import subtypes
 from alphamf.audio.chunks import is_placeholder
 from alphamf.audio.cut import short
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spooled
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples
-from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_asked, finishing
 
 NAME = "standard input"
@@ -82,8 +84,13 @@ class Live:
         """Length so far in seconds."""
         return self.frames / self.rate
 
-    def blocks(self) -> Iterator[Floats]:
-        """Yield the samples as they come: float32 of shape (n, channels).
+    def blocks(self, *, exact: bool = False) -> Iterator[Any]:
+        """Yield the samples as they come, shape (n, channels), float32.
+
+        Parameters
+        ----------
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
 
         Raises
         ------
@@ -91,7 +98,8 @@ class Live:
             There are none, some are not finite, or there are fewer than the header promises.
         """
         start = len(self._header.data)
-        size = subtypes.get(self.subtype).size * self.channels
+        subtype = subtypes.get(self.subtype)
+        wide, size = subtype.wide, subtype.size * self.channels
         promised, read = self._header.promised, 0
         most = _MOST if promised is None else promised
         with self._spool.path.open("rb") as file:
@@ -102,19 +110,19 @@ class Live:
                 if not (data := file.read((there - read) // size * size)):
                     break
                 read += len(data)
-                block = self._decoded(data)
-                self._samples.add(block)
+                block = self._decoded(data, "float64" if exact and wide else "float32")
+                self._samples.add(block.astype(np.float32, copy=False))
                 check_samples(self.name, self.rate, self._samples)
                 yield block
         check_samples(self.name, self.rate, self._samples)
         self._end(read, promised, size)
 
-    def _decoded(self, data: bytes) -> Floats:
+    def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
         import soundfile
 
         options: dict[str, Any] = {"format": "RAW", "subtype": self.subtype, "endian": "LITTLE"}
-        block: Floats = soundfile.read(
-            io.BytesIO(data), -1, 0, None, "float32", True,
+        block: NDArray[Any] = soundfile.read(
+            io.BytesIO(data), -1, 0, None, kind, True,
             samplerate=self.rate, channels=self.channels, **options,
         )[0]  # fmt: skip
         return block

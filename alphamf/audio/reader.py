@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from alphamf.audio import subtypes
 from alphamf.audio.sources import decodable
-from alphamf.audio.survey import BLOCK, next_block, open_sound, survey
+from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -65,8 +66,14 @@ class Recording(Protocol):
         """A sentence where a part is missing; otherwise None."""
         ...
 
-    def blocks(self) -> Iterator[Floats]:
-        """Yield the samples in order: float32 of shape (n, channels)."""
+    def blocks(self, *, exact: bool = False) -> Iterator[Any]:
+        """Yield the samples in order, shape (n, channels), float32.
+
+        Parameters
+        ----------
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
+        """
         ...
 
 
@@ -109,8 +116,15 @@ class Reader:
         """Length in seconds."""
         return self.frames / self.rate
 
-    def blocks(self, size: int = BLOCK) -> Iterator[Floats]:
+    def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
+
+        Parameters
+        ----------
+        size
+            The most samples of a block.
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
 
         Raises
         ------
@@ -119,14 +133,15 @@ class Reader:
         """
         import soundfile
 
+        read = next_wide_block if exact and subtypes.get(self.subtype).wide else next_block
         left, checksum = self.frames, 0
         try:
             with open_sound(self.path, self.name) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
-                while left and len(block := next_block(file, min(size, left))):
+                while left and len(block := read(file, min(size, left))):
                     left -= len(block)
-                    checksum = zlib.crc32(block.data, checksum)
+                    checksum = zlib.crc32(block.astype(np.float32, copy=False).data, checksum)
                     if not left and checksum != self.checksum:
                         break
                     yield block

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
+
+Wide = NDArray[np.float64]
+"""Samples of any subtype, as they are."""
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -167,4 +171,10 @@ def open_sound(path: Path, name: str) -> Any:
 def next_block(file: Any, size: int) -> Floats:
     """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
     block: Floats = file.read(size, dtype="float32", always_2d=True)
+    return block
+
+
+def next_wide_block(file: Any, size: int) -> Wide:
+    """Return the next samples like `next_block`, in double precision."""
+    block: Wide = file.read(size, dtype="float64", always_2d=True)
     return block

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
@@ -21,6 +22,7 @@ from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.part import denoise_part
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
@@ -153,21 +155,29 @@ def _denoise(
 ) -> list[float]:
     """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
     acceptance, samples = [], []
-    for segment in denoise_stream(
-        observer.watch(reader.blocks()),
-        reader.rate,
-        request.settings,
+    denoised = partial(
+        denoise_stream,
+        rate=reader.rate,
+        settings=request.settings,
         model=weights,
         seed=request.seed,
         device=request.device,
         jobs=request.jobs,
         max_channels=request.max_channels,
         progress=progress,
-    ):
+    )
+    blocks = observer.watch(reader.blocks(exact=request.part is not None))
+    if request.part is None:
+        segments = denoised(blocks)
+    else:
+        frame = native_grid(weights.dictionary, reader.rate).frame
+        segments = denoise_part(blocks, reader, request.part, frame, denoised)
+    for segment in segments:
         writer.write(segment.audio)
         observer.add(segment)
-        acceptance.append(segment.acceptance)
-        samples.append(len(segment.audio))
+        if segment.acceptance:
+            acceptance.append(segment.acceptance)
+            samples.append(len(segment.audio))
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
     return mean
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
+from alphamf.denoising.part import Part
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.tools.arrays import Floats
@@ -53,6 +54,8 @@ class Request:
         As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
+    part
+        What is denoised of it; None for all.
     whole
         Whether what observes has to know the length of a pipe first.
     """
@@ -67,6 +70,7 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    part: Part | None = None
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS

@@ -182,7 +182,7 @@ class _Watch:
         )
         self._drawing = drawing
 
-    def begin(self, reader: Reader, frame: Frame, stack: ExitStack, mode: int) -> _Watch:
+    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> _Watch:
         """Return this, for the recording that is read."""
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
