@@ -21,6 +21,7 @@ from alphamf.cli.options import (
     choose_device,
     dry_share,
     name_template,
+    wanted_loudness,
     wanted_part,
 )
 
@@ -196,6 +197,14 @@ def denoise(
             rich_help_panel=OUTPUT,
         ),
     ] = Channels.linked,
+    normalize: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LUFS",
+            help="Bring outputs to this loudness, such as -16LUFS, with true peaks below -1 dB.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -319,6 +328,7 @@ def denoise(
         settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         part = wanted_part(start, end)
+        loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
@@ -340,6 +350,7 @@ def denoise(
         device=place,
         overwrite=overwrite,
         part=part,
+        loudness=loudness,
         whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,

@@ -184,6 +184,21 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
     return Part(first, last)
 
 
+def wanted_loudness(normalize: str | None) -> float | None:
+    """Return the loudness that --normalize stands for, in LUFS; None where it was not given.
+
+    Raises
+    ------
+    AlphaMFError
+        It is none, or pyloudnorm is not installed.
+    """
+    if normalize is None:
+        return None
+    from alphamf.audio.loudness import target
+
+    return target("--normalize", normalize)
+
+
 def dry_share(strength: float | None, dry: float | None) -> float | None:
     """Return the setting `dry` that --strength stands for, or the hidden --dry of old.
 

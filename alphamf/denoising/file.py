@@ -17,6 +17,7 @@ import numpy as np
 
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.live import open_input
+from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
@@ -24,6 +25,7 @@ from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.part import denoise_part
 from alphamf.denoising.request import Observer, Request
+from alphamf.denoising.samples import Samples
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, shown
@@ -81,23 +83,24 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         writer = stack.enter_context(_open(target, reader, mode))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
-        acceptance = _denoise(
-            reader,
-            writer,
-            weights,
-            observer,
-            request,
-            _progress(job, update, reader),
-        )
+        normalizer = None
+        if request.loudness is not None:
+            normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
+        write = (normalizer or writer).write
+        progress = _progress(job, update, reader)
+        acceptance = _denoise(reader, write, weights, observer, request, progress)
+        loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
         **_about_files(job, target, reader, writer),
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "scores": scores,
+        "loudness": loudness,
         **_about_run(weights, request),
     }
-    return {**result, "note": _note(reader, target, weights, request)}
+    notes = _note(reader, target, weights, request), _levels(loudness, request)
+    return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
 def _input(job: Job) -> str | int:
@@ -147,13 +150,13 @@ def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[f
 
 def _denoise(
     reader: Recording,
-    writer: Writer,
+    write: Callable[[Samples], None],
     weights: Weights,
     observer: Observer,
     request: Request,
     progress: Callable[[float], None],
 ) -> list[float]:
-    """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
+    """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
     acceptance, samples = [], []
     denoised = partial(
         denoise_stream,
@@ -173,7 +176,7 @@ def _denoise(
         frame = native_grid(weights.dictionary, reader.rate).frame
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
     for segment in segments:
-        writer.write(segment.audio)
+        write(segment.audio)
         observer.add(segment)
         if segment.acceptance:
             acceptance.append(segment.acceptance)
@@ -184,6 +187,16 @@ def _denoise(
 
 def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
+
+
+def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
+    if request.loudness is None:
+        return None
+    if loudness is None:
+        return "too short or too quiet to have a loudness, and left as it is"
+    return "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB".format(
+        **loudness
+    )
 
 
 def _note(reader: Recording, target: Destination, weights: Weights, request: Request) -> str | None:

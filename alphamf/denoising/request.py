@@ -54,6 +54,8 @@ class Request:
         As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
+    loudness
+        Of the outputs in LUFS, with true peaks limited; None: as it comes out.
     part
         What is denoised of it; None for all.
     whole
@@ -70,6 +72,7 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    loudness: float | None = None
     part: Part | None = None
     whole: bool = False
     salvage: bool = False

@@ -17,7 +17,7 @@ import numpy as np
 
 from alphamf.audio.formats import FORMATS
 from alphamf.audio.inputs import Job
-from alphamf.audio.reader import CHANNELS, Reader, open_reader
+from alphamf.audio.reader import CHANNELS, Recording, open_reader
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import open_writer
 from alphamf.denoising.api import PRESETS, denoise_stream
