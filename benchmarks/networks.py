@@ -115,7 +115,7 @@ def rows(model: TrainedNetwork, frames: int) -> Iterator[list[str]]:
     outputs = [task() for (_, layer), task in tasks.items() if layer == "all"]
     for other in outputs:
         planes = other if other.shape[-1] == 2 else np.moveaxis(other, 0, -1)
-        np.testing.assert_allclose(planes, outputs[0], atol=1e-4 * np.abs(outputs[0]).max())
+        np.testing.assert_allclose(planes, outputs[0], atol=3e-2 * np.abs(outputs[0]).max())
     seconds = least({**tasks, ("floor", ""): lambda: matrix @ matrix})
     for layer, each in products(model.parameters, bins).items():
         own = seconds["C", layer]

@@ -25,7 +25,7 @@ from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.report import caption, write_section
-from benchmarks.stereo_mixtures import KINDS, RATE, VOICES, mixtures
+from benchmarks.stereo_mixtures import KINDS, RATE, VOICES, Mixture, mixtures
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
 
@@ -33,6 +33,9 @@ FRAME = Frame(1024, 512)
 
 WEAK = (-30.0, -10.0)
 """Levels of weak speech below the mean of loud speech, in dB."""
+
+Found = dict[tuple[str, str], list[list[float]]]
+"""A row for each mixture, by its kind and how the channels are taken."""
 
 SCORES = ("SI-SDR dB", "level error dB", "phase error °")
 
@@ -62,6 +65,27 @@ def _difference(power: Floats) -> Floats:
     return difference
 
 
+def measured(mixture: Mixture, preset: str) -> dict[str, list[float]]:
+    """Return `SCORES`, and seconds of processor time per second, by how the channels are taken."""
+    found = {"noisy": [*scores(mixture.clean, mixture.noisy), 0.0]}
+    for channels in ("separate", "linked"):
+        settings = replace(PRESETS[preset], channels=channels)
+        started = time.process_time()
+        audio = denoise(mixture.noisy, RATE, settings).audio
+        seconds = time.process_time() - started
+        found[channels] = [*scores(mixture.clean, audio), seconds * RATE / len(audio)]
+    return found
+
+
+def table(found: Found) -> str:
+    """Return the means of what was found of mixtures and channels, with standard errors."""
+    lines = []
+    for (kind, name), rows in sorted(found.items(), key=lambda item: KINDS.index(item[0][0])):
+        cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
+        lines.append([kind, name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+    return tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines)
+
+
 def main() -> None:
     """Print the table, or write it into the page."""
     parser = argparse.ArgumentParser(
@@ -75,24 +99,12 @@ def main() -> None:
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--write", action="store_true", help="into docs/log/in-and-out.md")
     asked = parser.parse_args()
-    found: dict[tuple[str, str], list[list[float]]] = {}
+    found: Found = {}
     for mixture in mixtures(asked.count, asked.snr, tuple(asked.kinds.split(","))):
-        outputs = {"noisy": (mixture.noisy, 0.0)}
-        for channels in ("separate", "linked"):
-            settings = replace(PRESETS[asked.preset], channels=channels)
-            started = time.process_time()
-            audio = denoise(mixture.noisy, RATE, settings).audio
-            outputs[channels] = audio, (time.process_time() - started) * RATE / len(audio)
-        for name, (audio, seconds) in outputs.items():
-            row = [*scores(mixture.clean, audio), seconds]
+        for name, row in measured(mixture, asked.preset).items():
             found.setdefault((mixture.kind, name), []).append(row)
         print(mixture.name, file=sys.stderr, flush=True)
-    lines = []
-    for (kind, name), rows in sorted(found.items(), key=lambda item: KINDS.index(item[0][0])):
-        cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
-        lines.append([kind, name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
-    table = tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines)
-    text = f"{table}\n\n{asked.count} voices at {asked.snr:g} dB. " + caption(
+    text = f"{table(found)}\n\n{asked.count} voices at {asked.snr:g} dB. " + caption(
         "benchmarks.stereo", sys.argv[1:], ("alphamf", "numpy")
     )
     if asked.write:

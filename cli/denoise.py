@@ -95,6 +95,14 @@ def denoise(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
     ] = False,
+    tag: Annotated[
+        bool,
+        typer.Option(
+            "--tag",
+            help="Add 'denoised by alphamf' to the history in the outputs' tags.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     preset: Annotated[
         Preset,
         typer.Option(
@@ -243,6 +251,15 @@ def denoise(
             metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
         ),
     ] = 64,
+    track: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Audio track of a video to denoise; the others are copied.",
+            show_default="the default one",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -332,6 +349,7 @@ def denoise(
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
+        check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
     request = Request(
         settings=settings,
@@ -354,6 +372,8 @@ def denoise(
         whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,
+        track=track,
+        tag=tag,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

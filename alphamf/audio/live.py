@@ -63,11 +63,13 @@ class Live:
     """
 
     name = NAME
+    track = None
 
     def __init__(self, spool: Spool, header: _Header, *, salvage: bool) -> None:
         import soundfile
 
         self._spool, self._header, self._salvage = spool, header, salvage
+        self.path = spool.path
         with soundfile.SoundFile(io.BytesIO(header.data)) as file:
             self.rate, self.channels = int(file.samplerate), int(file.channels)
             self.format, self.subtype = str(file.format), str(file.subtype)
@@ -147,6 +149,7 @@ def open_input(
     whole: bool = False,
     salvage: bool = False,
     max_channels: int | None = None,
+    track: int | None = None,
 ) -> Iterator[Recording]:
     """Open a file or a pipe: from a pipe, WAV is read as it comes, anything else when it has ended.
 
@@ -159,7 +162,7 @@ def open_input(
         A file, or a binary stream, of which nothing has been read.
     whole
         Whether the length has to be known first, so that WAV, too, is read when it has ended.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
 
     Raises
@@ -168,11 +171,11 @@ def open_input(
         As `alphamf.audio.reader.open_reader`, of WAV in a pipe as far as its header tells.
     """
     if isinstance(source, (str, os.PathLike)) or not _is_pipe(source):
-        with open_reader(source, salvage=salvage, max_channels=max_channels) as file:
+        with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:
             yield file
         return
     with finishing(), spooled(source, NAME) as spool:
-        header = None if whole else _header(spool)
+        header = None if whole or track else _header(spool)
         live = header and _live(spool, header, salvage=salvage)
         if live:
             check_kind(live.name, live.rate, live.channels, max_channels)
@@ -182,7 +185,7 @@ def open_input(
         salvage = salvage or finish_asked()
         with (
             spool.path.open("rb") as copy,
-            open_reader(copy, salvage=salvage, max_channels=max_channels) as reader,
+            open_reader(copy, salvage=salvage, max_channels=max_channels, track=track) as reader,
         ):
             yield reader
 

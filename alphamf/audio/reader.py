@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from alphamf.audio import subtypes
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.media.track import About
 from alphamf.audio.sources import decodable
 from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
 from alphamf.errors import AlphaMFError
@@ -29,6 +31,16 @@ class Recording(Protocol):
     @property
     def name(self) -> str:
         """Its name in messages."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Where it is read from."""
+        ...
+
+    @property
+    def track(self) -> About | None:
+        """Of a media file, the audio track that is read; otherwise None."""
         ...
 
     @property
@@ -97,6 +109,8 @@ class Reader:
         CRC-32 of the samples.
     cut
         Where a part of the file is missing, a sentence that says so; otherwise None.
+    track
+        Of a media file, the audio track that is read; otherwise None.
     """
 
     name: str
@@ -110,6 +124,7 @@ class Reader:
     rms: float
     checksum: int
     cut: str | None = None
+    track: About | None = None
 
     @property
     def duration(self) -> float:
@@ -131,12 +146,11 @@ class Reader:
         AlphaMFError
             The samples are not those that were there when the file was checked.
         """
-        import soundfile
-
         read = next_wide_block if exact and subtypes.get(self.subtype).wide else next_block
         left, checksum = self.frames, 0
+        track = self.track.number if self.track else None
         try:
-            with open_sound(self.path, self.name) as file:
+            with open_sound(self.path, self.name, track) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
                 while left and len(block := read(file, min(size, left))):
@@ -147,7 +161,7 @@ class Reader:
                     yield block
                 if not left and self.cut is None and len(next_block(file, 1)):
                     raise self._changed(self.frames + 1)
-        except soundfile.LibsndfileError:
+        except Undecodable:
             raise self._changed(self.frames - left) from None
         if left or checksum != self.checksum:
             raise self._changed(self.frames - left)
@@ -168,6 +182,7 @@ def open_reader(
     *,
     salvage: bool = False,
     max_channels: int | None = None,
+    track: int | None = None,
 ) -> Iterator[Reader]:
     """Check an audio file and yield its properties, from which its samples can be read.
 
@@ -184,6 +199,9 @@ def open_reader(
         so then.
     max_channels
         The most channels that are accepted; None for any number.
+    track
+        Number of the audio track of a media file, from 1 on; None: the one that is marked as
+        default, or the first.
 
     Raises
     ------
@@ -193,7 +211,7 @@ def open_reader(
         outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
     with decodable(source, salvage=salvage) as (path, name, cut):
-        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels)
+        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels, track=track)
         samples = found.samples
         yield Reader(
             name=name,
@@ -207,6 +225,7 @@ def open_reader(
             rms=math.sqrt(samples.power / (samples.frames * found.channels)),
             checksum=samples.checksum,
             cut=found.cut,
+            track=found.track,
         )
 
 

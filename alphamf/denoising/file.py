@@ -67,6 +67,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 whole=request.whole,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
+                track=request.track,
             )
         )
         target = destination(job.output, reader, derived=job.derived)
@@ -80,7 +81,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         frame = native_grid(weights.dictionary, reader.rate).frame
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode))
+        writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         normalizer = None
@@ -99,7 +100,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "loudness": loudness,
         **_about_run(weights, request),
     }
-    notes = _note(reader, target, weights, request), _levels(loudness, request)
+    notes = _note(reader, target, writer, weights, request), _levels(loudness, request)
     return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
@@ -126,7 +127,9 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Recording, mode: int) -> AbstractContextManager[Writer]:
+def _open(
+    target: Destination, reader: Recording, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -134,6 +137,8 @@ def _open(target: Destination, reader: Recording, mode: int) -> AbstractContextM
         format=target.format,
         subtype=target.subtype,
         mode=mode,
+        original=reader,
+        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
     )
 
 
@@ -199,10 +204,14 @@ def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
     )
 
 
-def _note(reader: Recording, target: Destination, weights: Weights, request: Request) -> str | None:
+def _note(
+    reader: Recording, target: Destination, writer: Writer, weights: Weights, request: Request
+) -> str | None:
     notes = (
         reader.cut,
         target.note,
+        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        writer.lost,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -50,8 +50,10 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     loudness
@@ -77,3 +79,5 @@ class Request:
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    track: int | None = None
+    tag: bool = False

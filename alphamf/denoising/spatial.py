@@ -2,10 +2,11 @@ r"""Channels that share a voice: one speech in all of them, so that its image ke
 
 Gains that are found for each channel alone make a voice wander: where the noise of one channel is
 louder, the voice is attenuated more there. Here a cell's channels :math:`x` are one vector, a
-Gaussian of the covariance :math:`v R + N`. The voice has one variance v in each cell and one matrix
-R in each bin, of any rank, which holds levels, delays and reverberation; the noise N has a variance
-for each channel and cell, and one coherence in each bin. The speech is :math:`v R (v R + N)^{-1}
-x`, Wiener's estimate, with the variances that the gains of the channels stand for.
+Gaussian of the covariance :math:`v R + N`. The voice has one variance v in each cell, and in each
+bin a matrix R for some seconds, of any rank, which holds levels, delays and reverberation; the
+noise N has a variance for each channel and cell, and one coherence in each bin. The speech is
+:math:`v R (v R + N)^{-1} x`, Wiener's estimate, with the variances that the gains of the channels
+stand for.
 
 References
 ----------
@@ -27,7 +28,13 @@ SHARED = 0.6
 both, near or far, and below .4 for two voices (docs/log/in-and-out.md)."""
 
 BLOCK = 32
-"""Frames in which coherence is measured, half a second: voices move, and take turns."""
+"""Frames in which coherence is measured, half a second."""
+
+TURN = 128
+"""Frames for which the voice has one place, two seconds: voices move, and take turns."""
+
+WHOLE = np.float32(0.04)
+"""Weight of the whole segment in a place, for bins in which nothing is said for long."""
 
 ROUNDS = 2
 """Estimates of the matrices, the first from the gains of the channels, the next from the speech."""
@@ -124,9 +131,7 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
     estimate = spectra * common
     rest = spectra * np.sqrt(np.maximum(1 - common, 0))
     for _ in range(ROUNDS):
-        shape = _covariance(estimate)
-        shape /= _trace(shape) + TINY
-        covariance = voice * shape[..., None]
+        covariance = voice * _place(estimate)
         total = covariance + _noise(rest, noise)
         loading = LOADING / np.float32(len(total)) * _trace(total) + TINY
         for c in range(len(total)):
@@ -136,6 +141,28 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
         estimate = found * np.sqrt(common)
         rest = spectra - found
     return found
+
+
+def _place(estimate: Complexes) -> Complexes:
+    """Return R at every frame, with a trace of one: shape (channels, channels, bins, frames).
+
+    It is of the frames around, by a triangle of weights over three `TURN`, and a little of all.
+
+    Parameters
+    ----------
+    estimate
+        Of the speech, shape (channels, bins, frames).
+    """
+    starts = range(0, estimate.shape[-1], TURN)
+    parts = [_covariance(estimate[..., start : start + TURN]) for start in starts]
+    sums = np.stack(parts, axis=-1)
+    near = 2 * sums
+    near[..., 1:] += sums[..., :-1]
+    near[..., :-1] += sums[..., 1:]
+    near += WHOLE * sums.sum(axis=-1, keepdims=True)
+    near /= _trace(near) + TINY
+    place: Complexes = np.repeat(near, TURN, axis=-1)[..., : estimate.shape[-1]]
+    return place
 
 
 def _noise(rest: Complexes, variance: Floats) -> Complexes:
