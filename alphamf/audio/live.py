@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -62,17 +63,19 @@ class Live:
         Whether it may end before what the header promises.
     """
 
-    name = NAME
-    track = None
+    name: str = NAME
+    track: None = None
 
     def __init__(self, spool: Spool, header: _Header, *, salvage: bool) -> None:
         import soundfile
 
         self._spool, self._header, self._salvage = spool, header, salvage
-        self.path = spool.path
+        self.path: Path = spool.path
         with soundfile.SoundFile(io.BytesIO(header.data)) as file:
-            self.rate, self.channels = int(file.samplerate), int(file.channels)
-            self.format, self.subtype = str(file.format), str(file.subtype)
+            self.rate: int = file.samplerate
+            self.channels: int = file.channels
+            self.format: str = file.format
+            self.subtype: str = file.subtype
         self._samples = Samples()
         self.cut: str | None = None
 

@@ -32,7 +32,8 @@ class Spool:
     """
 
     def __init__(self, path: Path, name: str) -> None:
-        self.path, self._name = path, name
+        self.path: Path = path
+        self._name = name
         self._changed = threading.Condition()
         self._size = 0
         self._ended = False

@@ -32,7 +32,7 @@ class _Input:
     def __init__(self, blocks: Iterable[Samples]) -> None:
         self._blocks = iter(blocks)
         self._held: Samples | None = None
-        self.position = 0
+        self.position: int = 0
 
     def more(self) -> bool:
         """Whether there are more samples."""

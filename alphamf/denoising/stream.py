@@ -120,12 +120,14 @@ class Stream:
             )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
-        self.rate, self.channels, self.settings = rate, channels, chosen(settings)
+        self.rate: int = rate
+        self.channels: int = channels
+        self.settings: Settings = chosen(settings)
         weights = find(rate, model)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
-        self.latency = (self._cutter.limit + (jobs - 1) * step) / rate
+        self.latency: float = (self._cutter.limit + (jobs - 1) * step) / rate
         self._workers = Workers(
             rate,
             weights,
