@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
+    from alphamf.denoising.background import denoise_async
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
@@ -31,6 +32,7 @@ __all__ = [
     "Stream",
     "Weights",
     "denoise",
+    "denoise_async",
     "denoise_stream",
     "load",
     "train",
@@ -47,6 +49,7 @@ _HOME = {
     "Stream": "denoising.stream",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
+    "denoise_async": "denoising.background",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
     "train": "training.dictionary.api",
