@@ -144,7 +144,7 @@ def memory(folder: Path) -> None:
     """Print the most memory that the server's processes take with four recordings at a time."""
     with running(folder / "tmp", "--jobs", "4") as server:
         alone = shares(server)
-        keys = [server.send(wide(folder / f"{k}.wav", 1)) for k in range(4)]
+        keys = [server.send(wide(folder / f"{k}.wav", 0.5)) for k in range(4)]
         most, count = 0.0, 0
         while any(server.json("GET", f"api/recordings/{k}")["state"] != "done" for k in keys):
             most, count = max(most, shares(server)), max(count, len(processes(server)))

@@ -11,7 +11,7 @@ from typing import Any
 
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
-from alphamf.serving.tasks import SOURCE, SPEECH, Sound, held
+from alphamf.serving.sound import SOURCE, SPEECH, Sound, held
 from alphamf.tools.work import Outcome
 
 FAULT = "a fault of alphamf stopped this: the terminal of the server says more"

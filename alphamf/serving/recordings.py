@@ -15,8 +15,10 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.recording import Recording
+from alphamf.serving.render import Render
+from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
-from alphamf.serving.tasks import Look, Preview, Render, Task, Whole, preview_name
+from alphamf.serving.tasks import Look, Preview, Task, Whole
 from alphamf.tools.pool import cores
 from alphamf.tools.work import Outcome
 

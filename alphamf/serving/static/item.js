@@ -42,7 +42,7 @@ export class Item {
   audible() {
     if (!this.state?.preview || this.done || this.failed) return "";
     const { preview, ready, about } = this.state;
-    if (ready > preview.start) return `${text.time(ready / about.rate)} can be heard.`;
+    if (ready > preview.start) return `The first ${text.time(ready / about.rate)} can be heard.`;
     const [start, end] = [preview.start, preview.start + preview.frames].map((place) => text.time(place / about.rate));
     return `${start} to ${end} can be heard.`;
   }
