@@ -280,6 +280,7 @@ def denoise(
         overwrite=overwrite,
         salvage=salvage,
         max_channels=max_channels,
+        documented=as_json,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.api import denoise_stream
-from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
@@ -86,7 +84,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "scores": scores,
-        **_about_run(weights, request),
+        **(_about_run(weights, request) if request.documented else {}),
     }
     return {**result, "note": _note(reader, target, weights, request)}
 
@@ -201,6 +199,10 @@ def _about_time(seconds: float, reader: Reader) -> dict[str, float]:
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from alphamf.denoising.environment import environment
+
     networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
     return {
         "version": version("alphamf"),

@@ -53,6 +53,8 @@ class Request:
         As for `alphamf.audio.reader.open_reader`.
     observe
         Makes the observer of each file.
+    documented
+        Whether a result says all that it depends on: versions, digests of the models, processor.
     """
 
     settings: Settings
@@ -67,3 +69,4 @@ class Request:
     overwrite: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    documented: bool = True
