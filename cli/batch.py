@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,9 @@ from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
     from alphamf.denoising.request import Request
+
+COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
+"""About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
@@ -59,6 +63,8 @@ def run(
         sentence = f"results of other inputs, passed over: {len(files.results)}"
         typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
     each = each_on(cluster, quiet=quiet)
+    if cluster is None:  # whose scheduler has an order of its own
+        each = partial(each, size=_size)
     processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files
         request = replace(request, jobs=_segments(files.jobs, request.device, workers))
@@ -89,6 +95,23 @@ def _report(outcome: Outcome, *, as_json: bool, quiet: bool, to_stderr: bool) ->
         report.json_line(outcome.result)
     elif not (quiet or "skipped" in outcome.result):
         typer.echo(_sentences(outcome.result), err=to_stderr)
+
+
+def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
+    """Have the processes of `run` prepared while this one prepares the rest; as for `run`."""
+    if cluster is None and min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
+        from alphamf.tools import processes
+
+        processes.preload("alphamf.denoising.preloaded")
+
+
+def _size(job: Job) -> float:
+    """Return roughly how long a file is: its bytes, times how much its format compresses."""
+    suffix = os.path.splitext(job.source)[1].lower()
+    try:
+        return os.path.getsize(job.source) * COMPRESSION.get(suffix, 1.0)
+    except OSError:
+        return 0.0
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
