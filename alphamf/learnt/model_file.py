@@ -192,7 +192,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
             array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
         return array
     mapped = _mapped(file, found)
-    if zlib.crc32(memoryview(mapped)) != found.CRC:
+    if zlib.crc32(mapped.data) != found.CRC:
         raise zipfile.BadZipFile(f"{name} is damaged")
     flat = np.frombuffer(mapped, dtype, count, start)
     return flat.reshape(shape, order="F" if fortran else "C")

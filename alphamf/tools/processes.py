@@ -79,7 +79,7 @@ class Worker:
     """
 
     def __init__(self, work: Work, reports: bool) -> None:
-        context = get_context(_method)
+        context: Any = get_context(_method)
         self.place: int | None = None
         self.ready = False
         if os.name == "posix":
