@@ -321,9 +321,6 @@ def denoise(
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }
-    from alphamf.denoising.request import Request
-    from alphamf.evaluation.observers import Observers
-
     with report.user_errors(as_json=as_json):
         read = {
             "--reference": reference,
@@ -341,16 +338,20 @@ def denoise(
         )
         extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
         check_extra(extra, files, overwrite=overwrite)
+        check_least("--jobs", jobs, 1)
+        batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         part = wanted_part(start, end)
         loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
-        check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
         check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
+    from alphamf.denoising.request import Request
+    from alphamf.evaluation.observers import Observers
+
     request = Request(
         settings=settings,
         observe=partial(
@@ -374,6 +375,7 @@ def denoise(
         max_channels=max_channels,
         track=track,
         tag=tag,
+        documented=as_json,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

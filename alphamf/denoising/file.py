@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from alphamf.audio.live import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.part import denoise_part
 from alphamf.denoising.request import Observer, Request
@@ -97,7 +95,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "acceptance": acceptance,
         "scores": scores,
         "loudness": loudness,
-        **_about_run(weights, request),
+        **(_about_run(weights, request) if request.documented else {}),
     }
     notes = _note(reader, target, writer, weights, request), _levels(loudness, request)
     return {**result, "note": "; ".join(filter(None, notes)) or None}
@@ -137,7 +135,7 @@ def _open(
         subtype=target.subtype,
         mode=mode,
         original=reader,
-        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
+        history=_history(request),
     )
 
 
@@ -238,7 +236,20 @@ def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
     return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
 
 
+def _history(request: Request) -> str | None:
+    """Return the line for the outputs' history."""
+    if not request.tag:
+        return None
+    from importlib.metadata import version
+
+    return f"denoised by alphamf {version('alphamf')}"
+
+
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    from importlib.metadata import version
+
+    from alphamf.denoising.environment import environment
+
     networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
     return {
         "version": version("alphamf"),

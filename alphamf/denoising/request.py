@@ -66,6 +66,8 @@ class Request:
         What is denoised of it; None for all.
     whole
         Whether what observes has to know the length of a pipe first.
+    documented
+        Whether a result says all that it depends on: versions, digests of the models, processor.
     """
 
     settings: Settings
@@ -86,3 +88,4 @@ class Request:
     estimate: Callable[..., Iterator[Segment]] = denoise_stream
     track: int | None = None
     tag: bool = False
+    documented: bool = True

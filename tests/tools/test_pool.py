@@ -18,7 +18,7 @@ from alphamf.tools import pool, processes
 from alphamf.tools.processes import Worker
 from alphamf.tools.stopping import GRACE
 from tests.support.commands import leave, until
-from tests.support.tasks import half, killed_once
+from tests.support.tasks import half, killed_once, started
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -265,3 +265,31 @@ def test_results_come_in_order_and_the_first_error_is_raised(workers):
         list(pool.results(inverse, [1, 3, 4], workers=workers))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(pool.results(inverse, [0, 1], workers=workers))
+
+
+def test_the_largest_items_are_taken_first_and_outcomes_keep_their_places(tmp_path):
+    sizes = [1, 20, 2, 40, 3]
+    items = [tmp_path / f"{size}" for size in sizes]
+    for item, size in zip(items, sizes, strict=True):
+        item.write_bytes(bytes(size))
+    found = list(pool.each(started, items, workers=2, size=lambda item: item.stat().st_size))
+    assert [outcome.item for outcome in found] == items
+    begun = dict(zip(sizes, (outcome.value() for outcome in found), strict=True))
+    assert max(begun[40], begun[20]) < min(begun[1], begun[2], begun[3])
+
+
+SERVED = """
+import os
+from alphamf.tools import pool, processes
+from tests.support.tasks import origin
+processes.preload("tests.support.distributed_walks")
+found = [outcome.value() for outcome in pool.each(origin, range(4), workers=2)]
+assert len({parent for parent, _ in found} | {os.getpid()}) == 2, found
+assert all(loaded for _, loaded in found), found
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_workers_are_forked_from_a_server_that_has_imported_what_they_use():
+    done = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
