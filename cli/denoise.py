@@ -150,6 +150,15 @@ def denoise(
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    trim_silence: Annotated[
+        bool,
+        typer.Option(
+            "--trim-silence",
+            help="Cut off what comes before the first speech and after the last, but for 0.2 s; "
+            "pauses stay.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     channels: Annotated[
         Channels,
         typer.Option(
@@ -175,6 +184,14 @@ def denoise(
         typer.Option(
             metavar="FILE.npz",
             help="Mean and standard deviation of the gain.",
+            rich_help_panel=EXTRA,
+        ),
+    ] = None,
+    vad: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Stretches of speech: start and end in seconds, and their probability.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
@@ -275,7 +292,12 @@ def denoise(
             overwrite=overwrite,
             protected={option: path for option, path in read.items() if path is not None},
         )
-        extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
+        extra = {
+            "--noise-output": noise_output,
+            "--plot": plot,
+            "--uncertainty": uncertainty,
+            "--vad": vad,
+        }
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, overrides)
@@ -291,6 +313,7 @@ def denoise(
             noise_output=noise_output,
             plot=plot,
             uncertainty=uncertainty,
+            vad=vad,
             reference=reference,
         ),
         preset=preset.value,
@@ -300,6 +323,7 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        trim=trim_silence,
         salvage=salvage,
         max_channels=max_channels,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from importlib.metadata import version
@@ -20,6 +20,7 @@ from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
+from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, shown
@@ -75,18 +76,20 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         writer = stack.enter_context(_open(target, reader, mode))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
-        acceptance = _denoise(
-            reader, writer, weights, observer, request, _progress(job, update, reader.duration)
-        )
+        trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
+        progress = _progress(job, update, reader.duration)
+        acceptance = _denoise(reader, writer, weights, observer, request, progress, trimmer)
         scores = observer.finish()
     result = {
         **_about_files(job, target, reader, writer),
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "scores": scores,
+        "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         **_about_run(weights, request),
     }
-    return {**result, "note": _note(reader, target, weights, request)}
+    notes = _notes(reader, target, weights, request)
+    return {**result, "note": "; ".join([*notes, *_trimmed(reader, trimmer)]) or None}
 
 
 def _input(job: Job) -> str | int:
@@ -136,6 +139,7 @@ def _denoise(
     observer: Observer,
     request: Request,
     progress: Callable[[float], None] | None,
+    trimmer: Trimmer | None,
 ) -> list[float]:
     """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
     acceptance, samples = [], []
@@ -150,10 +154,13 @@ def _denoise(
         max_channels=request.max_channels,
         progress=progress,
     ):
-        writer.write(segment.audio)
+        for block in trimmer.add(segment) if trimmer else [segment.audio]:
+            writer.write(block)
         observer.add(segment)
         acceptance.append(segment.acceptance)
         samples.append(len(segment.audio))
+    for block in trimmer.finish() if trimmer else []:
+        writer.write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
     return mean
 
@@ -162,14 +169,25 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+def _notes(
+    reader: Reader, target: Destination, weights: Weights, request: Request
+) -> Iterator[str]:
     notes = (
         reader.cut,
         target.note,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )
-    return "; ".join(filter(None, notes)) or None
+    return filter(None, notes)
+
+
+def _trimmed(reader: Reader, trimmer: Trimmer | None) -> list[str]:
+    if trimmer is None:
+        return []
+    if not trimmer.found:
+        return ["no speech was found, and nothing was cut off"]
+    first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+    return [f"{first:.2f} s to {last:.2f} s were kept"]
 
 
 def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
+    trim
+        Whether what comes before the first speech and after the last is cut off.
     salvage, max_channels
         As for `alphamf.audio.reader.open_reader`.
     observe
@@ -65,5 +67,6 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    trim: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
