@@ -59,7 +59,10 @@ class Mixture(NamedTuple):
 
 def corpus(name: str) -> Path:
     """Return the folder of a corpus."""
-    return Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
+    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
+    if not folder.is_dir():
+        raise SystemExit(f"there is no {folder}: set ALPHAMF_DATA")
+    return folder
 
 
 def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator[Mixture]:
