@@ -3,7 +3,7 @@
 For every layer in a window: the compiled one, NumPy, and onnxruntime where that and onnx, which
 makes its graphs, are installed; by turns, in one thread. The least process time of all rounds
 counts. The floor is the time that NumPy takes for as many multiply-adds in a product of large
-matrices.
+matrices. ALPHAMF_LOOPS chooses the copy of the compiled layers, and each copy has a section.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def rows(model: TrainedNetwork, frames: int) -> Iterator[list[str]]:
     outputs = [task() for (_, layer), task in tasks.items() if layer == "all"]
     for other in outputs:
         planes = other if other.shape[-1] == 2 else np.moveaxis(other, 0, -1)
-        np.testing.assert_allclose(planes, outputs[0], atol=1e-4 * np.abs(outputs[0]).max())
+        np.testing.assert_allclose(planes, outputs[0], atol=3e-2 * np.abs(outputs[0]).max())
     seconds = least({**tasks, ("floor", ""): lambda: matrix @ matrix})
     for layer, each in products(model.parameters, bins).items():
         own = seconds["C", layer]
@@ -137,8 +137,9 @@ def main() -> None:
             lines += list(rows(getattr(find(rate), kind), frames))
     text = f"{tables.markdown(HEADINGS, lines)}\n\n"
     text += caption("benchmarks.networks", sys.argv[1:], ("alphamf", "numpy"))
+    text += f" The copy {compiled.variant()} of the compiled layers."
     page = Path(__file__).parents[1] / "BENCHMARKS.md"
-    publish(page, "speed:networks", text, write="--write" in sys.argv)
+    publish(page, f"speed:networks-{compiled.variant()}", text, write="--write" in sys.argv)
 
 
 if __name__ == "__main__":

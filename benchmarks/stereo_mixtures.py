@@ -1,7 +1,8 @@
 """Stereo mixtures of known images: one voice in both channels in several noises, or two voices.
 
 Voices are from LibriSpeech (``$ALPHAMF_DATA/corpora/librispeech-dev``), noises from
-``noise-dev/moodist``, both kept apart from what the package was trained on.
+``noise-dev/moodist``, both kept apart from what the networks were trained on; settings of
+`alphamf.denoising.spatial` and of `alphamf.denoising.activity` were chosen on them.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def run(
         typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {passed_over(files.passed)}", err=True)
-    each = each_on(cluster, quiet=quiet)
+    isolated = not _stays_here(files.jobs, request.device)
+    each = each_on(cluster, quiet=quiet, isolated=isolated)
     processes = _workers(files.jobs, request.device, workers)
     if cluster is None:  # cores that no file needs go to the segments of the files
         request = replace(request, jobs=_segments(files.jobs, request.device, workers))
@@ -105,10 +106,13 @@ def _report(
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return the number of processes: one for standard input or output, and for a GPU."""
-    if device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs):
-        return 1
-    return wanted or pool.cores()
+    """Return the number of processes."""
+    return 1 if _stays_here(jobs, device) else wanted or pool.cores()
+
+
+def _stays_here(jobs: list[Job], device: str) -> bool:
+    """Whether this process does the work: for standard input or output, and for a GPU."""
+    return device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs)
 
 
 def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:

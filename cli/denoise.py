@@ -74,6 +74,14 @@ def denoise(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
     ] = False,
+    tag: Annotated[
+        bool,
+        typer.Option(
+            "--tag",
+            help="Add 'denoised by alphamf' to the history in the outputs' tags.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     preset: Annotated[
         Preset,
         typer.Option(
@@ -213,6 +221,15 @@ def denoise(
             metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
         ),
     ] = 64,
+    track: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Audio track of a video to denoise; the others are copied.",
+            show_default="the default one",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -305,6 +322,7 @@ def denoise(
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
+        check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
     request = Request(
         settings=settings,
@@ -326,6 +344,8 @@ def denoise(
         trim=trim_silence,
         salvage=salvage,
         max_channels=max_channels,
+        track=track,
+        tag=tag,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

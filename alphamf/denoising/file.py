@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.audio import formats
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
@@ -60,6 +61,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 sys.stdin.buffer if job.source == STREAM else job.source,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
+                track=request.track,
             )
         )
         target = destination(job.output, reader, derived=job.derived)
@@ -71,9 +73,10 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             second_stage=request.second_stage if request.settings.refine else "none",
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
+        _check_trim(reader, target, request)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode))
+        writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
@@ -88,7 +91,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         **_about_run(weights, request),
     }
-    notes = _notes(reader, target, weights, request)
+    notes = _notes(reader, target, writer, weights, request)
     return {**result, "note": "; ".join([*notes, *_trimmed(reader, trimmer)]) or None}
 
 
@@ -115,7 +118,18 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
+def _check_trim(reader: Reader, target: Destination, request: Request) -> None:
+    """Refuse to trim the sound alone of what else would lose its time."""
+    if request.trim and reader.track is not None and formats.get(target.format).muxer:
+        raise AlphaMFError(
+            f"--trim-silence would shift the sound of {reader.name} against its other tracks and "
+            "chapters: use -o with a name such as clean.wav or clean.flac"
+        )
+
+
+def _open(
+    target: Destination, reader: Reader, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -123,6 +137,8 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
         format=target.format,
         subtype=target.subtype,
         mode=mode,
+        original=reader,
+        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
     )
 
 
@@ -170,11 +186,13 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
 
 
 def _notes(
-    reader: Reader, target: Destination, weights: Weights, request: Request
+    reader: Reader, target: Destination, writer: Writer, weights: Weights, request: Request
 ) -> Iterator[str]:
     notes = (
         reader.cut,
         target.note,
+        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        writer.lost,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )

@@ -51,8 +51,10 @@ class Request:
         Whether outputs may be replaced.
     trim
         Whether what comes before the first speech and after the last is cut off.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     """
@@ -70,3 +72,5 @@ class Request:
     trim: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    track: int | None = None
+    tag: bool = False

@@ -304,6 +304,25 @@ end:
     return result;
 }
 
+static PyObject *py_stable(PyObject *self, PyObject *args) {
+    Py_buffer b[2]; /* state, out */
+    float h;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "O&fO&", generators, &b[0], &h, written, &b[1])) return NULL;
+    if (fits(&b[0], NULL, NULL)) {
+        uint32_t words[2][PIECE];
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t at = 0; at < COUNT(b[1]); at += PIECE) {
+            Py_ssize_t count = COUNT(b[1]) - at < PIECE ? COUNT(b[1]) - at : PIECE;
+            for (int k = 0; k < 2; k++) fill_words(WORDS(b[0]), words[k], count);
+            fill_stable(words[0], words[1], h, FLOATS(b[1]) + at, count);
+        }
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    return finish(b, 2, result);
+}
+
 typedef void (*map_function)(const float *, float *, Py_ssize_t);
 
 static PyObject *mapped(PyObject *args, map_function function) {
@@ -327,6 +346,7 @@ static PyObject *py_sin(PyObject *self, PyObject *args) { return mapped(args, si
 
 static PyMethodDef methods[] = {
     {"evaluate", py_evaluate, METH_VARARGS, "evaluate(want, power, sources) -> accepted"},
+    {"stable", py_stable, METH_VARARGS, "stable(state, h, out)"},
     {"log", py_log, METH_VARARGS, "log(x, out)"},
     {"exp", py_exp, METH_VARARGS, "exp(x, out)"},
     {"sin", py_sin, METH_VARARGS, "sin(u, out): of pi u, from 0 to 1"},

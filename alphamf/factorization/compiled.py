@@ -48,6 +48,12 @@ def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
     return [word_state(rng, _loops.LANES) if alpha < 2 else None for alpha in alphas]
 
 
+def stable(rng: Any, alpha: float, out: Array) -> Array:
+    """See `alphamf.factorization.cells.stable`."""
+    _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
+    return out
+
+
 def evaluate(
     want: Want,
     power: Array,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from alphamf.factorization.cells import LARGEST, TINY, Cells, Want
 from alphamf.factorization.model import Model
+from alphamf.factorization.notes import Notes
 from alphamf.factorization.tiles import Tile, Workspace, tiles
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
@@ -38,17 +39,22 @@ class AlphaMFPotential:
         Phi of the whole matrix, as `AlphaMF.latents`.
     rows
         The rows that it reads.
-    workspace
+    workspace, notes
         Of the target.
     """
 
     def __init__(
-        self, model: Model, latents: dict[str, Array], rows: slice, workspace: Workspace
+        self,
+        model: Model,
+        latents: dict[str, Array],
+        rows: slice,
+        workspace: Workspace,
+        notes: Notes,
     ) -> None:
         self.model = model
         self.rows = rows
         self._latents = latents
-        self._workspace = workspace
+        self._workspace, self._notes = workspace, notes
         self._ready: Ready | None = None
 
     @property
@@ -169,7 +175,12 @@ class AlphaMFPotential:
         xp = namespace(theta)
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
+        noting = want == Want.SLOPES and self.model.blocks == 1
+        if noting:
+            self._notes.start(theta, self.model.power)
         for tile, factors, cells, _ in self._tiles(theta, want, **moves):
+            if noting:
+                self._notes.add(tile, cells)
             place = flat[(slice(None), *tile.where)]
             for s, (w, h) in enumerate(factors):
                 self._push(place, tile, s, w, h, cells[s])

@@ -17,6 +17,9 @@
 #define STEPS 8
 #define VECTORS 3
 #define SUMS 16
+/* Floats of a line of the cache; the most frames between taps. */
+#define LINE 16
+#define LATEST 1024
 
 /* A correlation with a 3 x 3 kernel: weight[3][3][channels][outputs], frames and bins apart. */
 typedef struct {
@@ -63,7 +66,37 @@ typedef struct {
 #define OUTPUTS 4
 #include "_tiles.h"
 
-static void correlate(const Row *row, Py_ssize_t bins) {
+/* Channels of a cell, rows of a tile, and columns of a tile of sums. */
+#define SIDE 16
+typedef struct Tiles Tiles;
+#if defined(COPIES) && defined(__linux__)
+#include "_amx.h"
+#define TILES
+#endif
+
+/* Correlations one after the other. `planes` are frames of channels of `stride` floats, of which PAD
+ * zeros are before the bins and the others behind them; `out` are such, too. `rings` are the frames
+ * that go from one step to the next, planes as well; or where there are `tiles`, cells of SIDE
+ * channels in bfloat16, with PAD zeros before and behind those of a frame, and `cells` are the planes
+ * as such. All sizes are those of floats. */
+typedef struct {
+    const float *planes;
+    float *cells;
+    const struct Tiles *tiles;
+    Step steps[STEPS];
+    int count;
+    Py_ssize_t frames, bins, stride, skip;
+    float *rings[STEPS], *out;
+} Chain;
+
+static void correlate(const Chain *chain, int k, const Row *row) {
+    Py_ssize_t bins = chain->bins, stride = chain->stride;
+#if defined(TILES)
+    if (chain->tiles) {
+        correlate_tiles(row, bins, &chain->tiles[k]);
+        return;
+    }
+#endif
 #if defined(COPIES)
     if (level == 4) correlate_v4(row, bins);
     else if (level == 3) correlate_v3(row, bins);
@@ -71,38 +104,47 @@ static void correlate(const Row *row, Py_ssize_t bins) {
     else
 #endif
         correlate_default(row, bins);
+    for (Py_ssize_t o = 0; o < row->step->outputs; o++)
+        memset(row->out + o * stride + bins, 0, (stride - PAD - bins) * sizeof(float));
 }
 
-/* Lengths are of float32. `planes` are frames of channels of `stride` floats, of which PAD zeros are
- * before the bins and the others behind them. Every step but the last is rectified and, but for the
- * first, added to its input; to the last, channels of `planes` from `skip` on are added. A step's
- * frames are made as soon as those that they need are there, so that the cache holds them all. */
-static void chain(const float *planes, const Step *steps, int count, Py_ssize_t frames,
-                  Py_ssize_t bins, Py_ssize_t stride, Py_ssize_t skip, float *const *rings,
-                  float *out) {
-    Py_ssize_t behind[STEPS] = {0}, last = count - 1;
-    for (int k = 1; k < count; k++) behind[k] = behind[k - 1] + steps[k].late;
+/* Floats of a frame between steps. */
+static Py_ssize_t size_of(const Chain *chain, Py_ssize_t channels) {
+    return chain->tiles ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
+}
+
+/* Every step but the last is rectified and, but for the first, added to its input; to the last,
+ * channels of `planes` from `skip` on are added. A step's frames are made as soon as those that they
+ * need are there, so that the cache holds them all. */
+static void correlate_all(const Chain *chain) {
+    const Step *steps = chain->steps;
+    Py_ssize_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
+    Py_ssize_t lead = chain->tiles ? PAD * SIDE / 2 : PAD;
+    for (int k = 1; k <= last; k++) behind[k] = behind[k - 1] + steps[k].late;
     for (Py_ssize_t now = 0; now < frames + behind[last]; now++) {
-        for (int k = 0; k < count; k++) {
+        for (int k = 0; k <= last; k++) {
             const Step *step = &steps[k];
-            Py_ssize_t frame = now - behind[k], size = step->channels * stride;
+            Py_ssize_t frame = now - behind[k], size = size_of(chain, step->channels);
             if (frame < 0 || frame >= frames) continue;
             Py_ssize_t kept = k ? 2 * step->late + 1 : frames;
-            const float *input = (k ? rings[k - 1] : planes) + PAD;
-            Row row = {.step = step, .stride = stride, .rectified = k < last};
+            const float *input = (k                ? chain->rings[k - 1]
+                                  : chain->tiles ? chain->cells
+                                                 : chain->planes) + lead;
+            Row row = {.step = step, .stride = chain->stride, .rectified = k < last};
             for (int tap = 0; tap < 3; tap++) {
                 Py_ssize_t near = frame + (tap - 1) * step->late;
                 if (near >= 0 && near < frames) row.near[tap] = input + near % kept * size;
             }
-            if (k == last)
-                row.added = planes + PAD + (frame * steps[0].channels + skip) * stride;
-            else if (k)
-                row.added = row.near[1];
-            Py_ssize_t room = k < last ? 2 * steps[k + 1].late + 1 : frames;
-            row.out = (k < last ? rings[k] : out) + PAD + frame % room * step->outputs * stride;
-            correlate(&row, bins);
-            for (Py_ssize_t o = 0; o < step->outputs; o++)
-                memset(row.out + o * stride + bins, 0, (stride - PAD - bins) * sizeof(float));
+            if (k == last) {
+                Py_ssize_t first = frame * steps[0].channels + chain->skip;
+                row.added = chain->planes + PAD + first * chain->stride;
+                row.out = chain->out + PAD + frame * step->outputs * chain->stride;
+            } else {
+                if (k) row.added = row.near[1];
+                Py_ssize_t room = 2 * steps[k + 1].late + 1;
+                row.out = chain->rings[k] + lead + frame % room * size_of(chain, step->outputs);
+            }
+            correlate(chain, k, &row);
         }
     }
 }
@@ -158,6 +200,12 @@ LOOP(void, add, (float *restrict x, const float *restrict change, const float *r
       Py_ssize_t rows, Py_ssize_t width), (x, change, bias, rows, width)) {
     for (Py_ssize_t row = 0; row < rows; row++, x += width, change += width)
         for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
+}
+
+static int tiles; /* whether products are done by AMX */
+
+static int halves(PyObject *object, void *view) {
+    return take(object, view, 0, "H", 2, "a buffer is not of uint16");
 }
 
 static PyObject *unfit(void) {
@@ -229,6 +277,43 @@ static PyObject *py_add(PyObject *self, PyObject *args) {
     return finish(b, 3, result);
 }
 
+#if defined(TILES)
+/* Rows of floats, next to each other or not. */
+static int matrix(PyObject *object, Py_buffer *view, int flags) {
+    if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT | flags)) return 0;
+    if (view->ndim == 2 && view->format && !strcmp(view->format, "f") && view->strides[1] == 4 &&
+        view->strides[0] % 4 == 0 && view->strides[0] >= view->shape[1] * 4)
+        return 1;
+    PyBuffer_Release(view);
+    return unfit() != NULL;
+}
+
+static PyObject *py_multiply(PyObject *self, PyObject *args) {
+    Py_buffer b[3]; /* right, x, out */
+    PyObject *x, *out, *result = NULL;
+    uint16_t *left = NULL;
+    if (!PyArg_ParseTuple(args, "OO&O", &x, halves, &b[0], &out)) return NULL;
+    if (!matrix(x, &b[1], 0)) return finish(b, 1, NULL);
+    if (!matrix(out, &b[2], PyBUF_WRITABLE)) return finish(b, 2, NULL);
+    Py_ssize_t rows = b[1].shape[0], depth = b[1].shape[1], columns = b[2].shape[1];
+    Py_ssize_t padded = (rows + 2 * SIDE - 1) / (2 * SIDE) * 2 * SIDE;
+    if (!tiles || depth % DEPTH || columns % SIDE || b[2].shape[0] != rows ||
+        b[0].len != depth * columns * 2) {
+        unfit();
+    } else if (!(left = PyMem_RawCalloc(padded * depth + 1, sizeof *left))) {
+        PyErr_NoMemory();
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        multiply(FLOATS(b[1]), b[1].strides[0] / 4, b[0].buf, FLOATS(b[2]), b[2].strides[0] / 4,
+                 rows, depth, columns, left);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    PyMem_RawFree(left);
+    return finish(b, 3, result);
+}
+#endif
+
 /* Fill a step from (weight, bias, late, high), and hold its buffers. */
 static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer *b) {
     if (!PyTuple_Check(item)) return unfit() != NULL;
@@ -236,7 +321,7 @@ static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer 
         return 0;
     step->weight = FLOATS(b[0]), step->bias = FLOATS(b[1]);
     step->channels = channels, step->outputs = COUNT(b[1]);
-    if (!step->outputs || COUNT(b[0]) != 9 * channels * step->outputs || step->late < 1 ||
+    if (!step->outputs || COUNT(b[0]) != 9 * channels * step->outputs || step->late < 1 || step->late > LATEST ||
         step->high < 1 || step->high > PAD) {
         finish(b, 2, NULL);
         return unfit() != NULL;
@@ -244,51 +329,103 @@ static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer 
     return 1;
 }
 
-/* Allocate the frames between the steps, in one piece. */
-static float *rings_of(const Step *steps, int count, Py_ssize_t stride, float **rings) {
+/* Allocate what goes from step to step, and set where it is; returns what is to be freed. */
+static float *allocate(Chain *chain) {
     Py_ssize_t places[STEPS], size = 0;
-    for (int k = 0; k + 1 < count; k++) {
+    for (int k = 0; k + 1 < chain->count; k++) {
         places[k] = size;
-        size += (2 * steps[k + 1].late + 1) * steps[k].outputs * stride + PAD;
+        size += (2 * chain->steps[k + 1].late + 1) * size_of(chain, chain->steps[k].outputs) + PAD;
     }
-    float *memory = PyMem_RawCalloc(size + 1, sizeof(float));
-    for (int k = 0; memory && k + 1 < count; k++) rings[k] = memory + places[k];
+    Py_ssize_t cells = size;
+    if (chain->tiles) size += chain->frames * size_of(chain, 0);
+    float *memory = PyMem_RawCalloc(size + LINE, sizeof(float));
+    if (!memory) return NULL;
+    float *aligned = memory + (LINE - (uintptr_t)memory / sizeof(float) % LINE) % LINE;
+    for (int k = 0; k + 1 < chain->count; k++) chain->rings[k] = aligned + places[k];
+    chain->cells = aligned + cells;
     return memory;
 }
 
+/* Read the steps, and hold their buffers; returns whether each fits the one before. */
+static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buffer held[][2]) {
+    Py_ssize_t all = PyTuple_GET_SIZE(given);
+    if (all < 1 || all > STEPS) return 0;
+    for (Py_ssize_t k = 0; k < all; k++) {
+        Py_ssize_t inputs = k ? chain->steps[k - 1].outputs : channels;
+        Step *step = &chain->steps[k];
+        if (!step_from(PyTuple_GET_ITEM(given, k), inputs, step, held[k])) return 0;
+        chain->count++;
+        if (k && k + 1 < all && step->outputs != inputs) return 0;
+    }
+    return 1;
+}
+
+/* Whether the planes and `out` are as long as the steps need them. */
+static int frames_of(Chain *chain, const Py_buffer *planes, const Py_buffer *out) {
+    Py_ssize_t channels = chain->steps[0].channels;
+    Py_ssize_t outputs = chain->steps[chain->count - 1].outputs;
+    chain->stride = PAD + (chain->bins + TILE - 1) / TILE * TILE;
+    Py_ssize_t size = channels * chain->stride;
+    chain->frames = (COUNT(*planes) - PAD) / size;
+    return chain->frames > 0 && COUNT(*planes) == chain->frames * size + PAD &&
+           chain->skip >= 0 && chain->skip + outputs <= channels &&
+           COUNT(*out) == chain->frames * outputs * chain->stride;
+}
+
+#if defined(TILES)
+/* Whether AMX can do the work: no cell has more channels than a tile. */
+static int suits_tiles(const Chain *chain) {
+    int suits = tiles && chain->steps[0].channels <= SIDE;
+    for (int k = 0; k < chain->count; k++) suits = suits && chain->steps[k].outputs <= SIDE;
+    return suits;
+}
+
+static void correlate_in_tiles(Chain *chain, Tiles *packed) {
+    Py_ssize_t channels = chain->steps[0].channels, size = size_of(chain, channels);
+    for (int k = 0; k < chain->count; k++) pack(&chain->steps[k], &packed[k]);
+    for (Py_ssize_t frame = 0; frame < chain->frames; frame++)
+        cells_of(chain->planes + PAD + frame * channels * chain->stride, channels, chain->stride,
+                 chain->bins, (uint16_t *)(chain->cells + frame * size) + PAD * SIDE);
+    configure(SIDE);
+    correlate_all(chain);
+    release();
+}
+#endif
+
 static PyObject *py_correlate(PyObject *self, PyObject *args) {
     Py_buffer b[2], held[STEPS][2]; /* planes, out; weights and biases */
-    Py_ssize_t channels, bins, skip;
-    Step steps[STEPS];
+    Chain chain = {0};
+    Py_ssize_t channels;
     PyObject *given, *result = NULL;
-    float *rings[STEPS], *memory = NULL;
-    int count = 0, sound = 1;
-    if (!PyArg_ParseTuple(args, "nnnO!O&O&", &channels, &bins, &skip, &PyTuple_Type, &given, floats,
-                          &b[0], written, &b[1]))
+    float *memory = NULL;
+    if (!PyArg_ParseTuple(args, "nnnO!O&O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
+                          &given, floats, &b[0], written, &b[1]))
         return NULL;
-    sound = channels > 0 && bins > 0 && skip >= 0 && PyTuple_GET_SIZE(given) <= STEPS;
-    for (Py_ssize_t k = 0; sound && k < PyTuple_GET_SIZE(given); k++) {
-        Py_ssize_t inputs = k ? steps[k - 1].outputs : channels;
-        sound = step_from(PyTuple_GET_ITEM(given, k), inputs, &steps[k], held[k]);
-        count += sound;
-        sound = sound && (k < 1 || k + 1 == PyTuple_GET_SIZE(given) || steps[k].outputs == inputs);
-    }
-    Py_ssize_t stride = PAD + (bins + TILE - 1) / TILE * TILE, size = channels * stride;
-    Py_ssize_t frames = sound ? (COUNT(b[0]) - PAD) / size : 0;
-    if (!sound || !count || frames < 1 || COUNT(b[0]) != frames * size + PAD ||
-        skip + steps[count - 1].outputs > channels ||
-        COUNT(b[1]) != frames * steps[count - 1].outputs * stride) {
+    chain.planes = FLOATS(b[0]), chain.out = FLOATS(b[1]);
+    if (channels < 1 || chain.bins < 1 || channels > COUNT(b[0]) || chain.bins > COUNT(b[0]) ||
+        !steps_from(given, channels, &chain, held) ||
+        !frames_of(&chain, &b[0], &b[1])) {
         unfit();
-    } else if (!(memory = rings_of(steps, count, stride, rings))) {
-        PyErr_NoMemory();
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        chain(FLOATS(b[0]), steps, count, frames, bins, stride, skip, rings, FLOATS(b[1]));
-        Py_END_ALLOW_THREADS
-        result = Py_NewRef(Py_None);
+#if defined(TILES)
+        Tiles packed[STEPS];
+        if (suits_tiles(&chain)) chain.tiles = packed;
+#endif
+        if ((memory = allocate(&chain))) {
+            Py_BEGIN_ALLOW_THREADS
+#if defined(TILES)
+            if (chain.tiles) correlate_in_tiles(&chain, packed);
+            else
+#endif
+                correlate_all(&chain);
+            Py_END_ALLOW_THREADS
+            result = Py_NewRef(Py_None);
+        } else {
+            PyErr_NoMemory();
+        }
     }
     PyMem_RawFree(memory);
-    for (int k = 0; k < count; k++) finish(held[k], 2, NULL);
+    for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
     return finish(b, 2, result);
 }
 
@@ -297,6 +434,9 @@ static PyMethodDef methods[] = {
     {"rectify", py_rectify, METH_VARARGS, "rectify(x, bias)"},
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
+#if defined(TILES)
+    {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
+#endif
     {NULL, NULL, 0, NULL},
 };
 
@@ -308,9 +448,19 @@ static struct PyModuleDef definition = {
     .m_methods = methods,
 };
 
+/* Use AMX where there is any and ALPHAMF_LOOPS asks for no lower copy, and export it. */
+static int choose_tiles(PyObject *module) {
+#if defined(TILES)
+    const char *wanted = getenv("ALPHAMF_LOOPS");
+    tiles = level == 4 && (!wanted || !*wanted || !strcmp(wanted, "amx")) && has_tiles();
+    if (tiles && PyModule_AddStringConstant(module, "VARIANT", "amx")) return -1;
+#endif
+    return 0;
+}
+
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || PyModule_AddIntConstant(module, "PAD", PAD) ||
+    if (module && (choose_level(module) || choose_tiles(module) || PyModule_AddIntConstant(module, "PAD", PAD) ||
                    PyModule_AddIntConstant(module, "TILE", TILE))) {
         Py_DECREF(module);
         return NULL;

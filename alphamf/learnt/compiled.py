@@ -13,6 +13,9 @@ import numpy as np
 from alphamf.learnt import network
 from alphamf.tools.arrays import Array, Floats
 
+DEPTH, SIDE = 32, 16
+"""Rows and columns of a tile of AMX."""
+
 try:
     from alphamf.learnt import _network
 except ImportError:
@@ -24,9 +27,10 @@ else:
 
 
 def variant() -> str:
-    """Return which copy of the layers runs: v4, v3, unfused or default; numpy where there is none.
+    """Return which copy of the layers runs: amx, v4, v3, unfused or default; numpy without any.
 
-    As `alphamf.factorization.compiled.variant`, and by the same environment variable.
+    As `alphamf.factorization.compiled.variant`, and by the same environment variable. The copy amx
+    rounds the factors of products to bfloat16, and is that of v4 otherwise.
     """
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
@@ -34,6 +38,39 @@ def variant() -> str:
 def suits(array: Array) -> bool:
     """Whether arrays like this one are for the functions of this module."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
+
+
+def packed(matrix: Floats) -> Array:
+    """Return the right side of products as `multiply` reads it: for AMX tiles in bfloat16.
+
+    Parameters
+    ----------
+    matrix
+        Shape (depth, columns).
+    """
+    depth, columns = matrix.shape
+    if variant() != "amx" or depth % DEPTH or columns % SIDE:
+        return np.ascontiguousarray(matrix)
+    bits = np.ascontiguousarray(matrix).view(np.uint32)
+    halves = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # rounded to even
+    tiles = halves.reshape(depth // DEPTH, DEPTH // 2, 2, columns // SIDE, SIDE)
+    return np.ascontiguousarray(tiles.transpose(3, 0, 1, 4, 2))
+
+
+def multiply(x: Floats, right: Array, out: Floats) -> None:
+    """Multiply by a matrix from `packed`.
+
+    Parameters
+    ----------
+    x, out
+        Shapes (rows, depth) and (rows, columns); rows may lie apart.
+    right
+        The matrix.
+    """
+    if right.dtype == np.uint16:
+        _network.multiply(x, right, out)
+    else:
+        np.matmul(x, right, out=out)
 
 
 class Network:
@@ -58,11 +95,17 @@ class Network:
         self._channels = network.FEATURES + maps
         read = np.zeros((network.FEATURES, self._stride, width), np.float32)
         read[:, self._inside] = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
-        self._read = read.reshape(-1, width)
+        self._given = network.FEATURES * self._stride
+        self._read = packed(read.reshape(-1, width))
         written = np.zeros((width + 1, maps, self._stride), np.float32)
         both = np.concatenate([p["map.weight"], p["map.bias"][None]])
         written[..., self._inside] = both.reshape(width + 1, bins, maps).swapaxes(1, 2)
-        self._write = written.reshape(width + 1, -1)
+        self._write = packed(written[:-1].reshape(width, -1))
+        self._write_bias = written[-1].reshape(-1)
+        self._pairs = [
+            (packed(p[f"block{k}.up"]), packed(p[f"block{k}.down"]))
+            for k in range(self._sizes.blocks)
+        ]
         names = ["local", *(f"deep{k}" for k in range(self._sizes.deep)), "out"]
         apart = [(1, 1), *network.DEEP[: self._sizes.deep], (1, 1)]
         self._steps = tuple(
@@ -103,7 +146,8 @@ class Network:
 
     def read(self, planes: Floats) -> Floats:
         """Do as `network.read`, for planes of shape (frames, floats of a frame)."""
-        x: Floats = planes[:, : len(self._read)] @ self._read
+        x = np.empty((len(planes), self._sizes.width), np.float32)
+        multiply(planes[:, : self._given], self._read, x)
         x += self._p["in.bias"]
         return x
 
@@ -111,20 +155,20 @@ class Network:
         """Do as `network.blocks`, in place."""
         p = self._p
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
-        for k in range(self._sizes.blocks):
+        for k, (up, down) in enumerate(self._pairs):
             scale, shift, taps = (p[f"block{k}.{name}"] for name in ("scale", "shift", "taps"))
             _network.mix(len(x), 2 ** (k % network.DILATIONS), x, scale, shift, taps, u)
-            np.matmul(u, p[f"block{k}.up"], out=inner)
+            multiply(u, up, inner)
             _network.rectify(inner, p[f"block{k}.up_bias"])
-            np.matmul(inner, p[f"block{k}.down"], out=u)
+            multiply(inner, down, u)
             _network.add(x, u, p[f"block{k}.down_bias"])
         return x
 
     def write(self, x: Floats, planes: Floats) -> None:
         """Do as `network.maps`, into planes of shape (frames, floats of a frame)."""
-        maps = planes[:, len(self._read) :]
-        np.matmul(x, self._write[:-1], out=maps)
-        maps += self._write[-1]
+        maps = planes[:, self._given :]
+        multiply(x, self._write, maps)
+        maps += self._write_bias
 
     def correlated(self, flat: Floats, frames: int) -> Floats:
         """Do as `network.correlated`, for planes that hold both."""

@@ -39,6 +39,7 @@ def each(
     update: Update | None = None,
     in_order: bool = True,
     report: Report | None = None,
+    isolated: bool = False,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
@@ -58,9 +59,12 @@ def each(
         Whether outcomes come in the order of the items, or as soon as they are there.
     report
         Called with a sentence where fewer processes can be started.
+    isolated
+        Whether one process, too, is another than this one if there are several items: one that
+        crashes does not end the others then.
     """
     count = min(workers, len(items))
-    if count <= 1:
+    if count <= 1 and not (isolated and len(items) > 1):
         for item in items:
             yield attempt(work, item, update)
         return
@@ -113,7 +117,7 @@ class _Crew:
     work, items, update, report
         As in `each`.
     count
-        Number of processes, more than one.
+        Number of processes.
     """
 
     def __init__(
@@ -129,6 +133,7 @@ class _Crew:
         self._workers: list[Worker] = []
         self._todo = deque(range(len(items)))
         self._suspects: list[int] = []
+        self._crash: str | None = None
 
     def outcomes(self) -> Generator[tuple[int, Outcome], None, None]:
         """Yield place and outcome of all items, as soon as each is there."""
@@ -160,6 +165,8 @@ class _Crew:
             self._todo.clear()
             times = "twice" if died else "and no other could be started"
             sentence = f"its process was killed {times}, perhaps for want of memory"
+            if self._crash:
+                sentence = f"its process crashed {times}: {self._crash}"
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
@@ -214,6 +221,7 @@ class _Crew:
         self._workers.remove(worker)
         if worker.place is not None:
             self._suspects.append(worker.place)
+            self._crash = worker.crash()
         elif not worker.ready:
             self._shrink("it ended while it started")
         end([worker])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.formats import SUFFIXES
 from alphamf.audio.reader import read
+from alphamf.cli import batch
 from alphamf.denoising import api, file
 from tests.support.commands import run
 from tests.support.places import DATA
@@ -121,7 +121,7 @@ def test_json_has_all_that_the_sentence_says_and_the_settings(here):
 
 
 def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
-    monkeypatch.setattr("alphamf.audio.search.is_known", SUFFIXES.__contains__)
+    monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
     Path("in").mkdir()
     Path("in/b.m4a").touch()
     assert "passed over: 1 m4a (pip install" in denoise("in", code=2).stderr
@@ -329,6 +329,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
                 raise RuntimeError("no luck")
 
     monkeypatch.setattr(file, "denoise_stream", broken)
+    monkeypatch.setattr(batch, "_stays_here", lambda *_: True)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr

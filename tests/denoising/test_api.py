@@ -489,7 +489,7 @@ def test_settings_beyond_the_memory_are_refused_before_they_take_any(change):
 
 def test_the_need_of_memory_is_counted_from_settings_and_length(monkeypatch):
     power, settings = np.ones((65, 100), np.float32), replace(QUICK, chains=100)
-    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 11 * 130 * 101)
+    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 6 * 130 * 101)
     with pytest.raises(AlphaMFError, match="chains = 100 "):
         check_memory(power, TINY, settings)
     check_memory(power[:, :50], TINY, settings)

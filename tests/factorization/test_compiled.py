@@ -141,6 +141,16 @@ def test_proposals_are_positive_stable(alpha):
     assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(phi.size)
 
 
+@pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
+def test_first_draws_are_positive_stable(alpha):
+    phi = compiled.stable(generator(4), alpha, np.empty((3, 100_001), np.float32))
+    phi = phi.astype(np.float64)
+    for t in (0.03, 0.3, 3.0):
+        transform = np.exp(-t * phi)
+        error = transform.std() / np.sqrt(phi.size)
+        assert abs(transform.mean() - np.exp(-((2 * t) ** (alpha / 2)))) < 4 * error + 1e-6
+
+
 @pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
 def test_a_move_counts_what_it_changes(power_shape, shape):
     power, sources = arrays(power_shape, shape)
@@ -230,6 +240,10 @@ def test_buffers_of_another_format_are_refused(wrong):
         source[place] = wrong
         with pytest.raises(ValueError, match="not of float32"):
             _loops.evaluate(1, right, (tuple(source),))
+    with pytest.raises(ValueError, match="not of float32"):
+        _loops.stable(state, 0.5, wrong)
+    with pytest.raises(ValueError, match="do not fit"):
+        _loops.stable(state[:5], 0.5, right)
     with pytest.raises(ValueError, match="not of float32"):
         _loops.evaluate(1, wrong, ((1.5, 1.0, right, right, state, right, right),))
     for other in (state.astype(float), bytearray(512)):

@@ -16,7 +16,9 @@ if not compiled.AVAILABLE:
 
 from alphamf.learnt import _network
 
-COPIES = ("default", "unfused", "v3", "v4")
+COPIES = ("default", "unfused", "v3", "v4", "amx")
+WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
+"""Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
 SIZES = {
     "narrow": network.NARROW_SIZES,
     "wide": network.WIDE_SIZES,
@@ -53,7 +55,7 @@ def test_outputs_are_those_of_the_network(sizes, bins, shape):
     """Of fewer and more bins than a tile has, and of windows side by side."""
     found, expected = both(SIZES[sizes], bins, shape)
     assert found.dtype == np.float32 and found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
 def mixed(frames, distance, x, scale, shift, taps):
@@ -85,6 +87,49 @@ def test_rectify_and_add():
     np.testing.assert_allclose(found, layers.rectified(x + bias, np), atol=1e-6)
     _network.add(summed, change, bias)
     np.testing.assert_allclose(summed, x + change + bias, atol=1e-6)
+
+
+def rounded(x):
+    """Return the nearest bfloat16 of each number, in float64."""
+    parts, exponents = np.frexp(x.astype(np.float64))
+    return np.ldexp(np.round(parts * 256) / 256, exponents)
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 70])
+@pytest.mark.parametrize(("depth", "columns"), [(32, 16), (96, 32), (64, 80)])
+def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
+    """By AMX; or by NumPy, of all bits. Rows may lie apart."""
+    rng = np.random.default_rng(0)
+    x, out = (rng.standard_normal((rows, n + 5)).astype(np.float32) for n in (depth, columns))
+    before, right = out.copy(), rng.standard_normal((depth, columns)).astype(np.float32)
+    compiled.multiply(x[:, 2:-3], compiled.packed(right), out[:, 2:-3])
+    factors = [x[:, 2:-3], right]
+    if compiled.variant() == "amx":
+        factors = [rounded(each) for each in factors]
+    np.testing.assert_allclose(out[:, 2:-3], factors[0] @ factors[1], atol=1e-4)
+    np.testing.assert_array_equal(out[:, :2], before[:, :2])
+    np.testing.assert_array_equal(out[:, -3:], before[:, -3:])
+
+
+@pytest.mark.skipif(compiled.variant() != "amx", reason="needs a processor with AMX")
+def test_matrices_that_do_not_fit_are_refused():
+    x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
+    right = compiled.packed(np.ones((64, 32), np.float32))
+    for refused in (
+        lambda: _network.multiply(x[:3], right, out),
+        lambda: _network.multiply(x[:, :32], right, out),
+        lambda: _network.multiply(x, right[:1], out),
+        lambda: _network.multiply(x, right, out[:, :16]),
+        lambda: _network.multiply(x, right, out[:, ::2]),
+        lambda: _network.multiply(x.astype(np.float64), right, out),
+        lambda: _network.multiply(x, right.astype(np.int16), out),
+        lambda: _network.multiply(x[0], right, out),
+        lambda: _network.multiply(x[:, :33], right, out),
+        lambda: _network.multiply(x[:, ::-1], right, out),
+        lambda: _network.multiply(x[::-1], right, out),
+    ):
+        with pytest.raises((ValueError, BufferError)):
+            refused()
 
 
 def test_buffers_that_do_not_fit_are_refused():
@@ -131,18 +176,18 @@ def test_a_kernel_farther_apart_than_there_are_frames():
     """As many frames as one, and fewer than the kernel's reach."""
     for frames in (1, 5, 8, 9):
         found, expected = both(network.WIDE_SIZES, 20, (frames,), seed=frames)
-        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
 CODE = """
 import hashlib
 import numpy as np
 from alphamf.learnt import compiled, network
-from tests.learnt.test_compiled import SIZES, both, drawn, mixed
+from tests.learnt.test_compiled import SIZES, WITHIN, both, drawn
 for sizes in SIZES.values():
     for bins in (20, 129):
         found, expected = both(sizes, bins, (2, 20))
-        np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 rng = np.random.default_rng(0)
 x = rng.standard_normal((40, 37)).astype(np.float32)
 scale, shift = rng.standard_normal((2, 37)).astype(np.float32)
@@ -183,4 +228,4 @@ def test_without_a_compiler_numpy_does_the_work(monkeypatch):
     monkeypatch.setattr(compiled, "AVAILABLE", False)
     assert compiled.variant() == "numpy"
     for one, other in zip(found, refiner.refine(**given), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-4)
+        np.testing.assert_allclose(one, other, atol=5 * WITHIN)
