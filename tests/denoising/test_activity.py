@@ -139,3 +139,17 @@ def test_without_speech_nothing_is_cut_off(tmp_path, monkeypatch):
     result = run("in.wav", "--preset", "fast", "--steps", "4", "--trim-silence")
     assert "no speech was found, and nothing was cut off" in result.output.replace("\n", " ")
     assert soundfile.info("in.denoised.wav").frames == 2 * RATE
+
+
+def test_a_picture_would_lose_its_sound(tmp_path, monkeypatch):
+    """Trimmed sound is written alone, and not into a container with other tracks."""
+    pytest.importorskip("av", reason="needs the extra media")
+    from tests.support import claps
+
+    monkeypatch.chdir(tmp_path)
+    claps.make(tmp_path / "in.mp4", "mp4", claps.Sound(rate=16000))
+    options = ["in.mp4", "--preset", "fast", "--steps", "2", "--trim-silence"]
+    result = CliRunner().invoke(app, ["denoise", *options])
+    assert result.exit_code == 2
+    assert "would shift the sound" in " ".join(result.output.split())
+    assert not (tmp_path / "in.denoised.mp4").exists()
