@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from alphamf.denoising.activity import Stretch, speech_stretches
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
+    from alphamf.denoising.background import denoise_async
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
@@ -33,6 +34,7 @@ __all__ = [
     "Stretch",
     "Weights",
     "denoise",
+    "denoise_async",
     "denoise_stream",
     "load",
     "speech_stretches",
@@ -51,6 +53,7 @@ _HOME = {
     "Stretch": "denoising.activity",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
+    "denoise_async": "denoising.background",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
     "speech_stretches": "denoising.activity",

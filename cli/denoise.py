@@ -19,6 +19,10 @@ from alphamf.cli.options import (
     check_streams,
     check_weights,
     choose_device,
+    dry_share,
+    name_template,
+    wanted_loudness,
+    wanted_part,
 )
 
 
@@ -69,6 +73,23 @@ def denoise(
         str | None,
         typer.Option(
             metavar="DIR", help="Folder for the outputs, made if need be.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    suffix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="End of the outputs' names, before their ending.",
+            show_default=".denoised, or none in --output-dir",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Names of the outputs, such as '{stem}-clean{ext}'.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     overwrite: Annotated[
@@ -146,14 +167,32 @@ def denoise(
         int | None,
         typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
     ] = None,
-    dry: Annotated[
-        float | None,
+    start: Annotated[
+        str | None,
         typer.Option(
-            metavar="SHARE",
-            help="Share of the noisy input to leave in, 0 to 1.",
+            metavar="TIME",
+            help="Denoise from here on, and leave what is before as it is: 75, 1:15.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Denoise up to here, and leave what follows as it is.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="How much of the denoising to apply, from 0 (none) to 1.",
+            show_default="1",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    dry: Annotated[float | None, typer.Option(hidden=True)] = None,
     max_attenuation: Annotated[
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
@@ -175,6 +214,14 @@ def denoise(
             rich_help_panel=OUTPUT,
         ),
     ] = Channels.linked,
+    normalize: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LUFS",
+            help="Bring outputs to this loudness, such as -16LUFS, with true peaks below -1 dB.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -286,7 +333,6 @@ def denoise(
         "alpha_speech": alpha_speech,
         "alpha_noise": alpha_noise,
         "noise_rank": noise_rank,
-        "dry": dry,
         "max_attenuation": max_attenuation,
         "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
@@ -306,6 +352,7 @@ def denoise(
             inputs,
             output=output,
             output_dir=output_dir,
+            template=name_template(suffix, name, output),
             overwrite=overwrite,
             protected={option: path for option, path in read.items() if path is not None},
         )
@@ -317,8 +364,10 @@ def denoise(
         }
         check_extra(extra, files, overwrite=overwrite)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
-        settings = build_settings(preset.value, overrides)
+        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
+        part = wanted_part(start, end)
+        loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
@@ -342,6 +391,9 @@ def denoise(
         device=place,
         overwrite=overwrite,
         trim=trim_silence,
+        part=part,
+        loudness=loudness,
+        whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,
         track=track,

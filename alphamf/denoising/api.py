@@ -32,6 +32,7 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
@@ -70,6 +71,7 @@ def denoise(
     max_channels: int = CHANNELS,
     channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
+    cancel: Cancel | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory.
 
@@ -100,9 +102,13 @@ def denoise(
         Whether the channels are along the first axis, as librosa and torch have them.
     progress
         Called with the seconds of sound done so far.
+    cancel
+        Stops the work soon after it is set, a `threading.Event` for example.
 
     Raises
     ------
+    concurrent.futures.CancelledError
+        `cancel` was set.
     AlphaMFError
         The audio is empty, not finite, not of real numbers or of another shape; it has too many
         channels; the rate is none of sound; a setting or the model does not do.
@@ -132,6 +138,7 @@ def denoise(
         jobs=jobs,
         max_channels=max_channels,
         progress=progress,
+        cancel=cancel,
     ):
         found.add(segment)
     return found.result(rate)
@@ -210,6 +217,7 @@ def denoise_stream(
     max_channels: int = CHANNELS,
     channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
+    cancel: Cancel | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
 
@@ -218,7 +226,7 @@ def denoise_stream(
     blocks
         Arrays of samples as in `denoise`, shape (samples, channels), of any number of samples and
         all of one kind.
-    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress
+    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `denoise`.
 
     Yields
@@ -249,6 +257,7 @@ def denoise_stream(
         max_channels=max_channels,
         channels_first=channels_first,
         progress=progress,
+        cancel=cancel,
     ) as stream:
         for block in chain([first], blocks):
             samples += np.shape(block)[axis]

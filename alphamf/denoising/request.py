@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import CHANNELS, Reader
+from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
+from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.part import Part
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.tools.arrays import Floats
@@ -30,7 +32,7 @@ class Observer(Protocol):
         ...
 
 
-Observe = Callable[[Reader, Frame, ExitStack, int], Observer]
+Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
 """Makes the observer of a file, given the frame of the gain in samples of the input and the
 permissions of what it writes; what it opens is closed by the stack."""
 
@@ -57,6 +59,15 @@ class Request:
         Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
+    estimate
+        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
+        again from speech that is known.
+    loudness
+        Of the outputs in LUFS, with true peaks limited; None: as it comes out.
+    part
+        What is denoised of it; None for all.
+    whole
+        Whether what observes has to know the length of a pipe first.
     """
 
     settings: Settings
@@ -70,7 +81,11 @@ class Request:
     jobs: int = 1
     overwrite: bool = False
     trim: bool = False
+    loudness: float | None = None
+    part: Part | None = None
+    whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    estimate: Callable[..., Iterator[Segment]] = denoise_stream
     track: int | None = None
     tag: bool = False

@@ -87,7 +87,7 @@ class Settings:
         second stage; else the gain is the posterior mean. They were trained on posteriors of the
         presets `fast` and `balanced`: with settings far from these they may do worse than none.
     dry
-        Proportion of the input in the output, from 0 to 1.
+        Proportion of the input in the output, from 0 to 1: one less the command's --strength.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphamf.audio.reader import Reader, read
+from alphamf.audio.reader import Recording, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.denoising.activity import speech_stretches
 from alphamf.errors import AlphaMFError
@@ -44,7 +44,7 @@ class ReferenceScores:
         The file cannot be read, or does not match the input.
     """
 
-    def __init__(self, path: str, reader: Reader) -> None:
+    def __init__(self, path: str, reader: Recording) -> None:
         self._clean, self._rate = read(path)
         found = self._rate, *self._clean.shape
         needed = reader.rate, reader.frames, reader.channels
@@ -112,7 +112,7 @@ class Observers:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: Recording,
         frame: Frame,
         stack: ExitStack,
         mode: int = 0o666,

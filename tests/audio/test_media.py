@@ -193,6 +193,27 @@ def test_a_picture_that_stands_upright_stays_upright(tmp_path):
     assert written[written.index(b"tkhd") :].find(turned) < 100
 
 
+def test_an_index_at_the_start_stays_there(tmp_path):
+    """A film that plays while it is loaded goes on to do so."""
+    for name, options in (("first", {"movflags": "+faststart"}), ("last", {})):
+        source = tmp_path / f"{name}.mp4"
+        claps.make(tmp_path / "a.mp4", "mp4", Sound())
+        with (
+            av.open(str(tmp_path / "a.mp4")) as old,
+            av.open(str(source), "w", options=options) as new,
+        ):
+            streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
+            for packet in old.demux():
+                if packet.size:
+                    packet.stream = streams[packet.stream.index]
+                    new.mux(packet)
+        output, _ = copied(source)
+        for data in (source.read_bytes(), output.read_bytes()):
+            assert (data.index(b"moov") < data.index(b"mdat")) == (name == "first")
+        assert claps.packets(output, 0) == claps.packets(source, 0)
+        np.testing.assert_allclose(claps.offsets(output), claps.offsets(source), atol=0.01)
+
+
 def test_the_bit_rate_is_about_the_same(tmp_path):
     for kilobits in (64, 192):
         source = tmp_path / "a.m4a"
@@ -297,6 +318,17 @@ def test_damage_inside_is_found(tmp_path):
     data[at : at + 20_000] = np.random.default_rng(0).bytes(20_000)
     source.write_bytes(data)
     assert "a.m4a is damaged or cut short" in refusal(source)
+
+
+def test_a_seek_before_the_start_is_damage(tmp_path):
+    """Found by `benchmarks.fuzz`: FFmpeg asks for it if an object of ASF has a senseless size."""
+    source = tmp_path / "a.wma"
+    claps.make(source, "asf", Sound("wmav2"), video=None)
+    data = bytearray(source.read_bytes())
+    at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16
+    data[at : at + 8] = b"\xff" * 8
+    source.write_bytes(data)
+    assert "a.wma cannot be read as ASF" in refusal(source)
 
 
 def test_tracks_that_are_not_there(tmp_path):

@@ -90,9 +90,11 @@ class Copy:
                 after is not None and stream.index > after
             ):
                 self._add(stream)
-        if after is not None:
+        if after is not None and self._streams:
             self._packets = self._wanted()
             self._next = next(self._packets, None)
+        elif after is not None:  # an index of hours takes memory
+            self._input.close()
 
     def describe(self, stream: Any) -> None:
         """Give the new track the fields of the one whose place it takes."""

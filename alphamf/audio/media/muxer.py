@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.copy import ATOMS, Copy, Original
-from alphamf.audio.media.kinds import EXTRA
+from alphamf.audio.media.kinds import EXTRA, index_first
 from alphamf.audio.media.track import PLANES, reason
 from alphamf.errors import AlphaMFError
 
@@ -69,8 +69,13 @@ class Muxer:
         options = {"fflags": "+bitexact", **_OPTIONS.get(muxer, {})}
         if muxer in ATOMS:
             options["movie_timescale"] = str(rate)  # lengths are exact then
+            if original is not None and index_first(original.path):
+                options["movflags"] = "+faststart"
         self._stack = ExitStack()
-        self._output: Any = av.open(file, "w", format=muxer, options=options)
+        # To put the index first, the muxer reads what it has written, and nothing else.
+        self._output: Any = av.open(
+            file, "w", format=muxer, options=options, io_open=lambda *_: open(file.name, "rb")
+        )
         self._copy = None
         if original is not None and muxer not in _RAW:
             self._copy = Copy(self._output, original, self._stack)
