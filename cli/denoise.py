@@ -197,6 +197,15 @@ def denoise(
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    trim_silence: Annotated[
+        bool,
+        typer.Option(
+            "--trim-silence",
+            help="Cut off what comes before the first speech and after the last, but for 0.2 s; "
+            "pauses stay.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     channels: Annotated[
         Channels,
         typer.Option(
@@ -230,6 +239,14 @@ def denoise(
         typer.Option(
             metavar="FILE.npz",
             help="Mean and standard deviation of the gain.",
+            rich_help_panel=EXTRA,
+        ),
+    ] = None,
+    vad: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Stretches of speech: start and end in seconds, and their probability.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
@@ -336,7 +353,12 @@ def denoise(
             overwrite=overwrite,
             protected={option: path for option, path in read.items() if path is not None},
         )
-        extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
+        extra = {
+            "--noise-output": noise_output,
+            "--plot": plot,
+            "--uncertainty": uncertainty,
+            "--vad": vad,
+        }
         check_extra(extra, files, overwrite=overwrite)
         check_least("--jobs", jobs, 1)
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
@@ -359,6 +381,7 @@ def denoise(
             noise_output=noise_output,
             plot=plot,
             uncertainty=uncertainty,
+            vad=vad,
             reference=reference,
         ),
         preset=preset.value,
@@ -368,6 +391,7 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        trim=trim_silence,
         part=part,
         loudness=loudness,
         whole=plot is not None or reference is not None,

@@ -14,7 +14,7 @@ from alphamf.tools.files import shown
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
 
-_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
+_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz", "--vad": ".csv"}
 
 
 class Job(NamedTuple):

@@ -45,7 +45,8 @@ class Denoised(NamedTuple):
 
     Integers make integers of the same kind, and everything else makes float32.
 
-    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
+    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
+    `alphamf.speech_stretches` makes stretches of speech.
     """
 
     audio: Samples
@@ -55,6 +56,7 @@ class Denoised(NamedTuple):
     acceptance: list[float]
     frame_times: Floats
     frequencies: Floats
+    activity: Floats
 
 
 def denoise(
@@ -167,6 +169,7 @@ class _Collected:
         shape = self._input.shape[1], frame.n_fft // 2 + 1, frame_count(len(self._input), frame)
         self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
         self._acceptance: list[list[float]] = []
+        self._activity: list[Floats] = []
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
@@ -185,6 +188,7 @@ class _Collected:
         self._by_sample(self._noise)[samples] = segment.noise
         self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
         self._acceptance.append(segment.acceptance)
+        self._activity.append(segment.activity)
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
@@ -197,6 +201,7 @@ class _Collected:
             acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
             frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
             frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
+            activity=np.concatenate(self._activity),
         )
 
 

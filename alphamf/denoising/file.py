@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.audio import formats
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.live import open_input
 from alphamf.audio.normalizer import Normalizer
@@ -23,6 +24,7 @@ from alphamf.denoising.grids import native_grid
 from alphamf.denoising.part import denoise_part
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.samples import Samples
+from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, shown
@@ -76,6 +78,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             second_stage=request.second_stage if request.settings.refine else "none",
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
+        _check_trim(reader, target, request)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
         writer = stack.enter_context(_open(target, reader, mode, request))
@@ -84,9 +87,10 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
+        trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance = _denoise(reader, write, weights, observer, request, progress)
+        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer)
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
@@ -94,10 +98,15 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "scores": scores,
+        "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
         **(_about_run(weights, request) if request.documented else {}),
     }
-    notes = _note(reader, target, writer, weights, request), _levels(loudness, request)
+    notes = [
+        *_notes(reader, target, writer, weights, request),
+        _levels(loudness, request),
+        *_trimmed(reader, trimmer),
+    ]
     return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
@@ -121,6 +130,17 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         raise AlphaMFError(
             f"{shown(target.path)} exists already, and that {shown(job.source)} would be written "
             "there was not known before it was read: use -o"
+        )
+
+
+def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
+    """Refuse to trim the sound alone of what else would lose its time, and a part."""
+    if request.trim and request.part is not None:
+        raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
+    if request.trim and reader.track is not None and formats.get(target.format).muxer:
+        raise AlphaMFError(
+            f"--trim-silence would shift the sound of {reader.name} against its other tracks and "
+            "chapters: use -o with a name such as clean.wav or clean.flac"
         )
 
 
@@ -157,6 +177,7 @@ def _denoise(
     observer: Observer,
     request: Request,
     progress: Callable[[float], None],
+    trimmer: Trimmer | None,
 ) -> list[float]:
     """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
     acceptance, samples = [], []
@@ -178,11 +199,14 @@ def _denoise(
         frame = native_grid(weights.dictionary, reader.rate).frame
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
     for segment in segments:
-        write(segment.audio)
+        for block in trimmer.add(segment) if trimmer else [segment.audio]:
+            write(block)
         observer.add(segment)
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
+    for block in trimmer.finish() if trimmer else []:
+        write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
     return mean
 
@@ -201,9 +225,9 @@ def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
     )
 
 
-def _note(
+def _notes(
     reader: Recording, target: Destination, writer: Writer, weights: Weights, request: Request
-) -> str | None:
+) -> Iterator[str]:
     notes = (
         reader.cut,
         target.note,
@@ -212,7 +236,16 @@ def _note(
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )
-    return "; ".join(filter(None, notes)) or None
+    return filter(None, notes)
+
+
+def _trimmed(reader: Recording, trimmer: Trimmer | None) -> list[str]:
+    if trimmer is None:
+        return []
+    if not trimmer.found:
+        return ["no speech was found, and nothing was cut off"]
+    first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+    return [f"{first:.2f} s to {last:.2f} s were kept"]
 
 
 def _about_files(

@@ -180,4 +180,5 @@ def _left(block: Samples, frames: int, bins: int) -> Segment:
         gain=np.ones(shape, np.float32),
         gain_std=np.zeros(shape, np.float32),
         acceptance=[],
+        activity=np.zeros(frames, np.float32),
     )

@@ -51,6 +51,8 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
+    trim
+        Whether what comes before the first speech and after the last is cut off.
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     tag
@@ -80,6 +82,7 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    trim: bool = False
     loudness: float | None = None
     part: Part | None = None
     whole: bool = False

@@ -50,6 +50,9 @@ class Segment(NamedTuple):
         second stage; shape (channels, bins, frames), of the frames that begin in this segment.
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in each of these frames, of the channel where it is highest; shape
+        (frames,).
     """
 
     audio: Samples
@@ -57,6 +60,7 @@ class Segment(NamedTuple):
     gain: Floats
     gain_std: Floats
     acceptance: list[float]
+    activity: Floats
 
 
 class Stream:
@@ -240,4 +244,5 @@ class Stream:
             gain=np.stack([e.gain[:, frames] for e in estimates]),
             gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
+            activity=np.max([e.activity[frames] for e in estimates], axis=0),
         )
