@@ -20,7 +20,6 @@ from alphamf.audio.live import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.part import denoise_part
@@ -164,7 +163,7 @@ def _denoise(
     """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
     acceptance, samples = [], []
     denoised = partial(
-        denoise_stream,
+        request.estimate,
         rate=reader.rate,
         settings=request.settings,
         model=weights,

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
+from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.part import Part
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
@@ -62,6 +63,9 @@ class Request:
         What is denoised of it; None for all.
     whole
         Whether what observes has to know the length of a pipe first.
+    estimate
+        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
+        again from speech that is known.
     """
 
     settings: Settings
@@ -79,5 +83,6 @@ class Request:
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    estimate: Callable[..., Iterator[Segment]] = denoise_stream
     track: int | None = None
     tag: bool = False

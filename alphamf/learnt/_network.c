@@ -202,11 +202,17 @@ LOOP(void, add, (float *restrict x, const float *restrict change, const float *r
         for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
 }
 
+#if defined(TILES)
 static int tiles; /* whether products are done by AMX */
 
 static int halves(PyObject *object, void *view) {
     return take(object, view, 0, "H", 2, "a buffer is not of uint16");
 }
+
+static int written_halves(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "H", 2, "a buffer is not of uint16");
+}
+#endif
 
 static PyObject *unfit(void) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
@@ -286,6 +292,24 @@ static int matrix(PyObject *object, Py_buffer *view, int flags) {
         return 1;
     PyBuffer_Release(view);
     return unfit() != NULL;
+}
+
+static PyObject *py_pack(PyObject *self, PyObject *args) {
+    Py_buffer b[2]; /* matrix, right */
+    Py_ssize_t columns;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "nO&O&", &columns, floats, &b[0], written_halves, &b[1]))
+        return NULL;
+    if (tiles && columns > 0 && columns % SIDE == 0 && COUNT(b[0]) % (columns * DEPTH) == 0 &&
+        b[1].len * 2 == b[0].len) {
+        Py_BEGIN_ALLOW_THREADS
+        round_right(FLOATS(b[0]), COUNT(b[0]) / columns, columns, b[1].buf);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    } else {
+        unfit();
+    }
+    return finish(b, 2, result);
 }
 
 static PyObject *py_multiply(PyObject *self, PyObject *args) {
@@ -435,6 +459,7 @@ static PyMethodDef methods[] = {
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
 #if defined(TILES)
+    {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
     {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
 #endif
     {NULL, NULL, 0, NULL},

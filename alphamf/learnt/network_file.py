@@ -79,6 +79,10 @@ class TrainedNetwork:
     def _compiled(self) -> compiled.Network:
         return compiled.Network(self.parameters, self.frame.bins)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made for this processor: another process may run on another one."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to an ``.npz``, its parameters in half precision.
 

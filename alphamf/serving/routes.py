@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS
+from alphamf.audio.formats import FORMATS, is_known
 from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
-from alphamf.serving import names, tasks, upload
+from alphamf.serving import names, sound, upload
 from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
 from alphamf.serving.query import find, number, read
@@ -34,10 +34,13 @@ SECOND_NAMES = ("WAVEX", "RF64")
 LONGEST_SOUND = 20
 """Most seconds of sound in one answer."""
 
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
+
 PICTURES = {
-    "input": (tasks.INPUT_PICTURE, RECORD),
-    "speech": (tasks.SPEECH_PICTURE, RECORD),
-    "band": (tasks.BAND, BAND_RECORD),
+    "input": (sound.INPUT_PICTURE, RECORD),
+    "speech": (sound.SPEECH_PICTURE, RECORD),
+    "band": (sound.BAND, BAND_RECORD),
 }
 
 
@@ -72,9 +75,11 @@ class Api:
             recording = self.recordings.new(name, preset, seed)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
+        except OSError as error:
+            raise HTTPException(507, upload.FULL) from error
         self.uploads += 1
         try:
-            await upload.receive(request, recording.folder / tasks.SOURCE, self.limits)
+            await upload.receive(request, recording.folder / sound.SOURCE, self.limits)
         except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
             self.recordings.remove(recording)
             if isinstance(error, ClientDisconnect):
@@ -91,7 +96,11 @@ class Api:
         return JSONResponse(
             {
                 "version": version("alphamf"),
-                "formats": [form for form in FORMATS if form not in SECOND_NAMES],
+                "formats": [
+                    form.name
+                    for form in FORMATS.values()
+                    if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
+                ],
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),
@@ -131,19 +140,20 @@ class Api:
         recording = read(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
-        count = min(number(request, "frames", int, 1, LONGEST_SOUND * rate), frames - start)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
         folder = recording.folder
         whole = recording.ready()
-        audio = tasks.samples(folder / tasks.SOUND, channels, start, count)
+        audio = sound.samples(folder / sound.SOUND, channels, start, count)
         kind, speech = "none", None
         if start + count <= whole:
-            kind, speech = "whole", tasks.samples(folder / tasks.SPEECH, channels, start, count)
+            kind, speech = "whole", sound.samples(folder / sound.SPEECH, channels, start, count)
         elif (ahead := recording.preview) is not None:
             place = start - ahead["start"]
             if place >= 0 and place + count <= ahead["frames"]:
                 kind = "preview"
-                speech = tasks.samples(
-                    folder / tasks.preview_name(ahead["start"]), channels, place, count
+                speech = sound.samples(
+                    folder / sound.preview_name(ahead["start"]), channels, place, count
                 )
         parts = [audio.T.tobytes()] + ([] if speech is None else [speech.T.tobytes()])
         return Response(b"".join(parts), 200, {"x-speech": kind}, "application/octet-stream")

@@ -1,52 +1,30 @@
-"""What a worker process does for the server: look at a recording, denoise it, write downloads.
-
-The files of a recording lie in a folder of their own under fixed names; its own name is data.
-"""
+"""What a worker process does for the server: look at a recording, denoise it, write downloads."""
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from alphamf.audio.formats import FORMATS
 from alphamf.audio.inputs import Job
-from alphamf.audio.reader import CHANNELS, Recording, open_reader
-from alphamf.audio.stft import Frame
-from alphamf.audio.writer import open_writer
+from alphamf.audio.reader import CHANNELS, open_reader
 from alphamf.denoising.api import PRESETS, denoise_stream
 from alphamf.denoising.file import process
-from alphamf.denoising.gain import with_dry
 from alphamf.denoising.request import Request
-from alphamf.denoising.stream import Segment
 from alphamf.errors import AlphaMFError
-from alphamf.serving.noise import NoiseDescription
-from alphamf.serving.picture import Band, Picture
-from alphamf.tools.arrays import Floats
+from alphamf.serving.picture import Picture
+from alphamf.serving.render import Render
+from alphamf.serving.sound import INPUT_PICTURE, SOUND, SOURCE, Sound, preview_name, samples
+from alphamf.serving.watch import Watch
 from alphamf.tools.files import atomic
 from alphamf.tools.work import Update
 
-SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
-"""The upload; its samples and those of the speech, float32, shape (samples, channels)."""
-
-INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
-
 PREVIEW_SECONDS = 10
 PREVIEW_PRESET = "fast"
-
-
-class Sound(NamedTuple):
-    """Rate in Hz, channels, and samples per channel of a recording."""
-
-    rate: int
-    channels: int
-    frames: int
 
 
 @dataclass(frozen=True)
@@ -148,9 +126,9 @@ class Whole:
     jobs: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the report of `process`, and the noise in words."""
+        """Return the report of `process`, the noise in words, and samples of each segment."""
         with ExitStack() as stack:
-            watch = _Watch(self.folder, stack)
+            watch = Watch(self.folder, stack)
             request = Request(
                 settings=PRESETS[self.preset],
                 observe=watch.begin,
@@ -161,90 +139,7 @@ class Whole:
             )
             job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
             report = process(job, update, request)
-        return {**report, "noise": watch.noise.sentence()}
-
-
-class _Watch:
-    """Observes the denoising of a recording: keeps the speech, and draws it.
-
-    Parameters
-    ----------
-    folder
-        Where.
-    stack
-        Closes the files.
-    """
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self._speech, drawing, self._levels = (
-            stack.enter_context((folder / name).open("wb"))
-            for name in (SPEECH, SPEECH_PICTURE, BAND)
-        )
-        self._drawing = drawing
-
-    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> _Watch:
-        """Return this, for the recording that is read."""
-        self._picture = Picture(reader.frames, reader.rate, self._drawing)
-        self._band = Band(reader.frames, frame, self._levels)
-        self.noise = NoiseDescription(reader.rate)
-        return self
-
-    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
-        yield from blocks
-
-    def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
-        self._picture.add(segment.audio)
-        self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
-        self.noise.add(segment.audio, segment.noise)
-        self._speech.write(segment.audio.tobytes())
-        self._speech.flush()
-
-    def finish(self) -> Mapping[str, Any] | None:
-        """Draw the end."""
-        self._picture.finish()
-        self._band.finish()
-        return None
-
-
-@dataclass(frozen=True)
-class Render:
-    """Write a download: the speech with a part of the input, as a file.
-
-    Attributes
-    ----------
-    folder, sound
-        Of the recording.
-    output
-        Name of the file in the folder.
-    format, subtype
-        As libsndfile names them.
-    dry
-        Part of the input, from 0 to 1; as `Settings.dry`.
-    """
-
-    folder: Path
-    sound: Sound
-    output: str
-    format: str
-    subtype: str
-    dry: float
-
-    def run(self, update: Update | None) -> None:
-        """Write the file."""
-        rate, channels, frames = self.sound
-        settings = replace(PRESETS[PREVIEW_PRESET], dry=self.dry)
-        form = FORMATS[self.format].encoding(self.subtype, samples=frames * channels)
-        with open_writer(
-            self.folder / self.output, rate, channels, format=form.format, subtype=form.subtype
-        ) as writer:
-            for start in range(0, frames, PREVIEW_SECONDS * rate):
-                count = min(PREVIEW_SECONDS * rate, frames - start)
-                audio, speech = (
-                    samples(self.folder / name, channels, start, count) for name in (SOUND, SPEECH)
-                )
-                writer.write(with_dry(audio, speech, settings))
+        return {**report, "noise": watch.noise.sentence(), "segments": watch.segments}
 
 
 Task = Look | Preview | Whole | Render
@@ -253,25 +148,3 @@ Task = Look | Preview | Whole | Render
 def work(task: Task, update: Update | None) -> Any:
     """Do a task; what a worker process calls."""
     return task.run(update)
-
-
-def preview_name(start: int) -> str:
-    """Return the file of the preview from sample `start` on."""
-    return f"preview-{start}.f32"
-
-
-def samples(path: Path, channels: int, start: int, count: int) -> Floats:
-    """Return samples of a file of float32, shape (samples, channels), as far as they are there."""
-    with path.open("rb") as file:
-        file.seek(start * channels * 4)
-        data = file.read(count * channels * 4)
-    whole = len(data) // (4 * channels) * channels
-    return np.frombuffer(data, "<f4", whole).reshape(-1, channels)
-
-
-def held(path: Path, channels: int) -> int:
-    """Return how many samples per channel such a file holds so far."""
-    try:
-        return os.stat(path).st_size // (4 * channels)
-    except FileNotFoundError:
-        return 0
