@@ -81,7 +81,7 @@ def _metadata(data: bytes, folder: Path) -> None:
 
 @cache
 def _outputs() -> dict[str, bytes]:
-    found = sounds(None)
+    found = _found()
     others = {"AIFF": b"FORM", "RF64": b"RF64"}
     every = found["others"] + found["wav"]
     return {
@@ -99,8 +99,13 @@ def _sound(data: bytes, folder: Path) -> None:
         assert np.isfinite([reader.peak, reader.rms]).all()
 
 
+@cache
+def _found() -> dict[str, list[bytes]]:
+    return sounds(None)
+
+
 def _sounds() -> list[bytes]:
-    return [data for kind in sounds(None).values() for data in kind]
+    return [data for kind in _found().values() for data in kind]
 
 
 def _packed(data: bytes, folder: Path, array: str) -> Path:

@@ -57,15 +57,15 @@ class Request:
         Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
+    estimate
+        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
+        again from speech that is known.
     loudness
         Of the outputs in LUFS, with true peaks limited; None: as it comes out.
     part
         What is denoised of it; None for all.
     whole
         Whether what observes has to know the length of a pipe first.
-    estimate
-        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
-        again from speech that is known.
     """
 
     settings: Settings

@@ -1,7 +1,8 @@
 """The network of `network.outputs` by compiled layers: for float32 on a CPU.
 
 The layers are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `network` does the same. What multiplies whole frames is left to NumPy.
+`AVAILABLE` is False and `network` does the same. Products of whole frames are left to NumPy where
+the processor has no AMX.
 """
 
 from __future__ import annotations

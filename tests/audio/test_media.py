@@ -320,6 +320,17 @@ def test_damage_inside_is_found(tmp_path):
     assert "a.m4a is damaged or cut short" in refusal(source)
 
 
+def test_a_seek_before_the_start_is_damage(tmp_path):
+    """FFmpeg asks for it where an object of ASF has a senseless size."""
+    source = tmp_path / "a.wma"
+    claps.make(source, "asf", Sound("wmav2"), video=None)
+    data = bytearray(source.read_bytes())
+    at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16
+    data[at : at + 8] = b"\xff" * 8
+    source.write_bytes(data)
+    assert "a.wma cannot be read as ASF" in refusal(source)
+
+
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")
