@@ -70,14 +70,15 @@ def files(seed: int, start: int) -> Iterator[tuple[int, str, bytes]]:
     """Yield number, kind and content of the files of a seed, from number `start` on."""
     folder = Path(os.environ.get("ALPHAMF_DATA", "shared"), "corpora", "odd")
     originals = sounds(folder if folder.is_dir() else None)
-    kinds = ["wav", "flac", "ogg", "mp3", "others"]
+    kinds = [kind for kind in originals if originals[kind]]
+    weights = np.array([{"wav": 4, "others": 2, "media": 2}.get(kind, 1.5) for kind in kinds])
     everything = [data for kind in kinds for data in originals[kind]]
     number = start
     while True:
         # A generator each, so that one file can be made again.
         rng = np.random.default_rng([seed, number])
         if number % 5 < 4:
-            kind = kinds[rng.choice(5, p=[0.4, 0.15, 0.15, 0.15, 0.15])]
+            kind = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
             data = originals[kind][rng.integers(len(originals[kind]))]
             yield number, kind, mutate(rng, data, everything[rng.integers(len(everything))])
         else:

@@ -68,7 +68,8 @@ def names(server: Server, rng: random.Random) -> Answer:
     """Upload under names that are paths, controls or too long."""
     name = rng.choice(
         ["../../../tmp/x.wav", "/etc/cron.d/x", "..%00.wav", "con", "%0d%0aSet-Cookie:%20a=b",
-         "x" * 4000, "%E2%80%AE.wav", "%3Cscript%3Ealert(1)%3C/script%3E", "%ff%fe", "-rf.wav", ".", "%2e%2e"]
+         "x" * 4000, "%E2%80%AE.wav", "%3Cscript%3Ealert(1)%3C/script%3E", "%ff%fe", "-rf.wav",
+         ".", "%2e%2e"]
     )  # fmt: skip
     line = f"POST /TOKEN/api/recordings?name={name}&preset=fast"
     return request(server, line, "Content-Length: 4\r\n", b"RIFF")

@@ -27,23 +27,35 @@ class Server:
         Of the command.
     environment
         Variables beside those of this process.
+    opens
+        Whether it opens a browser.
     """
 
     def __init__(
-        self, folder: Path, *options: str, environment: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *options: str,
+        environment: Mapping[str, str] | None = None,
+        opens: bool = False,
     ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.log = (folder.parent / f"{folder.name}.log").open("w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.page_server", "serve", "--no-browser", *options],
+            [
+                *(sys.executable, "-m", "benchmarks.page_server", "serve"),
+                *([] if opens else ["--no-browser"]),
+                *options,
+            ],
             stderr=self.log,
             env={**os.environ, "TMPDIR": str(folder), **(environment or {})},
         )
         until = time.monotonic() + 60
         while "Ctrl-C" not in self.said():
             if self.process.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"the server did not start: {self.said()}")
+                said = self.said()
+                self.stop()
+                raise RuntimeError(f"the server did not start: {said}")
             time.sleep(0.02)
         self.page = next(word for word in self.said().split() if word.startswith("http"))
         self.host = urlsplit(self.page).netloc
@@ -102,13 +114,12 @@ class Server:
             time.sleep(0.05)
         raise TimeoutError(f"still {found['state']} after {seconds} s")
 
-    def files(self) -> list[str]:
-        """Return the files and folders that the server has, without its own folder."""
-        return sorted(
-            str(path.relative_to(self.folder))
-            for path in self.folder.rglob("*")
-            if path.parent != self.folder
-        )
+    def files(self) -> set[str]:
+        """Return the paths of the files that the server has, within its own folder."""
+        walk = os.walk(next(self.folder.glob("alphamf-serve-*")))
+        return {
+            str(Path(place, name).relative_to(self.folder)) for place, _, n in walk for name in n
+        }
 
     def stop(self) -> int:
         """End the command as a terminal does, and return its exit code."""

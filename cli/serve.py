@@ -64,7 +64,8 @@ def serve(
     ends with Ctrl-C, and leaves no file.
     """
     with report.user_errors():
-        check_least("--port", port, 0)
+        if not 0 <= port <= 65535:
+            raise AlphaMFError(f"--port must be from 0 to 65535, not {port}")
         check_least("--max-size", max_size, 1)
         check_least("--jobs", jobs, 1)
         try:

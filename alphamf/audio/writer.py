@@ -13,7 +13,8 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.media import kinds
-from alphamf.audio.media.muxer import Muxer, Original
+from alphamf.audio.media.copy import Original
+from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression

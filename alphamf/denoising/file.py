@@ -16,7 +16,6 @@ import numpy as np
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
@@ -144,7 +143,7 @@ def _denoise(
 ) -> list[float]:
     """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
     acceptance, samples = [], []
-    for segment in denoise_stream(
+    for segment in request.estimate(
         observer.watch(reader.blocks()),
         reader.rate,
         request.settings,

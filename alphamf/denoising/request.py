@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Reader
 from alphamf.audio.stft import Frame
+from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.tools.arrays import Floats
@@ -55,6 +56,9 @@ class Request:
         Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
+    estimate
+        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
+        again from speech that is known.
     """
 
     settings: Settings
@@ -69,5 +73,6 @@ class Request:
     overwrite: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
+    estimate: Callable[..., Iterator[Segment]] = denoise_stream
     track: int | None = None
     tag: bool = False

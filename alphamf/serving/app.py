@@ -17,7 +17,9 @@ from starlette.routing import Route
 
 from alphamf.serving.downloads import Downloads
 from alphamf.serving.limits import Limits
-from alphamf.serving.recordings import FAULT, Recordings
+from alphamf.serving.query import GONE
+from alphamf.serving.recording import FAULT
+from alphamf.serving.recordings import Recordings
 from alphamf.serving.routes import Api
 
 TYPES = {
@@ -57,7 +59,11 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
     return Starlette(
         routes=pages,
         lifespan=lifespan,
-        exception_handlers={HTTPException: _refused, Exception: _failed},
+        exception_handlers={
+            HTTPException: _refused,
+            FileNotFoundError: _gone,
+            Exception: _failed,
+        },
     )
 
 
@@ -98,6 +104,11 @@ async def _refused(request: Request, error: Exception) -> Response:
     sentence = error.detail if isinstance(error, HTTPException) else FAULT
     headers = error.headers if isinstance(error, HTTPException) else None
     return JSONResponse({"error": sentence}, status, headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Answer for a recording that was removed while it was read."""
+    return JSONResponse({"error": GONE}, 404)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

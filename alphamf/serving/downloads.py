@@ -13,11 +13,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS, by_suffix
+from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
 from alphamf.serving.query import checked, find, number
-from alphamf.serving.recordings import Recording, Recordings
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
 
 _PART = 1 << 20
 """Bytes of a file that are put into a zip at a time."""
@@ -51,7 +52,8 @@ class Downloads:
         dry = number(request, "dry", float, 0, 1)
         name, path = await self._file(recording, dry, _format(request))
         headers = {"content-disposition": names.attachment(name)}
-        return FileResponse(path, media_type="application/octet-stream", headers=headers)
+        kind, found = "application/octet-stream", path.stat()
+        return FileResponse(path, media_type=kind, headers=headers, stat_result=found)
 
     async def archive(self, request: Request) -> Response:
         """``GET /api/archive?id=...&dry=...``: several results in a zip."""
@@ -79,18 +81,15 @@ class Downloads:
         if report is None or about is None:
             raise HTTPException(409, "the recording is not done")
         own = str(about["format"])
-        name = names.result_name(recording.name, own, ending)
-        form = by_suffix(ending, own) if ending else FORMATS[report["format"]]
-        if form is None:
+        if ending and by_suffix(ending, own) is None:
             raise HTTPException(400, "format must be the ending of an audio format, such as flac")
+        name = names.result_name(recording.name, own, ending)
         if dry == 0 and not ending:
             return Download(name, Path(report["output"]))
         try:
-            key = f"render-{form.name}-{dry!r}"
-            path = await self.recordings.render(recording, key, form.name, dry)
+            return Download(name, await self.recordings.render(recording, ending, dry))
         except AlphaMFError as error:
             raise HTTPException(422, str(error)) from error
-        return Download(name, path)
 
 
 def _format(request: Request) -> str | None:

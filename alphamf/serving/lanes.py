@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -57,9 +58,12 @@ class Lanes:
     ----------
     count
         Number of lanes.
+    prepared
+        Whether their processes start at once, rather than with the first task.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, prepared: bool = False) -> None:
+        self._prepared = prepared
         self._queue: deque[Ticket] = deque()
         self._changed = threading.Condition()
         self._closed = False
@@ -98,6 +102,8 @@ class Lanes:
     def _lane(self) -> None:
         worker: Worker | None = None
         try:
+            with suppress(OSError):  # `_do` tries again
+                worker = Worker(work, True) if self._prepared else None
             while (ticket := self._next()) is not None:
                 worker = self._do(ticket, worker)
                 ticket.left.set()

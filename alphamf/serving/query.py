@@ -7,7 +7,10 @@ from typing import TypeVar
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving.recordings import Recording, Recordings
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
+
+GONE = "there is no such recording: it was removed, or is too old"
 
 Number = TypeVar("Number", int, float)
 
@@ -16,7 +19,7 @@ def find(recordings: Recordings, request: Request) -> Recording:
     """Return the recording that a path names, or answer 404."""
     recording = recordings.get(request.path_params["id"])
     if recording is None:
-        raise HTTPException(404, "there is no such recording: it was removed, or is too old")
+        raise HTTPException(404, GONE)
     return recording
 
 

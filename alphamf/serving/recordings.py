@@ -1,14 +1,12 @@
-"""The recordings of a server: their state, and the tasks that take them from upload to download."""
+"""The recordings of a server, and the tasks that take them from upload to download."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,121 +14,14 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
-from alphamf.serving.names import result_name
+from alphamf.serving.recording import Recording
 from alphamf.serving.store import new_folder
-from alphamf.serving.tasks import (
-    SOURCE,
-    SPEECH,
-    Look,
-    Preview,
-    Render,
-    Sound,
-    Task,
-    Whole,
-    held,
-    preview_name,
-)
+from alphamf.serving.tasks import Look, Preview, Render, Task, Whole, preview_name
 from alphamf.tools.pool import cores
 from alphamf.tools.work import Outcome
 
-FAULT = "a fault of alphamf stopped this: the terminal of the server says more"
-
 RENDERS = 4
 """Downloads that are kept of a recording, beside the one in its own format."""
-
-
-@dataclass(eq=False)
-class Recording:
-    """A recording and what has become of it.
-
-    Attributes
-    ----------
-    id, folder
-        Its name in addresses, which cannot be guessed; its folder.
-    name
-        What the user calls it.
-    preset, seed
-        As for ``alphamf denoise``.
-    state
-        ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``.
-    error
-        One sentence, or None.
-    about
-        Format, rate, channels and length, once it has been read.
-    preview
-        First sample and number of samples that were denoised ahead; None before.
-    previewing
-        Whether a preview is under way.
-    done
-        Seconds of sound denoised so far.
-    result
-        The report, once it is denoised.
-    version
-        Counts the changes.
-    """
-
-    id: str
-    folder: Path
-    name: str
-    preset: str
-    seed: int
-    state: str = "reading"
-    error: str | None = None
-    about: dict[str, Any] | None = None
-    preview: dict[str, int] | None = None
-    previewing: bool = False
-    done: float = 0.0
-    result: dict[str, Any] | None = None
-    version: int = 0
-    created: float = field(default_factory=time.monotonic)
-    begun: float = 0.0
-    tickets: set[Ticket] = field(default_factory=set)
-    renders: list[str] = field(default_factory=list)
-    rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @property
-    def sound(self) -> Sound:
-        """Rate, channels and length."""
-        about = self.about or {}
-        return Sound(about["rate"], about["channels"], about["frames"])
-
-    def ready(self) -> int:
-        """Return how many samples of the speech are there."""
-        return held(self.folder / SPEECH, self.sound.channels) if self.about else 0
-
-    def json(self) -> dict[str, Any]:
-        """Return the state for the browser."""
-        duration = self.about["duration"] if self.about else 0.0
-        share = min(1.0, self.done / duration) if duration else 0.0
-        left = None
-        if self.state == "denoising" and share > 0.01:
-            left = (time.monotonic() - self.begun) * (1 - share) / share
-        result = self.result or {}
-        kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds", "noise")
-        return {
-            "id": self.id,
-            "name": self.name,
-            "preset": self.preset,
-            "seed": self.seed,
-            "state": self.state,
-            "error": self.error,
-            "about": self.about,
-            "preview": self.preview,
-            "previewing": self.previewing,
-            "progress": 1.0 if self.state == "done" else share,
-            "seconds_left": left,
-            "ready": self.ready(),
-            "output": self.about and result_name(self.name, self.about["format"]),
-            "result": self.result and {key: result[key] for key in kept},
-        }
-
-    def sentence(self, outcome: Outcome) -> str:
-        """Return the error of an outcome, without a path of the server."""
-        if outcome.details:
-            print(outcome.details, file=sys.stderr, end="")
-            return FAULT
-        text = (outcome.error or "").replace(str(self.folder / SOURCE), self.name)
-        return text.replace(f"{self.folder}/", "")
 
 
 class Recordings:
@@ -150,7 +41,7 @@ class Recordings:
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
         self._all: dict[str, Recording] = {}
-        self._long, self._short = Lanes(jobs), Lanes(1)
+        self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
@@ -189,17 +80,15 @@ class Recordings:
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
-    async def render(self, recording: Recording, name: str, form: str, dry: float) -> Path:
+    async def render(self, recording: Recording, ending: str | None, dry: float) -> Path:
         """Write a download, unless it is there already, and return its file.
 
         Parameters
         ----------
         recording
             One that is done.
-        name
-            Of the file; it names the format and the part of the input, too.
-        form
-            Format, as libsndfile names it.
+        ending
+            Of the format, with its dot; None for the recording's own.
         dry
             Part of the input.
 
@@ -208,28 +97,33 @@ class Recordings:
         AlphaMFError
             It cannot be written.
         """
+        key = f"render-{dry!r}".replace(".", "_") + (ending or "")
         async with recording.rendering:
-            if name not in recording.renders:
-                subtype = (recording.about or {})["subtype"]
-                task = Render(recording.folder, recording.sound, name, form, subtype, dry)
-                outcome: asyncio.Future[Outcome] = self._loop.create_future()
+            if key not in recording.renders:
+                lengths = tuple((recording.result or {})["segments"])
+                task = Render(recording.folder, key, ending is None, dry, lengths)
+                outcome = await self._awaited(recording, task)
+                recording.renders[key] = Path(outcome.result)
+                for old in list(recording.renders)[:-RENDERS]:
+                    recording.renders.pop(old).unlink(missing_ok=True)
+        return recording.renders[key]
 
-                def done(_: Recording, found: Outcome) -> None:
-                    if not outcome.done():
-                        outcome.set_result(found)
+    async def _awaited(self, recording: Recording, task: Task) -> Outcome:
+        """Return the outcome of a task that somebody waits for."""
+        outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
-                ticket = self._put(self._short, recording, task, done)
-                while not outcome.done():
-                    await asyncio.wait([outcome], timeout=0.2)
-                    if ticket.stopped.is_set():
-                        raise AlphaMFError("the recording was removed")
-                if outcome.result().error is not None:
-                    raise AlphaMFError(recording.sentence(outcome.result()))
-                recording.renders.append(name)
-                for old in recording.renders[:-RENDERS]:
-                    (recording.folder / old).unlink(missing_ok=True)
-                del recording.renders[:-RENDERS]
-        return recording.folder / name
+        def done(_: Recording, found: Outcome) -> None:
+            if not outcome.done():
+                outcome.set_result(found)
+
+        ticket = self._put(self._short, recording, task, done)
+        while not outcome.done():
+            await asyncio.wait([outcome], timeout=0.2)
+            if ticket.stopped.is_set():
+                raise AlphaMFError("the recording was removed")
+        if outcome.result().error is not None:
+            raise AlphaMFError(recording.sentence(outcome.result()))
+        return outcome.result()
 
     def remove(self, recording: Recording) -> None:
         """Stop what is done for a recording, and delete it."""
@@ -255,8 +149,7 @@ class Recordings:
 
     async def close(self) -> None:
         """Stop everything."""
-        for lanes in (self._long, self._short):
-            await asyncio.to_thread(lanes.close)
+        await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
 
     async def _delete(self, recording: Recording) -> None:
         for ticket in recording.tickets:
@@ -275,11 +168,15 @@ class Recordings:
         seconds: float | None = None,
         first: bool = False,
     ) -> Ticket:
-        """Queue a task; what it calls runs in the event loop."""
+        """Queue a task; what it calls runs in the event loop, while there is the recording."""
+
+        def call(function: Callable[..., None], *arguments: Any) -> None:
+            if recording.id in self._all:
+                function(recording, *arguments)
 
         def back(function: Callable[..., None], *arguments: Any) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(function, recording, *arguments)
+                self._loop.call_soon_threadsafe(call, function, *arguments)
 
         ticket = Ticket(
             task,
@@ -320,13 +217,12 @@ class Recordings:
 
     def _previewed(self, recording: Recording, outcome: Outcome) -> None:
         recording.previewing = False
-        if outcome.error is not None:
-            self._fail(recording, outcome)
-            return
-        if recording.preview not in (None, outcome.result):
-            (recording.folder / preview_name(recording.preview["start"])).unlink(missing_ok=True)
-        recording.preview = outcome.result
-        if recording.state == "waiting" and recording.id in self._all and not recording.begun:
+        if outcome.error is None:
+            if recording.preview not in (None, outcome.result):
+                old = recording.folder / preview_name(recording.preview["start"])
+                old.unlink(missing_ok=True)
+            recording.preview = outcome.result
+        if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
             jobs = max(1, cores() // (1 + self._long.under_way()))
             task = Whole(recording.folder, recording.preset, recording.seed, jobs)

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from alphamf.audio.formats import FORMATS
+from alphamf.audio.formats import FORMATS, is_known
 from alphamf.denoising.api import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, tasks, upload
@@ -33,6 +33,9 @@ SECOND_NAMES = ("WAVEX", "RF64")
 
 LONGEST_SOUND = 20
 """Most seconds of sound in one answer."""
+
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
 
 PICTURES = {
     "input": (tasks.INPUT_PICTURE, RECORD),
@@ -72,6 +75,8 @@ class Api:
             recording = self.recordings.new(name, preset, seed)
         except AlphaMFError as error:
             raise HTTPException(429, str(error)) from error
+        except OSError as error:
+            raise HTTPException(507, upload.FULL) from error
         self.uploads += 1
         try:
             await upload.receive(request, recording.folder / tasks.SOURCE, self.limits)
@@ -91,7 +96,11 @@ class Api:
         return JSONResponse(
             {
                 "version": version("alphamf"),
-                "formats": [form for form in FORMATS if form not in SECOND_NAMES],
+                "formats": [
+                    form.name
+                    for form in FORMATS.values()
+                    if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
+                ],
                 "presets": list(PRESETS),
                 "max_upload": self.limits.upload,
                 "max_minutes": self.limits.samples // (2 * 48_000 * 60),
@@ -131,7 +140,8 @@ class Api:
         recording = read(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
-        count = min(number(request, "frames", int, 1, LONGEST_SOUND * rate), frames - start)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
         folder = recording.folder
         whole = recording.ready()
         audio = tasks.samples(folder / tasks.SOUND, channels, start, count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -88,8 +89,18 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         server = _Server(config)
         host = serving.names[0] if serving.names else serving.host
         place = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
-        server.on_start = lambda: ready(f"{place}/{token}/", f"{place}/open/{guard.once}")
+        # More people read the logs of a server than may know its token.
+        secret = token if serving.host in LOOPBACK else f"${TOKEN}"
+        server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
+        _end_with_terminal()
         server.run([listener])
+
+
+def _end_with_terminal() -> None:
+    """Have a terminal window that is closed end the server as SIGTERM does."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:  # and not nohup
+        signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _token(serving: Serving) -> str:
@@ -120,7 +131,7 @@ def _listen(serving: Serving) -> socket.socket:
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     try:
         return socket.create_server((serving.host, serving.port), family=family)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         place = f"{_bracketed(serving.host)}:{serving.port}"
         raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
 

@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio.formats import FORMATS
 from alphamf.audio.inputs import Job
 from alphamf.audio.reader import CHANNELS, Reader, open_reader
 from alphamf.audio.stft import Frame
-from alphamf.audio.writer import open_writer
 from alphamf.denoising.api import PRESETS, denoise_stream
 from alphamf.denoising.file import process
 from alphamf.denoising.gain import with_dry
 from alphamf.denoising.request import Request
+from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.serving.noise import NoiseDescription
@@ -148,7 +147,7 @@ class Whole:
     jobs: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the report of `process`, and the noise in words."""
+        """Return the report of `process`, the noise in words, and samples of each segment."""
         with ExitStack() as stack:
             watch = _Watch(self.folder, stack)
             request = Request(
@@ -161,7 +160,7 @@ class Whole:
             )
             job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
             report = process(job, update, request)
-        return {**report, "noise": watch.noise.sentence()}
+        return {**report, "noise": watch.noise.sentence(), "segments": watch.segments}
 
 
 class _Watch:
@@ -181,6 +180,7 @@ class _Watch:
             for name in (SPEECH, SPEECH_PICTURE, BAND)
         )
         self._drawing = drawing
+        self.segments: list[int] = []
 
     def begin(self, reader: Reader, frame: Frame, stack: ExitStack, mode: int) -> _Watch:
         """Return this, for the recording that is read."""
@@ -200,6 +200,7 @@ class _Watch:
         self.noise.add(segment.audio, segment.noise)
         self._speech.write(segment.audio.tobytes())
         self._speech.flush()
+        self.segments.append(len(segment.audio))
 
     def finish(self) -> Mapping[str, Any] | None:
         """Draw the end."""
@@ -210,41 +211,72 @@ class _Watch:
 
 @dataclass(frozen=True)
 class Render:
-    """Write a download: the speech with a part of the input, as a file.
+    """Write a download: the speech with a part of the input, or in another format.
+
+    It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
 
     Attributes
     ----------
-    folder, sound
+    folder
         Of the recording.
     output
-        Name of the file in the folder.
-    format, subtype
-        As libsndfile names them.
+        Name of the file in the folder; its ending chooses the format where `derived` is false.
+    derived
+        Whether the file has the input's format.
     dry
         Part of the input, from 0 to 1; as `Settings.dry`.
+    segments
+        Samples of each segment, which are written at a time: some encoders depend on it.
     """
 
     folder: Path
-    sound: Sound
     output: str
-    format: str
-    subtype: str
+    derived: bool
     dry: float
+    segments: tuple[int, ...]
 
-    def run(self, update: Update | None) -> None:
-        """Write the file."""
-        rate, channels, frames = self.sound
-        settings = replace(PRESETS[PREVIEW_PRESET], dry=self.dry)
-        form = FORMATS[self.format].encoding(self.subtype, samples=frames * channels)
-        with open_writer(
-            self.folder / self.output, rate, channels, format=form.format, subtype=form.subtype
-        ) as writer:
-            for start in range(0, frames, PREVIEW_SECONDS * rate):
-                count = min(PREVIEW_SECONDS * rate, frames - start)
-                audio, speech = (
-                    samples(self.folder / name, channels, start, count) for name in (SOUND, SPEECH)
-                )
-                writer.write(with_dry(audio, speech, settings))
+    def run(self, update: Update | None) -> str:
+        """Write the file, and return where it is."""
+        request = Request(
+            settings=replace(PRESETS[PREVIEW_PRESET], dry=self.dry),
+            observe=lambda *_: _Nobody(),
+            overwrite=True,
+            estimate=self._mixed,
+        )
+        job = Job(str(self.folder / SOURCE), str(self.folder / self.output), derived=self.derived)
+        return str(process(job, None, request)["output"])
+
+    def _mixed(
+        self, blocks: Iterable[Floats], rate: int, settings: Settings, **_: Any
+    ) -> Iterator[Segment]:
+        """Yield segments of the speech with a part of the input."""
+        place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
+        for length in self.segments:
+            parts = [held] if held.size else []
+            while sum(map(len, parts)) < length:
+                parts.append(next(left))
+            audio = np.concatenate(parts)
+            audio, held = audio[:length], audio[length:]
+            speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
+            none = np.empty((audio.shape[1], 0, 0), np.float32)
+            yield Segment(with_dry(audio, speech, settings), audio - speech, none, none, [0.0])
+            place += length
+        for _block in left:  # the reader compares the whole with what it has checked
+            raise AlphaMFError("the recording is longer than what was denoised")
+
+
+class _Nobody:
+    """Observes nothing."""
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Pass the input on."""
+        yield from blocks
+
+    def add(self, segment: Segment) -> None:
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Return no scores."""
 
 
 Task = Look | Preview | Whole | Render

@@ -12,6 +12,8 @@ from starlette.requests import Request
 
 from alphamf.serving.limits import MB, Limits
 
+FULL = "the server's disk has no room for this file"
+
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 """Content types that are taken; a request without one is taken, too."""
 
@@ -32,7 +34,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     size = int(request.headers.get("content-length", "0"))
     check_size(size, limits)
     if shutil.disk_usage(store).free < size + limits.spare:
-        raise HTTPException(507, "the server's disk has no room for this file")
+        raise HTTPException(507, FULL)
 
 
 def check_size(size: int, limits: Limits) -> None:
@@ -73,6 +75,6 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                     raise HTTPException(408, "the upload is too slow")
                 file.write(chunk)
     except OSError as error:
-        raise HTTPException(507, "the server's disk has no room for this file") from error
+        raise HTTPException(507, FULL) from error
     if not size:
         raise HTTPException(400, "the file is empty (0 bytes)")

@@ -67,10 +67,29 @@ def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_part_of_the_noise_is_left_as_by_dry(server, done, talk, tmp_path):
-    _, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?dry=0.25")
-    expected = cli(talk, tmp_path / "b.wav", "--preset", "fast", "--seed", "5", "--dry", "0.25")
-    assert data == expected
+@pytest.mark.parametrize("ending", ["wav", "ogg", "mp3"])
+def test_a_part_of_the_noise_is_left_as_by_dry(server, tmp_path, ending):
+    """The bytes of some encoders depend on how many samples they are given at a time."""
+    path = noisy(tmp_path / f"talk.{ending}", 17, RATE, 1)
+    key = server.wait(server.send(path))["id"]
+    for dry in ("0.25", "0.2", "0"):
+        _, _, data = server.ask("GET", f"api/recordings/{key}/result?dry={dry}")
+        output = tmp_path / f"{dry}.{ending}"
+        assert data == cli(path, output, "--preset", "fast", "--dry", dry), dry
+
+
+@pytest.mark.slow
+def test_media_come_back_in_their_own_container(server, talk, tmp_path):
+    pytest.importorskip("av", reason="the extra media is not installed")
+    path = tmp_path / "talk.m4a"
+    cli(talk, path, "--preset", "fast")
+    found = server.wait(server.send(path))
+    assert found["output"] == "talk.denoised.m4a" and found["about"]["format"] == "M4A"
+    for dry in ("0", "0.25"):
+        _, _, data = server.ask("GET", f"api/recordings/{found['id']}/result?dry={dry}")
+        assert data == cli(path, tmp_path / f"{dry}.m4a", "--preset", "fast", "--dry", dry)
+    _, _, flac = server.ask("GET", f"api/recordings/{found['id']}/result?format=flac")
+    assert len(soundfile.read(io.BytesIO(flac))[0]) == found["about"]["frames"]
 
 
 def test_another_format_holds_the_same_samples(server, done, talk):
@@ -146,9 +165,9 @@ def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
     until = time.monotonic() + 20
-    while server.files() != before and time.monotonic() < until:
+    while server.files() - before and time.monotonic() < until:
         time.sleep(0.1)
-    assert server.files() == before
+    assert not server.files() - before
 
 
 @pytest.mark.parametrize(
@@ -173,7 +192,7 @@ def test_what_is_too_large_or_empty_or_of_another_kind_is_refused(server):
     assert server.ask("POST", "api/recordings", b"")[0] == 400
     for kind in ("multipart/form-data; boundary=x", "text/plain", "application/json"):
         assert server.ask("POST", "api/recordings", b"abc", {"content-type": kind})[0] == 415
-    assert server.files() == before
+    assert not server.files() - before
 
 
 @pytest.mark.parametrize(
@@ -269,3 +288,15 @@ def test_states_are_as_described(server, done):
     assert set(done) == set(schema["properties"]) == set(schema["required"])
     for part in ("about", "result", "preview"):
         assert set(done[part]) == set(schema["properties"][part]["properties"])
+
+
+@pytest.mark.slow
+def test_the_example_of_the_docs_runs(server, talk, tmp_path):
+    page = (ROOT / "docs/page.md").read_text(encoding="utf-8")
+    code = page.split("<!-- example -->\n```python\n")[1].split("```")[0]
+    command = [sys.executable, "-c", code, server.page, talk.name]
+    (tmp_path / talk.name).write_bytes(talk.read_bytes())
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert result.stdout.endswith("done, 100%\n")
+    assert (tmp_path / "talk.denoised.wav").read_bytes() == cli(talk, tmp_path / "c.wav")
+    assert len(code.splitlines()) <= 20

@@ -63,13 +63,16 @@ export function upload(file, name, options, progress) {
   return { done, cancel: () => request.abort() };
 }
 
-// The states of recordings as they change. A hidden page holds no connection.
+// The states of recordings as they change. A browser has six connections to a server for all of its
+// tabs, so a page that is hidden, left, or has nothing to wait for holds none.
 export class Events {
   constructor(changed, removed) {
     this.changed = changed;
     this.removed = removed;
     this.ids = [];
     document.addEventListener("visibilitychange", () => this.connect());
+    addEventListener("pagehide", () => this.source?.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) this.connect(); });
   }
 
   watch(ids) {

@@ -151,7 +151,7 @@ function show() {
   if (opened) editor.open(opened);
   else editor.close();
   changed();
-  events.watch(items.filter(({ id, error }) => id && !error).map(({ id }) => id));
+  events.watch(items.filter((item) => item.id && !item.done && !item.failed).map(({ id }) => id));
 }
 
 function changed() {

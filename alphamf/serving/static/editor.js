@@ -63,7 +63,7 @@ export class Editor {
     if (busy) {
       $("bar").value = item.share();
       const sentence = item.sentence();
-      $("progress-text").textContent = sentence[0].toUpperCase() + sentence.slice(1);
+      $("progress-text").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. ${item.audible()}`;
     }
     const heard = !failure && Boolean(state?.about);
     $("sound").hidden = !heard;
@@ -121,7 +121,7 @@ export class Editor {
     const dry = Editor.dry(this.item);
     $("result").href = api.resultAddress(id, dry);
     $("result").textContent = `Download ${state.output.split(".").at(-1).toUpperCase()}`;
-    $("result").setAttribute("aria-label", `Download ${state.output}`);
+    $("result").setAttribute("aria-label", `${$("result").textContent}: ${state.output}`);
     $("flac").href = api.resultAddress(id, dry, "flac");
     $("flac").hidden = state.result.format === "FLAC";
     const { clipped, note } = state.result;

@@ -37,4 +37,13 @@ export class Item {
     if (left !== null) parts.push(text.left(left));
     return parts.join(", ");
   }
+
+  // What can be heard before the whole is done.
+  audible() {
+    if (!this.state?.preview || this.done || this.failed) return "";
+    const { preview, ready, about } = this.state;
+    if (ready > preview.start) return `${text.time(ready / about.rate)} can be heard.`;
+    const [start, end] = [preview.start, preview.start + preview.frames].map((place) => text.time(place / about.rate));
+    return `${start} to ${end} can be heard.`;
+  }
 }

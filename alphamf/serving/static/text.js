@@ -23,7 +23,9 @@ export function left(seconds) {
 
 export function facts({ duration, rate, channels, format, subtype }) {
   const sound = channels === 1 ? "mono" : channels === 2 ? "stereo" : `${channels} channels`;
-  return [time(duration), `${rate / 1000} kHz`, sound, `${format} ${subtype}`].join(" · ");
+  const bits = /^PCM_\D*(\d+)$/.exec(subtype)?.[1];
+  const samples = bits ? `${bits} bit` : subtype.replaceAll("_", " ").toLowerCase();
+  return [time(duration), `${rate / 1000} kHz`, sound, `${format} ${samples}`].join(" · ");
 }
 
 export function decibels(value) {
