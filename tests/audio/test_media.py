@@ -321,7 +321,7 @@ def test_damage_inside_is_found(tmp_path):
 
 
 def test_a_seek_before_the_start_is_damage(tmp_path):
-    """Found by `benchmarks.fuzz`: FFmpeg asks for it where an object of ASF has a senseless size."""
+    """By `benchmarks.fuzz`: FFmpeg seeks there where an object of ASF has a senseless size."""
     source = tmp_path / "a.wma"
     claps.make(source, "asf", Sound("wmav2"), video=None)
     data = bytearray(source.read_bytes())
