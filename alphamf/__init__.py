@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
 
+    __version__: str
+
 __all__ = [
     "PRESETS",
     "SAMPLERS",
@@ -51,7 +53,13 @@ _HOME = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__doc__", "__version__"])
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("alphamf")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"alphamf.{_HOME[name]}"), name)

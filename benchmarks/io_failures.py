@@ -11,7 +11,8 @@ then once for each of them, which fails, alone or with all after it (``--for-goo
 run each output must be absent or equal to that of an undisturbed run, the inputs as they were,
 nothing else there but known temporary files, and no process left; what went wrong must stand in a
 sentence on standard error, without a traceback, with exit code 1 or 2; and the same command must
-then end well. With ``--write`` the table goes to docs/reliability.md. Linux only.
+then end well. With ``--write`` the rows of these commands in docs/reliability.md are replaced.
+Linux only.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,13 +56,18 @@ def trained(folder: Path) -> Products:
     return products
 
 
+def unpacked(folder: Path) -> Products:
+    """Return the content of all files; an archive's in whatever way it is packed."""
+    return plain(folder) | trained(folder)
+
+
 QUICK = "--preset fast --steps 3 --keep 1 -q"
 TASKS = {
-    "denoise": Task(f"denoise input --output-dir out {QUICK} --jobs 1", plain),
+    "denoise": Task(f"denoise input/01.flac --output-dir out {QUICK} --jobs 1", plain),
     "more": Task(
         f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
-        f"--plot out/p.png {QUICK} --jobs 1",
-        plain,
+        f"--plot out/p.png --overwrite {QUICK} --jobs 1",
+        unpacked,
     ),
     "jobs": Task(f"denoise input --output-dir out {QUICK} --jobs 2", plain),
     "evaluate": Task(
@@ -71,6 +79,10 @@ TASKS = {
     "stream": Task("train input -o out/m.npz --stream --rank 2 --steps 3 -q", trained),
 }
 """Commands; a process of their own each time where they start others."""
+
+
+Rows = dict[tuple[str, str], list[str]]
+"""Rows of the table: command and what fails, and the other cells."""
 
 
 class State(ctypes.Structure):
@@ -166,6 +178,8 @@ def _command(task: Task, folder: Path, state: State, first: int) -> None:
             stream.flush()
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
+        state.first = 0
+        Path("../modules").write_text("\n".join(sys.modules))
         os._exit(code)
 
 
@@ -215,7 +229,8 @@ def each_call(
     """
     account = Account()
     inputs = plain(folder / "input")
-    run(task, folder, state, 1, 0)  # what is imported and cached, is so in all
+    run(task, folder, state, 1, 0)  # what is cached, is so in all
+    _import(folder.parent / "modules")
     _empty(folder)
     undisturbed = run(task, folder, state, 1, 0)
     if undisturbed.code:
@@ -233,7 +248,7 @@ def each_call(
         account.failed[what.split()[0]] += 1
         account.tolerated += end.code == 0
         account.parts += len(list((folder / "out").rglob(".*.part")))
-        found = list(_problems(task, folder, end, expected))
+        found = list(_problems(task, folder, end, expected, what))
         if plain(folder / "input") != inputs:
             found.append("an input was changed")
         # Where syncing the folder failed after the renaming, the output is there already.
@@ -246,7 +261,14 @@ def each_call(
     return account
 
 
-def _problems(task: Task, folder: Path, end: End, expected: Products) -> Iterator[str]:
+def _import(names: Path) -> None:
+    """Import what a command has imported, so that the next runs have it from the start."""
+    for name in names.read_text().split() if names.exists() else []:
+        with suppress(ImportError):
+            import_module(name)
+
+
+def _problems(task: Task, folder: Path, end: End, expected: Products, what: str) -> Iterator[str]:
     """Yield what is wrong after a run in which a call failed."""
     if end.code is None:
         yield "it hung"
@@ -269,7 +291,8 @@ def _problems(task: Task, folder: Path, end: End, expected: Products) -> Iterato
         yield from (f"{name} is not there" for name in expected if name not in made)
     left = [path.name for path in folder.iterdir() if path.name not in ("input", "out", "tmp")]
     left += [path.name for path in (folder / "tmp").iterdir()]
-    yield from (f"{name} was left" for name in left)
+    # Python's own file, by which it looks whether a folder for temporary ones is any good.
+    yield from (f"{name} was left" for name in left if what != f"unlink /tmp/{name}")
 
 
 def _fewer(task: Task, folder: Path, end: End) -> bool:
@@ -307,6 +330,28 @@ def attempt(name: str, calls: Iterator[int], *, for_good: bool = False) -> Accou
     with open(os.environ["IO_FAILURES_STATE"], "r+b") as file:
         memory = mmap.mmap(file.fileno(), ctypes.sizeof(State))
     return each_call(TASKS[name], folder, State.from_buffer(memory), calls, for_good)
+
+
+def row(name: str, for_good: bool, account: Account) -> Rows:
+    """Return the row of a command in the table."""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
+    runs = account.failed.total()
+    counts = account.calls, runs, account.tolerated, account.parts, len(account.problems)
+    key = f"`alphamf {TASKS[name].arguments}`", "all after it, too" if for_good else "one"
+    return {key: [*map(str, counts), kinds]}
+
+
+def table(rows: Rows) -> str:
+    """Return the table; commands that were not run keep their rows of the page."""
+    page = PAGE.read_text(encoding="utf-8").partition("<!-- io_failures -->")[2]
+    for line in page.partition("<!-- /io_failures -->")[0].splitlines():
+        if line.startswith("| `"):
+            command, which, *cells = line[2:-2].split(" | ")
+            rows.setdefault((command, which), cells)
+    keys = [key for name in TASKS for good in (False, True) for key in row(name, good, Account())]
+    headings = ["command", "what fails", "calls", "runs", "ended well", "parts", "problems"]
+    headings += ["runs by the kind of call"]
+    return tables.markdown(headings, [[*key, *rows[key]] for key in keys if key in rows])
 
 
 def start_anew(folder: Path) -> None:
@@ -347,23 +392,17 @@ def main() -> None:
     if "IO_FAILURES_STATE" not in os.environ:
         with tempfile.TemporaryDirectory(prefix="io-failures-") as folder:
             start_anew(Path(os.path.realpath(folder)))
-    import alphamf.denoising.file
-    import alphamf.evaluation.observers  # noqa: F401
-
-    rows, problems = [], []
+    rows: Rows = {}
+    problems: list[str] = []
     for name in options.only.split(","):
         calls = iter(range(options.first, sys.maxsize, options.every))
         account = attempt(name, calls, for_good=options.for_good)
-        kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(account.failed.items()))
-        counts = account.tolerated, account.parts, len(account.problems)
-        rows.append([f"`alphamf {TASKS[name].arguments}`", str(account.calls), kinds])
-        rows[-1] += map(str, counts)
+        rows.update(row(name, options.for_good, account))
         problems += [f"{name}, {problem}" for problem in account.problems]
         print("\n".join(problems[-len(account.problems) or len(problems) :]), flush=True)
-    headings = ["command", "calls", "runs, by what failed", "ended well", "parts", "problems"]
-    text = tables.markdown(headings, rows)
-    note = caption("benchmarks.io_failures", sys.argv[1:], ("alphamf", "numpy", "soundfile"))
-    publish(PAGE, "io_failures", f"{text}\n\n{note}", write=options.write)
+    arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
+    made = caption("benchmarks.io_failures", arguments, ("alphamf", "numpy", "soundfile"))
+    publish(PAGE, "io_failures", f"{table(rows)}\n\n{made}", write=options.write)
     raise SystemExit(bool(problems))
 
 

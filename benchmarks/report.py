@@ -99,7 +99,7 @@ def write_section(
     name: str,
     text: str,
     *,
-    columns: Collection[str] = (),
+    columns: Collection[str] | None = (),
     folder: Path | None = None,
 ) -> None:
     """Replace what stands between the markers of a section, or add the section at the end.
@@ -113,14 +113,16 @@ def write_section(
     text
         Its Markdown.
     columns
-        Headings that stay on the page of tables wider than `WIDEST`, see `narrowed`.
+        Headings that stay on the page of tables wider than `WIDEST`, see `narrowed`; None: all.
     folder
         Where the whole of such tables goes; by default docs/benchmarks beside `path`.
     """
     folder = folder or path.parent / "docs" / "benchmarks"
     stem = folder / name.replace(":", "-")
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
-    section = f"{opening}\n{narrowed(text, columns, stem, path.parent)}\n{closing}"
+    if columns is not None:
+        text = narrowed(text, columns, stem, path.parent)
+    section = f"{opening}\n{text}\n{closing}"
     before = path.read_text(encoding="utf-8") if path.exists() else "# Benchmarks\n"
     pattern = re.compile(f"{re.escape(opening)}.*?{re.escape(closing)}", re.DOTALL)
     after, count = pattern.subn(lambda _: section, before)
@@ -143,7 +145,7 @@ def publish(path: Path, name: str, text: str, *, write: bool) -> None:
     """
     print(text)
     if write:
-        write_section(path, name, text)
+        write_section(path, name, text, columns=None)
 
 
 def narrowed(text: str, columns: Collection[str], stem: Path, page: Path) -> str:

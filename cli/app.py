@@ -7,20 +7,31 @@ from typing import Annotated
 
 import typer
 
-from alphamf.cli import benchmark, denoise, evaluate, experiment, info, mix, models, streams, train
+from alphamf.cli import (
+    benchmark,
+    denoise,
+    evaluate,
+    experiment,
+    info,
+    mix,
+    models,
+    serve,
+    streams,
+    train,
+)
 from alphamf.tools.stopping import end_on_signals
 
-LOOPS = "default", "unfused", "v3", "v4"
+LOOPS = "default", "unfused", "v3", "v4", "amx"
 """Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
 
 app = typer.Typer(
     name="alphamf",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(denoise.denoise)
+app.command()(serve.serve)
 app.command()(train.train)
 app.command()(mix.mix)
 app.command()(evaluate.evaluate)
@@ -42,7 +53,9 @@ def _version(wanted: bool) -> None:
 def alphamf(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Remove the noise from recorded speech, with the uncertainty of the result."""

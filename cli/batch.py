@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alphamf.audio.inputs import STREAM, Job, Plan
+from alphamf.audio.search import passed_over
 from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
@@ -35,6 +36,7 @@ def run(
     cluster: str | None,
     as_json: bool,
     quiet: bool,
+    verbose: bool = False,
 ) -> int:
     """Do all jobs, report them and the problems, and return the exit code.
 
@@ -52,6 +54,8 @@ def run(
         Whether to print a JSON object for each file in place of sentences.
     quiet
         Whether to print errors only.
+    verbose
+        Whether the sentences say how each file was done.
     """
     from alphamf.denoising.file import process
 
@@ -62,7 +66,10 @@ def run(
     if files.results and not quiet:
         sentence = f"results of other inputs, passed over: {len(files.results)}"
         typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
-    each = each_on(cluster, quiet=quiet)
+    if files.jobs and files.passed and not quiet:
+        typer.echo(f"Note: {passed_over(files.passed)}", err=True)
+    isolated = not _stays_here(files.jobs, request.device)
+    each = each_on(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
         each = partial(each, size=_size)
     processes = _workers(files.jobs, request.device, workers)
@@ -78,23 +85,30 @@ def run(
                 update(shown(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
-            _report(outcome, as_json=as_json, quiet=quiet, to_stderr=to_stderr)
+            text = None if quiet else partial(_sentences, verbose=verbose)
+            _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
         sentence = f"outputs that exist already, left as they are: {skipped}"
         typer.echo(f"Note: {sentence} (--overwrite replaces them)", err=True)
     return 1 if 1 in codes else max(codes)
 
 
-def _report(outcome: Outcome, *, as_json: bool, quiet: bool, to_stderr: bool) -> None:
-    """Print the result of a file, or its error."""
+def _report(
+    outcome: Outcome,
+    text: Callable[[Mapping[str, Any]], str] | None,
+    *,
+    as_json: bool,
+    to_stderr: bool,
+) -> None:
+    """Print the result of a file as JSON or as `text` has it, or its error."""
     if outcome.error is not None:
         report.error(outcome.item.source, outcome.error, as_json=as_json)
         if outcome.details:
             typer.echo(outcome.details, err=True, nl=False)
     elif as_json:
         report.json_line(outcome.result)
-    elif not (quiet or "skipped" in outcome.result):
-        typer.echo(_sentences(outcome.result), err=to_stderr)
+    elif text is not None and "skipped" not in outcome.result:
+        typer.echo(text(outcome.result), err=to_stderr)
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
@@ -115,10 +129,13 @@ def _size(job: Job) -> float:
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return the number of processes: one for standard input or output, and for a GPU."""
-    if device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs):
-        return 1
-    return wanted or pool.cores()
+    """Return the number of processes."""
+    return 1 if _stays_here(jobs, device) else wanted or pool.cores()
+
+
+def _stays_here(jobs: list[Job], device: str) -> bool:
+    """Whether this process does the work: for standard input or output, and for a GPU."""
+    return device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs)
 
 
 def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
@@ -128,14 +145,15 @@ def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
-def _sentences(result: Mapping[str, Any]) -> str:
+def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
     """Return the result of a file as text of one or more lines."""
-    acceptance = ", ".join(f"{rate:.2f}" for rate in result["acceptance"])
     lines = [
         f"{shown(result['file'])} -> {shown(result['output'])}: "
         f"{result['duration']:.2f} s in {result['seconds']:.2f} s "
-        f"({result['real_time_factor']:.2f} of real time), acceptance {acceptance}"
+        f"({result['real_time_factor']:.2f} of real time)"
     ]
+    if verbose:
+        lines.append(f"  {_how(result)}")
     if result["note"]:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
@@ -156,3 +174,14 @@ def _sentences(result: Mapping[str, Any]) -> str:
             )
             lines.append(f"  {name:7}{' -> '.join(texts)}")
     return "\n".join(lines)
+
+
+def _how(result: Mapping[str, Any]) -> str:
+    """Return how a file was done, in one line."""
+    parts = (result[name] or "none" for name in ("model", "refiner", "second_stage"))
+    weights = "model {}, refiner {}, second stage {}".format(*parts)
+    settings, (speech, noise) = result["settings"], result["acceptance"]
+    return (
+        f"{weights}; preset {result['preset']}, sampler {settings['sampler']}, "
+        f"{settings['steps']} steps; Phi accepted: speech {speech:.2f}, noise {noise:.2f}"
+    )

@@ -32,6 +32,13 @@ class Preset(StrEnum):
     paper = "paper"
 
 
+class Channels(StrEnum):
+    """What can be done with the channels of a recording."""
+
+    linked = "linked"
+    separate = "separate"
+
+
 OUTPUT = "Output"
 MODEL = "Model and sampling"
 EXTRA = "More results"
@@ -66,6 +73,14 @@ def denoise(
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
+    ] = False,
+    tag: Annotated[
+        bool,
+        typer.Option(
+            "--tag",
+            help="Add 'denoised by alphamf' to the history in the outputs' tags.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     preset: Annotated[
         Preset,
@@ -143,6 +158,14 @@ def denoise(
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    channels: Annotated[
+        Channels,
+        typer.Option(
+            help="linked: a voice that several channels share keeps its place between them; "
+            "separate: each channel as if it were alone.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Channels.linked,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -181,6 +204,15 @@ def denoise(
             metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
         ),
     ] = 64,
+    track: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Audio track of a video to denoise; the others are copied.",
+            show_default="the default one",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -212,6 +244,12 @@ def denoise(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
     ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Print how each file was done, too.", rich_help_panel=RUN
+        ),
+    ] = False,
 ) -> None:
     """Take the noise out of speech recordings.
 
@@ -233,6 +271,7 @@ def denoise(
         "noise_rank": noise_rank,
         "dry": dry,
         "max_attenuation": max_attenuation,
+        "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }
@@ -259,6 +298,7 @@ def denoise(
         check_weights(model, refiner=refiner, second_stage=second_stage)
         place = choose_device(device.value, quiet=quiet)
         check_least("--seed", seed, 0)
+        check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
     from alphamf.denoising.request import Request
     from alphamf.evaluation.observers import Observers
@@ -282,9 +322,17 @@ def denoise(
         salvage=salvage,
         max_channels=max_channels,
         documented=as_json,
+        track=track,
+        tag=tag,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(
-            files, request, workers=jobs, cluster=cluster, as_json=as_json, quiet=quiet
+            files,
+            request,
+            workers=jobs,
+            cluster=cluster,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
         )
     raise typer.Exit(code)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from alphamf.audio.inputs import STREAM
 from alphamf.cli import report, streams
+
+if TYPE_CHECKING:
+    from alphamf.audio.reader import Reader
+    from alphamf.learnt.dictionary import Dictionary
+    from alphamf.learnt.network_file import TrainedNetwork
 
 
 def info(
@@ -17,33 +22,45 @@ def info(
         str,
         typer.Argument(metavar="FILE|MODEL", help="A recording, - for standard input, or a model."),
     ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the properties of a recording or a model."""
-    from alphamf.learnt import dictionary, network_file
-    from alphamf.learnt.about import details
-
-    with report.user_errors():
-        if name in network_file.shipped():
-            lines = details(network_file.TrainedNetwork.load(network_file.shipped()[name]))
-        elif name in dictionary.shipped() or name.endswith(".npz"):
-            lines = details(dictionary.load(name))
-        else:
-            lines = _recording(name)
-    typer.echo("\n".join(f"{key:12}{value}" for key, value in lines.items()))
-
-
-def _recording(name: str) -> dict[str, str]:
     from alphamf.audio.reader import open_reader
+    from alphamf.learnt import dictionary, network_file
+
+    with report.user_errors(as_json=as_json):
+        if name in network_file.shipped():
+            _model(network_file.TrainedNetwork.load(network_file.shipped()[name]), as_json)
+        elif name in dictionary.shipped() or name.endswith(".npz"):
+            _model(dictionary.load(name), as_json)
+        else:
+            if name == STREAM:
+                streams.check_input()
+            with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
+                _recording(reader, as_json)
+
+
+def _model(model: Dictionary | TrainedNetwork, as_json: bool) -> None:
+    from alphamf.learnt.about import details, facts
+
+    if as_json:
+        report.json_line(facts(model))
+    else:
+        _print(details(model))
+
+
+def _recording(reader: Reader, as_json: bool) -> None:
     from alphamf.learnt.about import summary
     from alphamf.learnt.dictionary import choose
 
-    if name == STREAM:
-        streams.check_input()
-    with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
-        model = choose("auto", reader.rate)
-        minutes, seconds = divmod(reader.duration, 60)
-        hours, minutes = divmod(int(minutes), 60)
-        return {
+    model = choose("auto", reader.rate)
+    if as_json:
+        report.json_line(_measured(reader) | {"model": model.name})
+        return
+    minutes, seconds = divmod(reader.duration, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    _print(
+        {
             "file": reader.name,
             "format": f"{reader.format} {reader.subtype}",
             "rate": f"{reader.rate} Hz",
@@ -51,11 +68,45 @@ def _recording(name: str) -> dict[str, str]:
             "length": f"{hours}:{minutes:02}:{seconds:06.3f} ({reader.frames} samples)",
             "peak": _level(reader.peak),
             "rms": _level(reader.rms),
+            **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
         }
+    )
+
+
+def _measured(reader: Reader) -> dict[str, Any]:
+    """Return the properties of a recording as numbers; digital silence has no level."""
+    return {
+        "file": reader.name,
+        "format": reader.format,
+        "subtype": reader.subtype,
+        "rate": reader.rate,
+        "channels": reader.channels,
+        "samples": reader.frames,
+        "duration": reader.duration,
+        "peak_db": _decibels(reader.peak),
+        "rms_db": _decibels(reader.rms),
+    }
+
+
+def _print(lines: dict[str, str]) -> None:
+    typer.echo("\n".join(f"{key:12}{value}" for key, value in lines.items()))
+
+
+def _decibels(amplitude: float) -> float | None:
+    return 20 * math.log10(amplitude) if amplitude else None
+
+
+def _tracks(reader: Reader) -> dict[str, str]:
+    """Return which audio track of a media file this is, and what else the file holds."""
+    track = reader.track
+    if track is None:
+        return {}
+    kilobits = f"{track.bit_rate / 1000:.0f} kb/s"
+    found = {"track": f"{track.number} of {track.count} ({track.codec}, {kilobits})"}
+    return found | ({"others": ", ".join(track.others)} if track.others else {})
 
 
 def _level(amplitude: float) -> str:
-    if amplitude == 0:
-        return "digital silence"
-    return f"{20 * math.log10(amplitude):.1f} dB of full scale"
+    level = _decibels(amplitude)
+    return "digital silence" if level is None else f"{level:.1f} dB of full scale"

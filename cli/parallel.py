@@ -14,11 +14,21 @@ Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""
 
 
-def each_on(cluster: str | None, *, quiet: bool) -> Each:
-    """Return `alphamf.tools.pool.each`, or its counterpart for the address of a Dask cluster."""
+def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
+    """Return `alphamf.tools.pool.each`, or its counterpart for the address of a Dask cluster.
+
+    Parameters
+    ----------
+    cluster
+        The address, or None.
+    quiet
+        Whether to leave out notes on processes.
+    isolated
+        As for `alphamf.tools.pool.each`.
+    """
     report = None if quiet else partial(typer.echo, err=True)
     if cluster is None:
-        return partial(pool.each, report=report)
+        return partial(pool.each, report=report, isolated=isolated)
     from alphamf.tools import cluster as dask
 
     return partial(dask.each, address=cluster, report=report)

@@ -71,6 +71,16 @@ def test_every_dependency_has_both_bounds():
         assert re.fullmatch(r"[\w-]+>=[\d.]+,<[\d.]+", each), each
 
 
+def test_the_public_names_are_listed_and_there():
+    import alphamf
+
+    assert set(dir(alphamf)) == {*alphamf.__all__, "__doc__", "__version__"}
+    assert alphamf.__version__ == PROJECT["version"]
+    assert all(getattr(alphamf, name) is not None for name in dir(alphamf))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = alphamf.nothing
+
+
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory):
     """Build the source archive from what is committed or staged, and unpack it."""

@@ -13,8 +13,8 @@ from alphamf.errors import AlphaMFError
 Order = Literal["<", ">"]
 """Little or big endian, as `struct` writes it."""
 
-_SAMPLES = (b"data", b"SSND")
-"""The chunk that holds the samples, of RIFF and of AIFF."""
+_SAMPLES = (b"data", b"SSND", b"BODY")
+"""The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
 
 _UNKNOWN = 2**62
 """A size of 64 bits that is this or more means "not known yet"."""

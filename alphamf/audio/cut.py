@@ -38,6 +38,10 @@ class Cut(AlphaMFError):
         self.patch = patch
 
 
+class Undecodable(Exception):
+    """Samples that a decoder cannot read; the text says why."""
+
+
 def short(name: str, promised: int, there: int, patch: Patch | None = None) -> Cut:
     """Return the error of a file that holds fewer bytes of samples than its header promises.
 

@@ -1,7 +1,8 @@
 """The audio formats that are read and written: a record each. A new format is one more record.
 
-libsndfile reads as much as it finds and does not report a file that was cut, so the length that a
-header promises is checked here where the format has one.
+Those of the extra `media` are written by FFmpeg's muxers; what is read of them is in
+`alphamf.audio.media.kinds`. Decoders read as much as they find and do not report a file that was
+cut, so the length that a header promises is checked here where the format has one.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, headers, mp3, ogg, subtypes
+from alphamf.audio import chunks, headers, mp3, ogg, read_only, subtypes
 from alphamf.audio.cut import Patch
+from alphamf.audio.media import kinds
 
 
 class Header(NamedTuple):
@@ -68,6 +72,9 @@ class Format:
         Whether an encoder does not report a full disk, so that what was written is read back.
     make_reproducible
         Takes time and chance out of a written file, so that equal samples give equal bytes.
+    muxer
+        FFmpeg's name of it, where it is a media container; then `subtypes` are keys of
+        `alphamf.audio.media.codecs.CODECS`.
     """
 
     name: str
@@ -79,6 +86,7 @@ class Format:
     slack: int = 0
     encoder_hides_errors: bool = False
     make_reproducible: Callable[[Path], None] | None = None
+    muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
         """Return how samples of a subtype are best written in this format.
@@ -86,14 +94,15 @@ class Format:
         Parameters
         ----------
         subtype
-            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, and 16
-            bits otherwise.
+            Where the format lacks it, 24 bits take its place if it is finer than 16 bits, 16 bits
+            if it is not, and the default if it is lossy or the format has neither.
         samples
             How many there are, over all channels.
         """
         if subtype not in self.subtypes:
             fine = "PCM_24" if subtypes.get(subtype).fine else "PCM_16"
-            subtype = fine if fine in self.subtypes else self.subtypes[0]
+            exact = subtype in subtypes.SUBTYPES and fine in self.subtypes
+            subtype = fine if exact else self.subtypes[0]
         size = samples * subtypes.get(subtype).size
         return Encoding((size >= _4_GB and self.beyond_4_gb) or self.name, subtype)
 
@@ -101,6 +110,11 @@ class Format:
 _4_GB = 2**32 - 2**16
 _RIFF = ("PCM_16", "PCM_24", "PCM_U8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _PCM = ("PCM_16", "PCM_24", "PCM_S8", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+_FRAME = 8192
+"""Samples by which media files may be shorter than promised: a packet, and an encoder's delay."""
+
+_PLAIN = ("PCM_16", "PCM_24", "PCM_32", "FLOAT")
+_MP4 = ("AAC", "ALAC_16", "ALAC_24", "MP3", "AC3", "EAC3", "OPUS", "FLAC_16", "FLAC_24")
 _little = partial(chunks.check, order="<")
 _big = partial(chunks.check, order=">")
 
@@ -170,13 +184,50 @@ FORMATS = {
             (".sph",),
             headers=(Header(b"NIST", b"", headers.check_nist),),
         ),
+        Format("MP4", _MP4, (".mp4", ".m4v"), slack=_FRAME, muxer="mp4"),
+        Format(
+            "M4A",
+            ("AAC", "ALAC_16", "ALAC_24", "AC3"),
+            (".m4a", ".m4b"),
+            slack=_FRAME,
+            muxer="ipod",
+        ),
+        Format("MOV", (*_MP4[:-3], *_PLAIN), (".mov", ".qt"), slack=_FRAME, muxer="mov"),
+        Format("3GP", ("AAC", "AMR_NB"), (".3gp", ".3g2"), slack=_FRAME, muxer="3gp"),
+        Format("MATROSKA", (*_MP4, *_PLAIN), (".mkv", ".mka"), muxer="matroska"),
+        Format("WEBM", ("OPUS",), (".webm",), muxer="webm"),
+        Format("ASF", ("WMAV2", "WMAV1"), (".wma", ".wmv", ".asf"), muxer="asf"),
+        Format("AMR", ("AMR_NB",), (".amr",), muxer="amr"),
+        Format("ADTS", ("AAC",), (".aac",), muxer="adts"),
     )
 }
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
 libsndfile reads more."""
 
+READ_ONLY = (
+    Header(b"Creative Voice File\x1a", b"", read_only.check_voc),
+    Header(b"2BIT", b"", read_only.check_avr),
+    Header(b"FORM", b"8SVX", _big),
+    Header(b"FORM", b"16SV", _big),
+    Header(b"\x01\x04", b"", read_only.check_mpc2k),
+    Header(b"ALawSoundFile**\0", b"", read_only.check_wve),
+    Header(b"\xf0\x7e", b"", read_only.check_sds),
+    Header(b"\x00\x00\x00\x00", b"", read_only.check_mat4),
+    Header(b"\x00\x00\x03\xe8", b"", read_only.check_mat4),
+    Header(b"MATLAB 5.0 MAT-file", b"", read_only.check_mat5),
+)
+"""Headers that promise a length, of formats that are read and not written."""
+
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
+
+MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in form.suffixes)
+"""Those of them that need the extra `media`."""
+
+
+def is_known(suffix: str) -> bool:
+    """Whether files of an ending, in lower case, can be read with what is installed."""
+    return suffix in SUFFIXES and (suffix not in MEDIA_SUFFIXES or find_spec("av") is not None)
 
 
 def get(name: str) -> Format:
@@ -221,10 +272,15 @@ def check(path: Path, name: str) -> Patch | None:
         So short that it ends before any samples.
     """
     size = path.stat().st_size
+    kind = kinds.find(path)
     with path.open("rb") as file:
-        head = file.read(12)
-        for form in FORMATS.values():
-            for header in form.headers:
-                if head.startswith(header.start) and head[8:].startswith(header.kind):
-                    return header.check(file, size, name)
+        if kind is not None:
+            kind.check(file, size, name)
+            return None
+        head = file.read(20)
+        file.seek(12)
+        known = (header for form in FORMATS.values() for header in form.headers)
+        for header in chain(known, READ_ONLY):
+            if head.startswith(header.start) and head[8:].startswith(header.kind):
+                return header.check(file, size, name)
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from alphamf.audio.outputs import derived_name, possible_names, resolve
@@ -55,12 +55,15 @@ class Plan(NamedTuple):
         Files that were named and passed over, as they are results of other inputs.
     guarded
         Real path of each file that no output may replace, and what it is.
+    passed
+        Recordings in folders that cannot be read with what is installed.
     """
 
     jobs: list[Job]
     problems: list[Problem]
     results: Sequence[str] = ()
     guarded: Mapping[str, str] = {}
+    passed: Collection[str] = ()
 
 
 def plan(
@@ -107,7 +110,7 @@ def plan(
             raise AlphaMFError("- has no name to use in --output-dir: use -o FILE")
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
             raise AlphaMFError(f"--output-dir {shown(output_dir)} is not a folder")
-    found, problems = _find(inputs, output_dir)
+    found, problems, passed = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
@@ -125,7 +128,7 @@ def plan(
             conflicts[job] = sentence
     problems += [Problem(job.source, conflicts[job]) for job in candidates if job in conflicts]
     jobs = [job for job in candidates if job not in conflicts]
-    return Plan(jobs, problems, results, guarded)
+    return Plan(jobs, problems, results, guarded, passed)
 
 
 def find(inputs: Iterable[str]) -> list[str]:
@@ -136,7 +139,7 @@ def find(inputs: Iterable[str]) -> list[str]:
     AlphaMFError
         A folder or a pattern holds no audio file.
     """
-    found, problems = _find(inputs, None)
+    found, problems, _ = _find(inputs, None)
     if problems:
         raise AlphaMFError(problems[0].sentence)
     return [item.path for item in found]
@@ -189,20 +192,24 @@ def exists(output: str) -> bool:
     return output != STREAM and os.path.isfile(output)
 
 
-def _find(inputs: Iterable[str], output_dir: str | None) -> tuple[list[Found], list[Problem]]:
-    """Find the input files, each once, and the inputs that stand for none."""
+def _find(
+    inputs: Iterable[str], output_dir: str | None
+) -> tuple[list[Found], list[Problem], set[str]]:
+    """Find the input files, each once, the inputs that stand for none, and what is passed over."""
     found: list[Found] = []
     problems: list[Problem] = []
+    passed: set[str] = set()
     for name in inputs:
         try:
             _identity(name)
             if name == STREAM:
                 found.append(Found(STREAM, STREAM, searched=False))
             else:
-                found.extend(expand(name, output_dir))
+                found.extend(expand(name, output_dir, passed))
         except AlphaMFError as error:
             problems.append(Problem(name, str(error)))
-    return list({_identity(item.path): item for item in reversed(found)}.values())[::-1], problems
+    once = {_identity(item.path): item for item in reversed(found)}
+    return list(once.values())[::-1], problems, passed
 
 
 def _check_single(output: str, count: int) -> None:

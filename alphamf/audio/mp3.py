@@ -45,7 +45,7 @@ def check(file: BinaryIO, size: int, name: str) -> None:
     Cut
         The last frame ends early, or there are fewer frames than the header promises.
     """
-    first = at = _after_tag(file)
+    first = at = after_tag(file)
     frames = promised = promised_bytes = 0
     while at + 4 <= size:
         file.seek(at)
@@ -66,7 +66,24 @@ def check(file: BinaryIO, size: int, name: str) -> None:
                   "are there")  # fmt: skip
 
 
-def _after_tag(file: BinaryIO) -> int:
+def sound(file: BinaryIO) -> tuple[int, bool]:
+    """Return where the frames begin, and whether their encoder says that they differ in length.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    """
+    start = after_tag(file)
+    file.seek(start)
+    frame = _frame(file.read(4))
+    if frame is None:
+        return start, False
+    file.seek(start + frame.xing)
+    return start, file.read(4) == b"Xing"
+
+
+def after_tag(file: BinaryIO) -> int:
     """Return the position after the ID3 tag at the start, if there is one."""
     file.seek(0)
     head = file.read(10)

@@ -41,6 +41,23 @@ def check(file: BinaryIO, size: int, name: str) -> None:
         raise Cut(f"{name} is cut short: its last Ogg page is not whole")
 
 
+def sound(file: BinaryIO) -> int:
+    """Return where the first page begins that is not of headers, which may hold a picture.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    """
+    at = 0
+    while True:
+        file.seek(at)
+        head = file.read(_HEADER)
+        if len(head) < _HEADER or int.from_bytes(head[6:14], "little") not in (0, 2**64 - 1):
+            return at
+        at += _HEADER + head[26] + sum(file.read(head[26]))
+
+
 def clear_serial(path: Path) -> None:
     """Set the serial number, which libsndfile draws at random, to zero in every page.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Container, Sequence
+from pathlib import Path
 
 from alphamf.audio.formats import FORMATS
+from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, Found
 from alphamf.tools.files import is_special, system_name
 
@@ -63,12 +65,14 @@ def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[s
 
 
 def _format(path: str) -> str | None:
-    """Return libsndfile's name of a file's format; None where it cannot be told."""
+    """Return the name of a file's format; None where it cannot be told."""
     if is_special(path):
         return None
     import soundfile
 
     try:
+        if (kind := kinds.find(Path(path))) is not None:
+            return kind.format
         return str(soundfile.info(system_name(path)).format)
     except (RuntimeError, TypeError, ValueError, OSError):  # the run itself says what is wrong
         return None

@@ -13,6 +13,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.media.track import About
 from alphamf.audio.sources import decodable
 from alphamf.audio.survey import BLOCK, next_block, open_sound, survey
 from alphamf.errors import AlphaMFError
@@ -42,6 +44,8 @@ class Reader:
         CRC-32 of the samples.
     cut
         Where a part of the file is missing, a sentence that says so; otherwise None.
+    track
+        Of a media file, the audio track that is read; otherwise None.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Reader:
     rms: float
     checksum: int
     cut: str | None = None
+    track: About | None = None
 
     @property
     def duration(self) -> float:
@@ -69,11 +74,10 @@ class Reader:
         AlphaMFError
             The samples are not those that were there when the file was checked.
         """
-        import soundfile
-
         left, checksum = self.frames, 0
+        track = self.track.number if self.track else None
         try:
-            with open_sound(self.path, self.name) as file:
+            with open_sound(self.path, self.name, track) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
                 while left and len(block := next_block(file, min(size, left))):
@@ -84,7 +88,7 @@ class Reader:
                     yield block
                 if not left and self.cut is None and len(next_block(file, 1)):
                     raise self._changed(self.frames + 1)
-        except soundfile.LibsndfileError:
+        except Undecodable:
             raise self._changed(self.frames - left) from None
         if left or checksum != self.checksum:
             raise self._changed(self.frames - left)
@@ -105,6 +109,7 @@ def open_reader(
     *,
     salvage: bool = False,
     max_channels: int | None = None,
+    track: int | None = None,
 ) -> Iterator[Reader]:
     """Check an audio file and yield its properties, from which its samples can be read.
 
@@ -121,6 +126,9 @@ def open_reader(
         so then.
     max_channels
         The most channels that are accepted; None for any number.
+    track
+        Number of the audio track of a media file, from 1 on; None: the one that is marked as
+        default, or the first.
 
     Raises
     ------
@@ -130,7 +138,7 @@ def open_reader(
         outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
     with decodable(source, salvage=salvage) as (path, name, cut):
-        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels)
+        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels, track=track)
         samples = found.samples
         yield Reader(
             name=name,
@@ -144,6 +152,7 @@ def open_reader(
             rms=math.sqrt(samples.power / (samples.frames * found.channels)),
             checksum=samples.checksum,
             cut=found.cut,
+            track=found.track,
         )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.formats import SUFFIXES
+from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import is_special, reason, shown
 
@@ -34,7 +35,9 @@ class Found(NamedTuple):
     searched: bool = True
 
 
-def expand(name: str, skipped: str | None = None) -> Iterator[Found]:
+def expand(
+    name: str, skipped: str | None = None, passed: set[str] | None = None
+) -> Iterator[Found]:
     """Yield the files that a name stands for.
 
     Pipes, devices and sockets in folders, which may have no end, are passed over.
@@ -45,6 +48,8 @@ def expand(name: str, skipped: str | None = None) -> Iterator[Found]:
         A file, a folder, or a pattern where ``**`` crosses folders.
     skipped
         A folder that is not searched.
+    passed
+        Gets the recordings that were passed over, as they cannot be read with what is installed.
 
     Raises
     ------
@@ -52,21 +57,33 @@ def expand(name: str, skipped: str | None = None) -> Iterator[Found]:
         A folder or a pattern holds no audio file, or a folder cannot be listed.
     """
     if os.path.isdir(name):
-        files = _walk(name, skipped)
-        yield from _nonempty(files, f"{shown(name)} is a folder without audio files")
+        files, sentence = _walk(name, skipped), f"{shown(name)} is a folder without audio files"
     elif not os.path.lexists(name) and glob.has_magic(name):
-        yield from _nonempty(_match(name, skipped), f"{shown(name)} matches no audio file")
+        files, sentence = _match(name, skipped), f"{shown(name)} matches no audio file"
     else:
         yield Found(name, os.path.basename(name), searched=False)
-
-
-def _nonempty(files: Iterable[Found], sentence: str) -> Iterator[Found]:
+        return
+    unread: set[str] = set()
     empty = True
     for item in files:
-        empty = False
-        yield item
+        if is_known(_ending(item.path)):
+            empty = False
+            yield item
+        else:
+            unread.add(os.path.realpath(item.path))
+    if passed is not None and not empty:
+        passed |= unread
     if empty:
-        raise AlphaMFError(sentence)
+        raise AlphaMFError("; ".join(filter(None, (sentence, passed_over(unread)))))
+
+
+def passed_over(paths: Collection[str]) -> str:
+    """Return a sentence on recordings that were passed over; an empty one if there are none."""
+    if not paths:
+        return ""
+    endings = Counter(map(_ending, paths))
+    counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
+    return f"passed over: {counts} (pip install 'alphamf[media]')"
 
 
 def _walk(folder: str, skipped: str | None) -> Iterator[Found]:
@@ -80,7 +97,7 @@ def _walk(folder: str, skipped: str | None) -> Iterator[Found]:
         )
         for name in sorted(names):
             path = os.path.join(parent, name)
-            if _is_audio(name) and not is_special(path):
+            if _is_recording(name) and not is_special(path):
                 yield Found(path, os.path.relpath(path, folder))
 
 
@@ -97,10 +114,16 @@ def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
     for path in sorted(glob.glob(pattern, recursive=True)):
         if skip and os.path.realpath(path).startswith(skip):
             continue
-        if _is_audio(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
+        if _is_recording(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
             yield Found(path, os.path.relpath(path, root))
 
 
-def _is_audio(name: str) -> bool:
-    stem, suffix = os.path.splitext(name)
-    return suffix.lower() in SUFFIXES and not stem.endswith(RESULT) and not name.startswith(".")
+def _is_recording(name: str) -> bool:
+    """Whether a name is one of a recording, which may need what is not installed."""
+    if os.path.splitext(name)[0].endswith(RESULT) or name.startswith("."):
+        return False
+    return is_known(_ending(name)) or _ending(name) in MEDIA_SUFFIXES
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].lower()

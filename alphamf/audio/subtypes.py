@@ -43,8 +43,11 @@ SUBTYPES = {
         Subtype("ALAW", companded=True),
         Subtype("ALAC_16", 16),
         Subtype("ALAC_20", fine=True),
-        Subtype("ALAC_24", fine=True),
+        Subtype("ALAC_24", 24, fine=True),
         Subtype("ALAC_32", fine=True),
+        Subtype("FLAC_16", 16),
+        Subtype("FLAC_24", 24, fine=True),
+        Subtype("AMR_NB", 16),
     )
 }
 """The sample formats of which more than the name matters."""

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.cut import Cut
+from alphamf.audio.cut import Cut, Undecodable
+from alphamf.audio.media import kinds
+from alphamf.audio.media.track import About, Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import system_name
+from alphamf.tools.files import reason, system_name
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -64,10 +66,17 @@ class Survey(NamedTuple):
     subtype: str
     samples: Samples
     cut: str | None
+    track: About | None
 
 
 def survey(
-    path: Path, name: str, cut: str | None, *, salvage: bool, max_channels: int | None
+    path: Path,
+    name: str,
+    cut: str | None,
+    *,
+    salvage: bool,
+    max_channels: int | None,
+    track: int | None,
 ) -> Survey:
     """Decode the file once: count its samples, check them and measure their level.
 
@@ -75,23 +84,21 @@ def survey(
     ----------
     path, name, cut
         As from `decodable`.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `open_reader`.
     """
-    import soundfile
-
     samples = Samples()
     size = _SALVAGE_BLOCK if salvage else BLOCK
-    with open_sound(path, name) as file:
+    with open_sound(path, name, track) as file:
         rate, channels, promised = file.samplerate, file.channels, file.frames
         form, subtype = file.format, file.subtype
         _check_kind(name, rate, channels, max_channels)
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
-        except soundfile.LibsndfileError as error:
-            what = error.error_string.removeprefix("Error : ").rstrip(".")
-            cut = cut or f"{name} is damaged or cut short: {what}"
+        except Undecodable as error:
+            cut = cut or f"{name} is damaged or cut short: {error}"
+        about = file.about() if isinstance(file, Track) else None
     frames = samples.frames
     least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
     if frames < least and frames:
@@ -104,7 +111,7 @@ def survey(
     _check(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; {frames / rate:.2f} s of it are used"
-    return Survey(rate, channels, form, subtype, samples, cut)
+    return Survey(rate, channels, form, subtype, samples, cut, about)
 
 
 def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
@@ -142,9 +149,31 @@ def _check(name: str, rate: int, samples: Samples) -> None:
         )
 
 
-def open_sound(path: Path, name: str) -> Any:
-    """Open a file in libsndfile, to be read in order."""
+def open_sound(path: Path, name: str, track: int | None = None) -> Any:
+    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
+
+    Parameters
+    ----------
+    path, name
+        The file, and its name in messages.
+    track
+        Number of the audio track, from 1 on; None: the default one.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or has no such track.
+    """
     import soundfile
+
+    try:
+        kind = kinds.find(path)
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
+    if kind is not None:
+        return Track(path, name, kind, track)
+    if track not in (None, 1):
+        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
 
     try:
         file = soundfile.SoundFile(system_name(path))
@@ -165,6 +194,17 @@ def open_sound(path: Path, name: str) -> Any:
 
 
 def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end."""
-    block: Floats = file.read(size, dtype="float32", always_2d=True)
+    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
+
+    Raises
+    ------
+    Undecodable
+        The file is damaged here.
+    """
+    import soundfile
+
+    try:
+        block: Floats = file.read(size, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as error:
+        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
     return block

@@ -12,7 +12,12 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.media import kinds
+from alphamf.audio.media.copy import Original
+from alphamf.audio.media.muxer import Muxer
+from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
+from alphamf.audio.rates import compression
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
@@ -88,6 +93,8 @@ class Writer:
         Largest magnitude among them, 1 at full scale; 1 where there was none.
     frames
         Samples per channel written so far.
+    lost
+        After the end, a sentence where tags of the input could not be kept; otherwise None.
     """
 
     def __init__(self, file: Any, sink: Sink, name: str) -> None:
@@ -98,6 +105,12 @@ class Writer:
         self.clipped = 0
         self.highest = 1.0
         self.frames = 0
+        self.lost: str | None = None
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Tracks of a media file that the output cannot hold, in words."""
+        return getattr(self._file, "left_out", ())
 
     @property
     def clipped_by_db(self) -> float:
@@ -153,6 +166,8 @@ def open_writer(
     format: str = "WAV",
     subtype: str = "PCM_16",
     mode: int = 0o666,
+    original: Reader | None = None,
+    history: str | None = None,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
@@ -166,6 +181,10 @@ def open_writer(
         As libsndfile names them; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
+    original
+        What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
+    history
+        A line for the history in the file's tags; None: no line.
 
     Raises
     ------
@@ -179,10 +198,28 @@ def open_writer(
         name = shown(target)
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
+    keep.check(format, history)
     with atomic(target, mode=mode) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
+        form = formats.get(format)
         try:
-            file = soundfile.SoundFile(sink, "w", rate, channels, subtype, format=format)
+            if form.muxer:
+                file: Any = Muxer(
+                    sink,
+                    rate,
+                    channels,
+                    muxer=form.muxer,
+                    subtype=subtype,
+                    original=_media(original),
+                    history=history,
+                )
+            else:
+                options = compression(original, format, subtype, rate, channels)
+                file = soundfile.SoundFile(
+                    sink, "w", rate, channels, subtype, format=format, **options
+                )
+        except AlphaMFError:
+            raise
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
                 f"{name} cannot be written as {format} {subtype} with {channels} channels at "
@@ -193,14 +230,30 @@ def open_writer(
             yield writer
         stack.close()
         sink.check()
-        form = formats.get(format)
+        with _system_errors(name):
+            source, form_of_it = (original.path, original.format) if original else (None, "")
+            writer.lost = keep.keep(source, form_of_it, part, format, history)
         if form.encoder_hides_errors:
             _verify(part, name, writer.frames)
         if form.make_reproducible is not None:
-            try:
+            with _system_errors(name):
                 form.make_reproducible(part)
-            except OSError as error:
-                raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
+
+
+@contextmanager
+def _system_errors(name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
+
+
+def _media(original: Reader | None) -> Original | None:
+    """Return what is copied of a media file; None where the sound is not from one."""
+    kind = kinds.find(original.path) if original and original.track else None
+    if original is None or original.track is None or kind is None:
+        return None
+    return Original(original.path, original.name, kind, original.track, original.cut is not None)
 
 
 def _verify(part: Path, name: str, frames: int) -> None:

@@ -15,11 +15,22 @@ from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
+from alphamf.audio.stft import Frame, frame_count
+from alphamf.audio.survey import BLOCK
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.samples import (
+    Samples,
+    check_orientation,
+    checked_rate,
+    kind_of,
+    real,
+    to_float,
+)
 from alphamf.denoising.settings import PRESETS, Settings
-from alphamf.denoising.stream import Segment, Stream, checked_rate, real
+from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
@@ -31,11 +42,13 @@ __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_str
 class Denoised(NamedTuple):
     """A denoised recording; `audio` and `noise` have the input's shape, the rest is a `Segment`'s.
 
+    Integers make integers of the same kind, and everything else makes float32.
+
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
     """
 
-    audio: Floats
-    noise: Floats
+    audio: Samples
+    noise: Samples
     gain: Floats
     gain_std: Floats
     acceptance: list[float]
@@ -44,15 +57,16 @@ class Denoised(NamedTuple):
 
 
 def denoise(
-    audio: Floats,
+    audio: ArrayLike,
     rate: int,
-    settings: Settings = PRESETS["balanced"],
+    settings: Settings | str = "balanced",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
     max_channels: int = CHANNELS,
+    channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory.
@@ -60,11 +74,14 @@ def denoise(
     Parameters
     ----------
     audio
-        Finite real samples, shape (samples,) or (samples, channels).
+        Samples, shape (samples,) or (samples, channels): finite floating-point numbers, 1 at full
+        scale, or integers, whose full scale is their range (int16, int32, int8, and uint8, which
+        is silent at 128).
     rate
         Sampling rate in Hz, from 1000 to 768000.
     settings
-        A preset, or one changed by ``dataclasses.replace``.
+        The name of a preset, or `Settings`, for example
+        ``dataclasses.replace(PRESETS["fast"], dry=0.1)``.
     model
         A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate. The
         networks that fit it are found with it; `alphamf.Weights` name them all.
@@ -77,6 +94,8 @@ def denoise(
         decides which segments share random numbers.
     max_channels
         More are refused, as each costs as much as a recording.
+    channels_first
+        Whether the channels are along the first axis, as librosa and torch have them.
     progress
         Called with the seconds of sound done so far.
 
@@ -92,49 +111,99 @@ def denoise(
     >>> audio, rate = soundfile.read("data/sample-noisy.wav")
     >>> clean = denoise(audio, rate).audio
     """
-    audio, rate = real(audio), checked_rate(rate)
-    if audio.ndim not in (1, 2) or not audio.size:
+    array, rate = real(audio), checked_rate(rate)
+    if array.ndim not in (1, 2) or not array.size:
         raise AlphaMFError(
-            f"audio must have the shape (samples,) or (samples, channels), not {audio.shape}"
+            f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
         )
-    block = audio.reshape(len(audio), -1)
+    check_orientation(array.shape, max_channels, channels_first=channels_first)
     weights = find(rate, model)
-    segments = list(
-        denoise_stream(
-            [block],
-            rate,
-            settings,
-            model=weights,
-            seed=seed,
-            device=device,
-            jobs=jobs,
-            max_channels=max_channels,
-            progress=progress,
-        )
-    )
-    gain = np.concatenate([s.gain for s in segments], axis=2)
     frame = native_grid(weights.dictionary, rate).frame
-    return Denoised(
-        audio=np.concatenate([s.audio for s in segments]).reshape(audio.shape),
-        noise=np.concatenate([s.noise for s in segments]).reshape(audio.shape),
-        gain=gain,
-        gain_std=np.concatenate([s.gain_std for s in segments], axis=2),
-        acceptance=list(np.mean([s.acceptance for s in segments], axis=0)),
-        frame_times=np.arange(gain.shape[2]) * (frame.hop_length / rate),
-        frequencies=np.arange(gain.shape[1]) * (rate / frame.n_fft),
-    )
+    found = _Collected(array, frame, channels_first=channels_first)
+    for segment in denoise_stream(
+        found.blocks(),
+        rate,
+        settings,
+        model=weights,
+        seed=seed,
+        device=device,
+        jobs=jobs,
+        max_channels=max_channels,
+        progress=progress,
+    ):
+        found.add(segment)
+    return found.result(rate)
+
+
+class _Collected:
+    """A recording in memory and what is found of it, each held once.
+
+    Parameters
+    ----------
+    audio
+        Samples, shape (samples,), or with channels, along the first axis if `channels_first`.
+    frame
+        Of the gain.
+
+    Raises
+    ------
+    AlphaMFError
+        Some samples are no numbers of sound.
+    """
+
+    def __init__(self, audio: Samples, frame: Frame, *, channels_first: bool) -> None:
+        self._turned = channels_first and audio.ndim == 2
+        self._input, self._frame = self._by_sample(audio), frame
+        for block in self.blocks():  # before any work is done
+            to_float(block)
+        self._audio, self._noise = (np.empty(audio.shape, kind_of(audio)) for _ in range(2))
+        shape = self._input.shape[1], frame.n_fft // 2 + 1, frame_count(len(self._input), frame)
+        self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
+        self._acceptance: list[list[float]] = []
+        self._samples = self._frames = 0
+
+    def _by_sample(self, audio: Samples) -> Samples:
+        """Return the same array with the shape (samples, channels)."""
+        return audio.T if self._turned else audio.reshape(len(audio), -1)
+
+    def blocks(self) -> Iterator[Samples]:
+        """Yield the recording, shape (samples, channels)."""
+        return (self._input[k : k + BLOCK] for k in range(0, len(self._input), BLOCK))
+
+    def add(self, segment: Segment) -> None:
+        """Take in the next segment."""
+        samples = slice(self._samples, self._samples + len(segment.audio))
+        frames = slice(self._frames, self._frames + segment.gain.shape[2])
+        self._by_sample(self._audio)[samples] = segment.audio
+        self._by_sample(self._noise)[samples] = segment.noise
+        self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
+        self._acceptance.append(segment.acceptance)
+        self._samples, self._frames = samples.stop, frames.stop
+
+    def result(self, rate: int) -> Denoised:
+        """Return the whole, at a rate in Hz."""
+        return Denoised(
+            audio=self._audio,
+            noise=self._noise,
+            gain=self._gain,
+            gain_std=self._gain_std,
+            acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
+            frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
+            frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
+        )
 
 
 def denoise_stream(
-    blocks: Iterable[Floats],
+    blocks: Iterable[ArrayLike],
     rate: int,
-    settings: Settings = PRESETS["balanced"],
+    settings: Settings | str = "balanced",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
     max_channels: int = CHANNELS,
+    channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
@@ -142,8 +211,9 @@ def denoise_stream(
     Parameters
     ----------
     blocks
-        Arrays of finite samples, shape (samples, channels), of any number of samples.
-    rate, settings, model, seed, device, jobs, max_channels, progress
+        Arrays of samples as in `denoise`, shape (samples, channels), of any number of samples and
+        all of one kind.
+    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress
         As in `denoise`.
 
     Yields
@@ -157,23 +227,26 @@ def denoise_stream(
         As `denoise`; no block held a sample.
     """
     blocks = iter(blocks)
-    first = real(next(blocks, np.empty((0, 1), np.float32)))
+    first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
     if first.ndim != 2:
         raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
+    check_orientation(first.shape, max_channels, channels_first=channels_first)
+    axis = int(channels_first)
     samples = 0
     with Stream(
         rate,
-        first.shape[1],
+        first.shape[1 - axis],
         settings,
         model=model,
         seed=seed,
         device=device,
         jobs=jobs,
         max_channels=max_channels,
+        channels_first=channels_first,
         progress=progress,
     ) as stream:
         for block in chain([first], blocks):
-            samples += len(block)
+            samples += np.shape(block)[axis]
             yield from stream.segments(block)
         if not samples:
             raise AlphaMFError("audio holds no samples")

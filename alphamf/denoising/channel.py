@@ -33,7 +33,7 @@ class Channel:
     target
         The model.
     source
-        Index of the source.
+        Index of the source, that of the target's notes.
     context
         Frames stacked in a column.
     spacing
@@ -51,14 +51,20 @@ class Channel:
         self.steps = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
         reach = int(3 * SMOOTH_HZ / spacing)
         distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
+        target.notes.wants_rows = 1 in self.steps
         self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
 
     def move(self, state: Any) -> None:
         """Improve d given the state of the chain, if this is one of its steps."""
+        notes = self.target.notes
+        notes.wants_rows = state.step + 1 in self.steps
         if state.step not in self.steps:
             return
         xp = namespace(self.target.power)
-        plus, minus = (self._fold(rows) for rows in self.target.row_parts(state.theta, self.source))
+        found: Any = notes.rows
+        if found is None:
+            found = self.target.row_parts(state.theta, self.source)
+        plus, minus = (self._fold(rows) for rows in found)
         tiny = xp.finfo(plus.dtype).tiny
         log_ratio = 0.5 * xp.log((minus + tiny) / (plus + tiny))
         log_ratio -= log_ratio.mean(-1, keepdims=True)

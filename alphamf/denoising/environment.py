@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.factorization import compiled
+from alphamf.learnt import compiled as layers
 
 PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose numbers go into the samples."""
@@ -29,6 +30,7 @@ def environment() -> dict[str, Any]:
     return {
         "cpu": _cpu(),
         "loops": compiled.variant(),
+        "networks": layers.variant(),
         "numpy_features": [*extensions.get("baseline", ()), *extensions.get("found", ())],
         "blas": [
             {

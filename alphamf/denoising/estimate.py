@@ -1,15 +1,19 @@
-"""Segments of one length, of one channel each: from sound to the posterior to clean speech."""
+"""Segments of one length, of one channel each: from sound to the posterior to clean speech.
+
+`sampled` is the first half, channel by channel; in `finished` channels may be linked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.denoising.gain import Estimate, refined, separate
+from alphamf.denoising.gain import Estimate, least_gain, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import sample_posterior
 from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
@@ -18,7 +22,28 @@ from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.tools.arrays import Floats, to_host
 
 
-def estimate(
+class Sampled(NamedTuple):
+    """A segment of one channel whose gain is found.
+
+    Attributes
+    ----------
+    spectra
+        The segment, scaled.
+    scale
+        A power of two.
+    gains
+        Gain and standard deviation on the dictionary's grid, shape (bins, frames).
+    acceptance
+        As in `Estimate`.
+    """
+
+    spectra: Spectra
+    scale: np.float32
+    gains: tuple[Floats, Floats]
+    acceptance: list[float]
+
+
+def sampled(
     sounds: Sequence[Floats],
     rate: int,
     weights: Weights,
@@ -26,8 +51,8 @@ def estimate(
     stream: tuple[int, int],
     xp: Any,
     progress: Progress,
-) -> list[Estimate]:
-    """Estimate the speech in sounds of one length, by chains that move together.
+) -> list[Sampled]:
+    """Find the gains of sounds of one length, by chains that move together.
 
     Parameters
     ----------
@@ -67,11 +92,35 @@ def estimate(
         for place, k in enumerate(group):
             gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
             acceptances[k] = posterior.acceptance
-    estimates = []
-    for k, scale in enumerate(scales):
-        one = separate(spectra[k], gains[k], acceptances[k], weights, settings, xp)
-        estimates.append(one._replace(speech=one.speech / scale))
-    return estimates
+    return [Sampled(*each) for each in zip(spectra, scales, gains, acceptances, strict=True)]
+
+
+def finished(
+    channels: Sequence[Sampled], weights: Weights, settings: Settings, xp: Any
+) -> list[Estimate]:
+    """Estimate the speech in the channels of a segment, linked where the settings say so.
+
+    Parameters
+    ----------
+    channels
+        All of the segment, each once.
+    weights, settings
+        Of the run.
+    xp
+        Array module that the networks run on.
+    """
+    spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
+    # Where nothing may be taken away, there is nothing to link.
+    if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
+        found = linked(spectra, gains, acceptances, weights, settings, xp)
+    else:
+        found = [
+            separate(*each, weights, settings, xp)
+            for each in zip(spectra, gains, acceptances, strict=True)
+        ]
+    return [
+        one._replace(speech=one.speech / scale) for one, scale in zip(found, scales, strict=True)
+    ]
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:

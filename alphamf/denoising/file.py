@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,11 @@ import numpy as np
 from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import permissions, reason, shown
+from alphamf.tools.files import make_folder, permissions, shown
 from alphamf.tools.work import Update
 
 
@@ -58,11 +56,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 sys.stdin.buffer if job.source == STREAM else job.source,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
+                track=request.track,
             )
         )
         target = destination(job.output, reader, derived=job.derived)
-        if job.derived:
-            _make_folder(Path(target.path).parent)
+        make_folder(target.path)
         weights = find(
             reader.rate,
             request.model,
@@ -72,7 +70,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         frame = native_grid(weights.dictionary, reader.rate).frame
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode))
+        writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         acceptance = _denoise(
@@ -86,14 +84,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "scores": scores,
         **(_about_run(weights, request) if request.documented else {}),
     }
-    return {**result, "note": _note(reader, target, weights, request)}
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+    return {**result, "note": _note(reader, target, writer, weights, request)}
 
 
 def _input(job: Job) -> str | int:
@@ -119,7 +110,9 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
-def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextManager[Writer]:
+def _open(
+    target: Destination, reader: Reader, mode: int, request: Request
+) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -127,6 +120,8 @@ def _open(target: Destination, reader: Reader, mode: int) -> AbstractContextMana
         format=target.format,
         subtype=target.subtype,
         mode=mode,
+        original=reader,
+        history=f"denoised by alphamf {_version()}" if request.tag else None,
     )
 
 
@@ -146,7 +141,7 @@ def _denoise(
 ) -> list[float]:
     """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
     acceptance, samples = [], []
-    for segment in denoise_stream(
+    for segment in request.estimate(
         observer.watch(reader.blocks()),
         reader.rate,
         request.settings,
@@ -169,10 +164,14 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(reader: Reader, target: Destination, weights: Weights, request: Request) -> str | None:
+def _note(
+    reader: Reader, target: Destination, writer: Writer, weights: Weights, request: Request
+) -> str | None:
     notes = (
         reader.cut,
         target.note,
+        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        writer.lost,
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )
@@ -199,13 +198,11 @@ def _about_time(seconds: float, reader: Reader) -> dict[str, float]:
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    from importlib.metadata import version
-
     from alphamf.denoising.environment import environment
 
     networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
     return {
-        "version": version("alphamf"),
+        "version": _version(),
         "model": weights.dictionary.name,
         "model_sha256": weights.dictionary.sha256,
         **{name: network and network.name for name, network in networks.items()},
@@ -216,3 +213,9 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
         "settings": asdict(request.settings),
         "environment": environment(),
     }
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("alphamf")

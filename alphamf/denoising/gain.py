@@ -7,6 +7,8 @@
 5. Second stage: a network that corrects the result in windows of 16 ms, within the limit.
 6. Dry: some of the input stays in.
 
+Between 3 and 4, channels that share a voice are linked (`spatial`).
+
 Training takes the same steps, so what a network was trained on is what it meets.
 """
 
@@ -133,16 +135,59 @@ def corrected(
         Array module that the network runs on.
     """
     first = Spectra(speech, spectra.rate)
+    return combined(spectra, first, coefficients(spectra, first, network, xp), network, least)
+
+
+def coefficients(
+    spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
+) -> tuple[Floats, Floats]:
+    """Return the second stage's coefficients of a segment and its first speech, at its own rate.
+
+    Parameters
+    ----------
+    spectra, first
+        The segment, and the speech after link 4.
+    network, xp
+        As in `corrected`.
+
+    Returns
+    -------
+    tuple of ndarray
+        Shape (bins, frames).
+    """
     model, native = grid_of(network), native_grid(network, spectra.rate)
     inputs = (xp.asarray(each.on(model)) for each in (spectra, first))
-    noisy = spectra.on(native)
+    shape = spectra.on(native).shape
     of_noisy, of_first = (
-        regrid(to_host(each), model, native, noisy.shape) for each in network.coefficients(*inputs)
+        regrid(to_host(each), model, native, shape) for each in network.coefficients(*inputs)
     )
-    found = of_noisy * noisy + of_first * first.on(native)
+    return of_noisy, of_first
+
+
+def combined(
+    spectra: Spectra,
+    first: Spectra,
+    factors: tuple[Floats, Floats],
+    network: SecondStage,
+    least: np.float32,
+) -> Floats:
+    """Return the speech that the second stage's coefficients make.
+
+    Parameters
+    ----------
+    spectra, first
+        The segment, and the speech after link 4.
+    factors
+        As from `coefficients`.
+    network, least
+        As in `corrected`.
+    """
+    native = native_grid(network, spectra.rate)
+    noisy = spectra.on(native)
+    found = factors[0] * noisy + factors[1] * first.on(native)
     if least:
         found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
-    return stft.inverse(found, native.frame, len(speech))
+    return stft.inverse(found, native.frame, len(spectra.sound))
 
 
 def with_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from alphamf.denoising.sampling import Progress, sample
 from alphamf.denoising.settings import Settings
 from alphamf.factorization.alpha_mf import AlphaMF
-from alphamf.factorization.potential import AlphaMFPotential
 from alphamf.factorization.stacking import unstack
 from alphamf.inference.records import Mean, Statistic
 from alphamf.learnt.dictionary import Dictionary
@@ -72,7 +71,7 @@ def sample_posterior(
 
 
 class _Summary:
-    """Means of the gain and of both variances, for which W H is evaluated once a state.
+    """Means of the gain, which steps note on their way where they can, and of both variances.
 
     Parameters
     ----------
@@ -89,17 +88,18 @@ class _Summary:
             burn_in = settings.steps - settings.keep
             return Mean(statistic, burn_in=burn_in, thin=min(thin, settings.keep), apart=apart)
 
-        def gain(theta: Array, potential: AlphaMFPotential) -> Array:
-            return unstack(potential.gain(theta, 0), context)
+        def gain(theta: Array, target: AlphaMF) -> Array:
+            noted = target.notes.gain
+            return unstack(target.gain(theta, 0) if noted is None else noted, context)
 
-        def variance(source: int, theta: Array, potential: AlphaMFPotential) -> Array:
-            return unstack(potential.variance(theta, source), context)
+        def variance(source: int, theta: Array, target: AlphaMF) -> Array:
+            return unstack(target.variance(theta, source), context)
 
         self.gain = mean(gain, settings.thin)
         self.variances = [mean(partial(variance, s), VARIANCE_THIN) for s in range(2)]
 
     def add(self, state: Any, target: AlphaMF) -> None:
         """Take in one state."""
-        potential = target.potential()
         for record in (self.gain, *self.variances):
-            record.add(state, potential)
+            record.add(state, target)
+        target.notes.wants_gain = self.gain.keeps(state.step + 1)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Reader
 from alphamf.audio.stft import Frame
+from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.tools.arrays import Floats
@@ -49,12 +50,17 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
-    salvage, max_channels
+    salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
+    tag
+        Whether the outputs' history says that alphamf made them.
     observe
         Makes the observer of each file.
     documented
         Whether a result says all that it depends on: versions, digests of the models, processor.
+    estimate
+        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
+        again from speech that is known.
     """
 
     settings: Settings
@@ -70,3 +76,6 @@ class Request:
     salvage: bool = False
     max_channels: int = CHANNELS
     documented: bool = True
+    estimate: Callable[..., Iterator[Segment]] = denoise_stream
+    track: int | None = None
+    tag: bool = False

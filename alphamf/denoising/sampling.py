@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from alphamf.denoising import coarse
 from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.errors import AlphaMFError
@@ -25,8 +26,8 @@ SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
 
-CELL_ARRAYS = 11
-"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, and buffers."""
+CELL_ARRAYS = 6
+"""Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
 STATE_ARRAYS = 8
 """Arrays of the size of W and H that each chain holds: theta, its successor, gradients."""
@@ -82,6 +83,7 @@ def sample(
         start = target.start(
             generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
         )
+        start = coarse.fit(target, start, settings.coarse, kernel("em"), stream)
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,

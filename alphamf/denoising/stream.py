@@ -5,19 +5,27 @@ Every segment learns its noise for itself, which lets segments be done side by s
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.audio.survey import RATES
 from alphamf.denoising.gain import with_dry
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.samples import (
+    Samples,
+    check_chunk,
+    checked_rate,
+    from_float,
+    kind_of,
+    real,
+    to_float,
+)
 from alphamf.denoising.segments import Cutter, fade_in
-from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Estimated, Workers
 from alphamf.errors import AlphaMFError
@@ -34,8 +42,9 @@ class Segment(NamedTuple):
     Attributes
     ----------
     audio, noise
-        Speech and noise estimate, float32, shape (samples, channels); they add up to the input
-        where `dry` is 0 and no attenuation limit is set.
+        Speech and noise estimate, shape (samples, channels) or as the stream has it, float32 or
+        the input's kind of integers; they add up to the input where `dry` is 0 and no attenuation
+        limit is set.
     gain, gain_std
         Mean and standard deviation of the gain, of the posterior or of the refiner, before any
         second stage; shape (channels, bins, frames), of the frames that begin in this segment.
@@ -43,8 +52,8 @@ class Segment(NamedTuple):
         Proportion of accepted Phi proposals of speech and noise.
     """
 
-    audio: Floats
-    noise: Floats
+    audio: Samples
+    noise: Samples
     gain: Floats
     gain_std: Floats
     acceptance: list[float]
@@ -62,7 +71,7 @@ class Stream:
         Sampling rate in Hz.
     channels
         Number of channels.
-    settings, model, seed, device, jobs, max_channels, progress
+    settings, model, seed, device, jobs, max_channels, channels_first, progress
         As in `alphamf.denoise`.
 
     Attributes
@@ -89,32 +98,35 @@ class Stream:
         self,
         rate: int,
         channels: int,
-        settings: Settings = PRESETS["balanced"],
+        settings: Settings | str = "balanced",
         *,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
         seed: int = 0,
         device: str = "cpu",
         jobs: int = 1,
         max_channels: int = CHANNELS,
+        channels_first: bool = False,
         progress: Callable[[float], None] | None = None,
     ) -> None:
         rate = checked_rate(rate)
         if not 1 <= channels <= max_channels:
             raise AlphaMFError(
-                f"a stream has 1 to {max_channels} channels, the second axis of its sound, not "
-                f"{channels}: max_channels allows more"
+                f"a stream has 1 to {max_channels} channels, not {channels}: max_channels allows "
+                "more"
             )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
-        self.rate, self.channels, self.settings = rate, channels, settings
+        self.rate, self.channels, self.settings = rate, channels, chosen(settings)
         weights = find(rate, model)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
         self.latency = (self._cutter.limit + (jobs - 1) * step) / rate
         self._workers = Workers(
-            rate, weights, settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
+            rate, weights, self.settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
         )
+        self._channels_first = channels_first
+        self._kind: np.dtype[Any] | None = None
         self._tail: Floats | None = None
         self._ended = False
 
@@ -129,36 +141,42 @@ class Stream:
         self._ended = True
         self._workers.close()
 
-    def process(self, chunk: Floats) -> Floats:
+    def process(self, chunk: ArrayLike) -> Samples:
         """Take in a chunk and return the speech that is ready, often none.
 
         Parameters
         ----------
         chunk
-            Finite samples, shape (samples, channels), or (samples,) of one channel.
+            Samples as in `alphamf.denoise`, shape (samples, channels), or (samples,) of one
+            channel; in all chunks of one kind.
 
         Returns
         -------
         ndarray
-            float32, shape (samples, channels), or (samples,) as the chunk.
+            float32 or the chunk's kind of integers, shape (samples, channels), or (samples,) as the
+            chunk.
 
         Raises
         ------
         AlphaMFError
-            The chunk is not finite or of another shape; the stream has ended; a chain diverged.
+            The chunk is not finite, or of another shape or kind; the stream has ended; a chain
+            diverged.
         """
-        return self._joined(self.segments(chunk), np.ndim(chunk))
+        chunk = real(chunk)
+        return self._joined(self.segments(chunk), chunk.ndim)
 
-    def flush(self) -> Floats:
+    def flush(self) -> Samples:
         """End the stream, and return the speech still held back, shape (samples, channels)."""
         return self._joined(self.rest(), 2)
 
-    def _joined(self, segments: Iterable[Segment], axes: int) -> Floats:
-        nothing = np.empty((0, self.channels), np.float32)
-        audio = np.concatenate([nothing, *(segment.audio for segment in segments)])
-        return audio[:, 0] if axes == 1 else audio
+    def _joined(self, segments: Iterable[Segment], axes: int) -> Samples:
+        audio = [segment.audio for segment in segments]
+        if not audio:
+            audio = [self._held(np.empty((0, self.channels), np.float32))]
+        joined = np.concatenate(audio, axis=int(self._channels_first))
+        return joined.reshape(-1) if axes == 1 else joined
 
-    def segments(self, chunk: Floats) -> Iterator[Segment]:
+    def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
         """Do as `process`, and yield segments with their gains."""
         block = self._checked(chunk)
         for piece in self._cutter.push(block):
@@ -176,21 +194,23 @@ class Stream:
         if self._ended:
             raise AlphaMFError("the stream has ended")
 
-    def _checked(self, chunk: Floats) -> Floats:
+    def _checked(self, chunk: ArrayLike) -> Floats:
+        """Return a chunk as float32 of shape (samples, channels), which nobody else holds."""
         self._check_open()
-        chunk = real(chunk)
-        block = chunk[:, None] if chunk.ndim == 1 else chunk
-        if block.ndim != 2 or block.shape[1] != self.channels:
-            raise AlphaMFError(
-                f"audio must have the shape (samples, {self.channels}), not {chunk.shape}"
-            )
-        if not np.isfinite(block).all():
-            raise AlphaMFError("audio holds samples that are NaN or infinite")
-        with np.errstate(over="ignore"):  # refused below
-            block = block.astype(np.float32)
-        if not np.isfinite(block).all():
-            raise AlphaMFError("audio holds samples beyond the range of single precision")
-        return block
+        array = real(chunk)
+        check_chunk(array.shape, self.channels, channels_first=self._channels_first)
+        block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
+        kind = kind_of(array)
+        if self._kind not in (None, kind):
+            raise AlphaMFError(f"the stream began with {self._kind}, and this chunk is of {kind}")
+        found = to_float(block)
+        self._kind = kind
+        return found
+
+    def _held(self, audio: Floats) -> Samples:
+        """Return samples as the user holds them."""
+        found = from_float(audio, self._kind or audio.dtype)
+        return found.T if self._channels_first else found
 
     def _end(self, estimated: Estimated) -> Segment:
         piece, estimates = estimated
@@ -202,43 +222,9 @@ class Stream:
         last = piece.step == len(piece.audio)
         frames = slice(None) if last else slice(piece.step // self._hop)
         return Segment(
-            audio=with_dry(audio, speech, self.settings),
-            noise=audio - speech,
+            audio=self._held(with_dry(audio, speech, self.settings)),
+            noise=self._held(audio - speech),
             gain=np.stack([e.gain[:, frames] for e in estimates]),
             gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
         )
-
-
-def checked_rate(rate: int) -> int:
-    """Return a sampling rate as an int.
-
-    Raises
-    ------
-    AlphaMFError
-        It is no whole number, or outside `alphamf.audio.survey.RATES`.
-    """
-    try:
-        whole = operator.index(rate)
-    except TypeError:
-        raise AlphaMFError(f"the rate must be a whole number of Hz, not {rate!r}") from None
-    if not RATES[0] <= whole <= RATES[1]:
-        raise AlphaMFError(f"the rate must be from {RATES[0]} to {RATES[1]} Hz, not {whole}")
-    return whole
-
-
-def real(audio: Floats) -> Floats:
-    """Return samples as an array, whatever its shape.
-
-    Raises
-    ------
-    AlphaMFError
-        They are something else than real numbers: complex, truth values, objects, text.
-    """
-    try:
-        array = np.asarray(audio)
-    except ValueError as error:  # rows of several lengths
-        raise AlphaMFError(f"audio is no array: {error}") from None
-    if array.dtype.kind not in "fiu":
-        raise AlphaMFError(f"audio must hold real numbers, not {array.dtype}")
-    return array

@@ -8,11 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from alphamf.denoising.estimate import estimate
+from alphamf.denoising.estimate import Sampled, finished, sampled
 from alphamf.denoising.gain import Estimate
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
@@ -22,7 +22,8 @@ from alphamf.tools.arrays import Floats
 TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""
 
-Task = Callable[[], list[Estimate]]
+T = TypeVar("T")
+
 Estimated = tuple[Piece, list[Estimate]]
 """A piece, and the estimate of each of its channels."""
 
@@ -73,10 +74,9 @@ class Workers:
             if len(self._waiting) == self._jobs:
                 yield from self._batch()
             return
-        places, tasks = self._tasks([piece], self._number(1))
-        self._pending.append((piece, places, [self._started(task) for task in tasks]))
+        self._pending.append((piece, *self._futures(piece)))
         # Pending pieces cost memory: no more sounds are under way than there are jobs.
-        while sum(len(futures) for _, _, futures in self._pending) >= self._jobs:
+        while sum(len(set(places)) for _, places, _ in self._pending) >= self._jobs:
             yield self._oldest()
 
     def drain(self) -> Iterator[Estimated]:
@@ -96,12 +96,64 @@ class Workers:
         first, self._count = self._count, self._count + count
         return first
 
-    def _started(self, task: Task) -> Future[list[Estimate]]:
+    def _futures(self, piece: Piece) -> tuple[list[int], list[Future[list[Estimate]]]]:
+        """Start what is to be done for a piece.
+
+        Returns
+        -------
+        places : list of int
+            For each channel its place among the estimates.
+        futures : list of Future
+            Whose estimates, one after the other, are those.
+        """
+        places, sounds = _different([piece])
+        number, seconds = self._number(1), piece.step / self._rate / len(sounds)
+        samplings = [
+            partial(self._sampled, [sound], number, seconds, k) for k, sound in enumerate(sounds)
+        ]
+        if self._settings.channels == "separate":
+            return places, [self._started(partial(self._alone, task)) for task in samplings]
+        # The last to be started, it never keeps a thread from those that it waits for.
+        channels = [self._started(task) for task in samplings]
+        return places, [self._started(partial(self._linked, channels))]
+
+    def _started(self, task: Callable[[], T]) -> Future[T]:
         if self._threads is not None:
             return self._threads.submit(task)
-        future: Future[list[Estimate]] = Future()
+        future: Future[T] = Future()
         future.set_result(task())
         return future
+
+    def _sampled(
+        self, sounds: Sequence[Floats], number: int, seconds: float, place: int
+    ) -> list[Sampled]:
+        """Find the gains of sounds of one length.
+
+        Parameters
+        ----------
+        sounds
+            Shape (samples,) each.
+        number
+            Their stream number.
+        seconds
+            Of sound that they stand for in the progress.
+        place
+            Of the first among those of this number.
+        """
+        progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
+        stream = self._seed, number
+        return sampled(
+            sounds, self._rate, self._weights, self._settings, stream, self._xp, progress
+        )
+
+    def _finished(self, channels: Sequence[Sampled]) -> list[Estimate]:
+        return finished(channels, self._weights, self._settings, self._xp)
+
+    def _alone(self, sampling: Callable[[], list[Sampled]]) -> list[Estimate]:
+        return self._finished(sampling())
+
+    def _linked(self, channels: Sequence[Future[list[Sampled]]]) -> list[Estimate]:
+        return self._finished([one for channel in channels for one in channel.result()])
 
     def _oldest(self) -> Estimated:
         piece, places, futures = self._pending.popleft()
@@ -114,56 +166,43 @@ class Workers:
             _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
             pieces = list(group)
             del self._waiting[: len(pieces)]
-            places, tasks = self._tasks(pieces, self._number(len(pieces)))
-            found = [estimate for task in tasks for estimate in task()]
+            places, sounds = _different(pieces)
+            seconds = sum(piece.step for piece in pieces) / self._rate
+            found = self._sampled(sounds, self._number(len(pieces)), seconds, 0)
             channels = len(places) // len(pieces)
             for k, piece in enumerate(pieces):
                 own = places[k * channels : (k + 1) * channels]
-                yield piece, [found[place] for place in own]
+                used = sorted(set(own))
+                estimates = self._finished([found[place] for place in used])
+                yield piece, [estimates[used.index(place)] for place in own]
 
-    def _tasks(self, pieces: Sequence[Piece], number: int) -> tuple[list[int], list[Task]]:
-        """Return what is to be done for the channels of some pieces, equal ones only once.
 
-        Parameters
-        ----------
-        pieces
-            Of one length.
-        number
-            Their stream number.
+def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
+    """Return the different sounds among the channels of some pieces.
 
-        Returns
-        -------
-        places : list of int
-            For each channel of the first piece, then of the next, its place among the estimates.
-        tasks : list of callable
-            Tasks whose estimates, one after the other, are those.
-        """
-        sounds: list[Floats] = []
-        places: list[int] = []
-        for piece in pieces:
-            # The reciprocal of a peak below the normal numbers would be infinite.
-            audio = np.where(np.abs(piece.audio).max(axis=0) < TINY, 0, piece.audio)
-            for sound in audio.T:
-                known = (k for k, other in enumerate(sounds) if np.array_equal(other, sound))
-                places.append(next(known, len(sounds)))
-                if places[-1] == len(sounds):
-                    sounds.append(sound)
-        groups = [sounds] if self._together else [[sound] for sound in sounds]
-        seconds = sum(piece.step for piece in pieces) / self._rate
-        a_step = seconds / len(groups) / self._settings.steps
-        return places, [
-            partial(
-                estimate,
-                group,
-                self._rate,
-                self._weights,
-                self._settings,
-                (self._seed, number),
-                self._xp,
-                partial(self._progress.advance, (number, k), a_step),
-            )
-            for k, group in enumerate(groups)
-        ]
+    Parameters
+    ----------
+    pieces
+        Of one length.
+
+    Returns
+    -------
+    places : list of int
+        For each channel of the first piece, then of the next, its place among the sounds.
+    sounds : list of ndarray
+        Shape (samples,) each.
+    """
+    sounds: list[Floats] = []
+    places: list[int] = []
+    for piece in pieces:
+        # The reciprocal of a peak below the normal numbers would be infinite.
+        audio = np.where(np.abs(piece.audio).max(axis=0) < TINY, 0, piece.audio)
+        for sound in audio.T:
+            known = (k for k, other in enumerate(sounds) if np.array_equal(other, sound))
+            places.append(next(known, len(sounds)))
+            if places[-1] == len(sounds):
+                sounds.append(sound)
+    return places, sounds
 
 
 class _Stopped(Exception):

@@ -14,7 +14,7 @@ from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import make_folder, shown
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -121,6 +121,8 @@ class Observers:
     ) -> None:
         self._reader, self._frame, self._mode = reader, frame, mode
         self._plot, self._uncertainty = plot, uncertainty
+        for path in filter(None, (noise_output, plot, uncertainty)):
+            make_folder(path)
         self._noise = None
         if noise_output is not None:
             target = destination(noise_output, reader)

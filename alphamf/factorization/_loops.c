@@ -4,9 +4,9 @@
  */
 #include "../inference/_float32.h"
 
-/* As alphamf.tools.arrays.LOG_LIMIT and alphamf.factorization.cells.TINY and LARGEST. */
+/* As alphamf.tools.arrays.LOG_LIMIT and alphamf.factorization.cells.TINY, LARGEST and FLOOR. */
 static const float LOG_LIMIT = 60.0f, LARGEST_PHI = 1.1420074e26f;
-static const float TINY = 1e-12f, LARGEST = 1e30f;
+static const float TINY = 1e-12f, LARGEST = 1e30f, FLOOR = 1e-9f;
 
 /* Kanter's formula, and the Levy law for h = 1/2. */
 LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restrict second, float h,
@@ -29,79 +29,178 @@ LOOP(void, fill_stable, (const uint32_t *restrict first, const uint32_t *restric
     }
 }
 
-/* Accepted where log(u t) < q (1 - 1/t), with q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2. */
+/* v, at least TINY, in place, and v^(exponent - 1). */
+LOOP(void, bases, (float exponent, float *restrict v, float *restrict base, Py_ssize_t count),
+     (exponent, v, base, count)) {
+    if (exponent == 1.0f) {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            v[i] = v[i] < TINY ? TINY : v[i];
+            base[i] = 1.0f;
+        }
+    } else if (exponent == 2.0f) {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            v[i] = v[i] < TINY ? TINY : v[i];
+            base[i] = v[i];
+        }
+    } else {
+        for (Py_ssize_t i = 0; i < count; i++) {
+            v[i] = v[i] < TINY ? TINY : v[i];
+            base[i] = exp_((exponent - 1.0f) * log_(v[i]));
+        }
+    }
+}
+
+/* Phi v^exponent. */
+INLINE float part_of(float phi, float base, float v) {
+    return smaller(smaller(phi * base, LARGEST) * v, LARGEST);
+}
+
+LOOP(void, weigh, (const float *restrict v, const float *restrict base, const float *restrict phi,
+      float *restrict part, Py_ssize_t count), (v, base, phi, part, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) part[i] = part_of(phi[i], base[i], v[i]);
+}
+
+LOOP(void, add, (const float *restrict part, float *restrict total, Py_ssize_t count),
+     (part, total, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) total[i] += part[i];
+}
+
+LOOP(void, invert, (const float *restrict x, float *restrict out, Py_ssize_t count),
+     (x, out, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) out[i] = 1.0f / x[i];
+}
+
+/* Accepted where log(u t) < q (1 - 1/t), with q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2;
+ * `inverse` is 1 / sigma^2. */
 LOOP(Py_ssize_t, accept, (const uint32_t *restrict words, const float *restrict proposals,
-      const float *restrict power, float *restrict phi, float *restrict part,
-      const float *restrict rest, float *restrict sigma2, Py_ssize_t count),
-     (words, proposals, power, phi, part, rest, sigma2, count)) {
+      const float *restrict power, const float *restrict v, const float *restrict base,
+      const float *restrict rest, float *restrict phi, float *restrict part,
+      float *restrict inverse, Py_ssize_t count),
+     (words, proposals, power, v, base, rest, phi, part, inverse, count)) {
     int32_t accepted = 0;
     for (Py_ssize_t i = 0; i < count; i++) {
-        float moved = smaller(part[i] / phi[i] * proposals[i], LARGEST), changed = rest[i] + moved;
-        float inverse = 1.0f / sigma2[i];
-        float likelihood = power[i] * (inverse - 1.0f / changed);
-        int32_t yes = log_(uniform(words[i]) * changed * inverse) < likelihood;
+        float moved = part_of(proposals[i], base[i], v[i]), changed = rest[i] + moved;
+        float old = inverse[i], new = 1.0f / changed;
+        int32_t yes = log_(uniform(words[i]) * changed * old) < power[i] * (old - new);
         accepted += yes;
         phi[i] = yes ? proposals[i] : phi[i];
         part[i] = yes ? moved : part[i];
-        sigma2[i] = yes ? changed : sigma2[i];
+        inverse[i] = yes ? new : old;
     }
     return accepted;
 }
 
-static Py_ssize_t move(uint32_t *state, float h, const float *power, float *phi, float *part,
-                       const float *rest, float *sigma2, Py_ssize_t cells, Py_ssize_t all) {
-    uint32_t words[3][CHUNK];
-    float proposals[CHUNK];
-    Py_ssize_t accepted = 0;
-    for (Py_ssize_t chain = 0; chain < all; chain += cells) {
-        for (Py_ssize_t start = 0; start < cells; start += CHUNK) {
-            Py_ssize_t count = cells - start < CHUNK ? cells - start : CHUNK;
-            Py_ssize_t at = chain + start;
-            for (int k = 0; k < 3; k++) {
-                fill_words(state, words[k], count);
-            }
-            fill_stable(words[0], words[1], h, proposals, count);
-            accepted += accept(words[2], proposals, power + start, phi + at, part + at, rest + at,
-                               sigma2 + at, count);
-        }
-    }
-    return accepted;
-}
-
-LOOP(void, weigh, (float exponent, float *restrict v, const float *restrict phi,
-      float *restrict part, Py_ssize_t count), (exponent, v, phi, part, count)) {
-    if (exponent == 2.0f) {
-        for (Py_ssize_t i = 0; i < count; i++) {
-            float x = v[i] < TINY ? TINY : v[i];
-            part[i] = smaller(phi[i] * x * x, LARGEST);
-            v[i] = x;
-        }
-        return;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        float x = v[i] < TINY ? TINY : v[i];
-        part[i] = smaller(phi[i] * exp_(exponent * log_(x)), LARGEST);
-        v[i] = x;
-    }
-}
-
-LOOP(void, slope, (float scale, const float *restrict power, const float *restrict v,
-      const float *restrict part, const float *restrict sigma2, float *restrict out,
-      Py_ssize_t count), (scale, power, v, part, sigma2, out, count)) {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        float inverse = 1.0f / sigma2[i];
-        out[i] = scale * (part[i] * inverse) / v[i] * (1.0f - power[i] * inverse);
-    }
-}
-
-LOOP(void, slopes, (float scale, const float *restrict power, const float *restrict v,
-      const float *restrict part, const float *restrict sigma2, float *restrict plus,
+/* The two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2. */
+LOOP(void, slopes, (float scale, const float *restrict power, const float *restrict base,
+      const float *restrict phi, const float *restrict inverse, float *restrict plus,
       float *restrict minus, Py_ssize_t count),
-     (scale, power, v, part, sigma2, plus, minus, count)) {
+     (scale, power, base, phi, inverse, plus, minus, count)) {
     for (Py_ssize_t i = 0; i < count; i++) {
-        float inverse = 1.0f / sigma2[i];
-        plus[i] = scale * (part[i] * inverse) / v[i];
-        minus[i] = plus[i] * power[i] * inverse;
+        plus[i] = scale * (smaller(phi[i] * base[i], LARGEST) * inverse[i]);
+        minus[i] = plus[i] * power[i] * inverse[i];
+    }
+}
+
+LOOP(void, slope, (float scale, const float *restrict power, const float *restrict base,
+      const float *restrict phi, const float *restrict inverse, float *restrict out,
+      Py_ssize_t count), (scale, power, base, phi, inverse, out, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        out[i] = scale * (smaller(phi[i] * base[i], LARGEST) * inverse[i])
+                 * (1.0f - power[i] * inverse[i]);
+    }
+}
+
+LOOP(void, share, (const float *restrict part, const float *restrict sigma2, float *restrict out,
+      Py_ssize_t count), (part, sigma2, out, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) out[i] = part[i] / sigma2[i];
+}
+
+/* What `evaluate` is asked for; as alphamf.factorization.cells.Want. */
+enum { MOVE, SLOPES, SLOPE, GAIN, VARIANCE };
+
+/* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the
+ * first cache holds; a multiple of LANES. */
+#define SOURCES 6
+#define PIECE 512
+
+/* A source: its cells, NULL for a phi of two, for a state where Phi rests, for what is not asked
+ * for; and room for a piece. */
+struct source {
+    float exponent, scale;
+    float *v, *phi, *out[2];
+    uint32_t *state;
+    Py_ssize_t accepted;
+    float base[PIECE], part[PIECE];
+};
+
+static float twos[PIECE];
+
+static void total(const struct source *sources, int n, int but, float *sum, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++) sum[i] = FLOOR;
+    for (int s = 0; s < n; s++)
+        if (s != but) add(sources[s].part, sum, count);
+}
+
+static const float *phi_at(const struct source *source, Py_ssize_t at) {
+    return source->phi ? source->phi + at : twos;
+}
+
+static void move(struct source *sources, int n, int s, const float *power, float *inverse,
+                 Py_ssize_t at, Py_ssize_t count) {
+    uint32_t words[3][PIECE];
+    float proposals[PIECE], rest[PIECE];
+    struct source *own = &sources[s];
+    for (int k = 0; k < 3; k++) fill_words(own->state, words[k], count);
+    fill_stable(words[0], words[1], 1.0f / own->exponent, proposals, count);
+    total(sources, n, s, rest, count);
+    own->accepted += accept(words[2], proposals, power, own->v + at, own->base, rest,
+                            own->phi + at, own->part, inverse, count);
+}
+
+/* All steps for a piece of the cells, from `at` on. */
+static void piece(struct source *sources, int n, int want, const float *power, Py_ssize_t at,
+                  Py_ssize_t count) {
+    float sigma2[PIECE], inverse[PIECE];
+    int moves = 0;
+    for (int s = 0; s < n; s++) {
+        struct source *own = &sources[s];
+        bases(own->exponent, own->v + at, own->base, count);
+        weigh(own->v + at, own->base, phi_at(own, at), own->part, count);
+    }
+    for (int s = 0; s < n; s++) {
+        if (!sources[s].state) continue;
+        if (!moves++) {
+            total(sources, n, -1, sigma2, count);
+            invert(sigma2, inverse, count);
+        }
+        move(sources, n, s, power, inverse, at, count);
+    }
+    if (want == MOVE) return;
+    /* Anew, so that it does not matter to a bit whether Phi has just been moved. */
+    total(sources, n, -1, sigma2, count);
+    invert(sigma2, inverse, count);
+    for (int s = 0; s < n; s++) {
+        struct source *own = &sources[s];
+        if (!own->out[0]) continue;
+        if (want == SLOPES)
+            slopes(own->scale, power, own->base, phi_at(own, at), inverse, own->out[0] + at,
+                   own->out[1] + at, count);
+        else if (want == SLOPE)
+            slope(own->scale, power, own->base, phi_at(own, at), inverse, own->out[0] + at, count);
+        else if (want == GAIN)
+            share(own->part, sigma2, own->out[0] + at, count);
+        else
+            memcpy(own->out[0] + at, sigma2, sizeof(float) * (size_t)count);
+    }
+}
+
+static void evaluate(struct source *sources, int n, int want, const float *power,
+                     Py_ssize_t cells, Py_ssize_t all) {
+    for (Py_ssize_t chain = 0; chain < all; chain += cells) {
+        for (Py_ssize_t start = 0; start < cells; start += PIECE) {
+            Py_ssize_t count = cells - start < PIECE ? cells - start : PIECE;
+            piece(sources, n, want, power + start, chain + start, count);
+        }
     }
 }
 
@@ -122,87 +221,106 @@ LOOP(void, sines, (const float *restrict x, float *restrict out, Py_ssize_t coun
     for (Py_ssize_t i = 0; i < count; i++) out[i] = sin_(x[i]);
 }
 
-/* Whether so many buffers are as long as the last of them; if not, an error is set. */
-static int alike(const Py_buffer *views, int count) {
-    for (int k = 0; k + 1 < count; k++) {
-        if (views[k].len != views[count - 1].len) {
+/* Buffers of a source. */
+enum { V, PHI, STATE, FIRST, SECOND, BUFFERS };
+
+/* Take the buffers of a source: (exponent, scale, v, phi, state, first, second), with None for what
+ * there is not. False where they do not do, and an error is set. */
+static int take_source(PyObject *tuple, struct source *source, Py_buffer *b) {
+    typedef int (*converter)(PyObject *, void *);
+    static const converter converters[] = {written, written, generators, written, written};
+    PyObject *objects[BUFFERS];
+    if (!PyTuple_Check(tuple)) {
+        PyErr_SetString(PyExc_TypeError, "a source is a tuple");
+        return 0;
+    }
+    if (!PyArg_ParseTuple(tuple, "ffOOOOO", &source->exponent, &source->scale, &objects[V],
+                          &objects[PHI], &objects[STATE], &objects[FIRST], &objects[SECOND]))
+        return 0;
+    for (int k = 0; k < BUFFERS; k++)
+        if ((k == V || objects[k] != Py_None) && !converters[k](objects[k], &b[k])) return 0;
+    for (int k = 0; k < BUFFERS; k++) {
+        if (k != STATE && b[k].obj && b[k].len != b[V].len) {
             PyErr_SetString(PyExc_ValueError, "buffers differ in length");
             return 0;
         }
     }
+    if ((b[STATE].obj && !b[PHI].obj) || (b[SECOND].obj && !b[FIRST].obj)) {
+        PyErr_SetString(PyExc_ValueError, "a source lacks a buffer");
+        return 0;
+    }
+    source->v = FLOATS(b[V]);
+    source->phi = b[PHI].obj ? FLOATS(b[PHI]) : NULL;
+    source->state = b[STATE].obj ? WORDS(b[STATE]) : NULL;
+    source->out[0] = b[FIRST].obj ? FLOATS(b[FIRST]) : NULL;
+    source->out[1] = b[SECOND].obj ? FLOATS(b[SECOND]) : NULL;
+    source->accepted = 0;
     return 1;
 }
 
-static PyObject *py_move(PyObject *self, PyObject *args) {
-    Py_buffer b[6]; /* state, power, phi, part, rest, sigma2 */
+static PyObject *py_evaluate(PyObject *self, PyObject *args) {
+    Py_buffer power = {0}, b[SOURCES][BUFFERS];
+    PyObject *tuples, *result = NULL;
+    int want;
+    memset(b, 0, sizeof b);
+    if (!PyArg_ParseTuple(args, "iO&O!", &want, floats, &power, &PyTuple_Type, &tuples))
+        return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(tuples);
+    struct source *sources = PyMem_Calloc((size_t)(n ? n : 1), sizeof *sources);
+    if (!sources) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    if (n < 1 || n > SOURCES || want < MOVE || want > VARIANCE) {
+        PyErr_SetString(PyExc_ValueError, "so many sources, or this, cannot be asked for");
+        goto end;
+    }
+    for (Py_ssize_t s = 0; s < n; s++) {
+        if (!take_source(PyTuple_GET_ITEM(tuples, s), &sources[s], b[s])) goto end;
+        if (!fits(b[s][STATE].obj ? &b[s][STATE] : NULL, &power, &b[s][V])) goto end;
+        if (b[s][V].len != b[0][V].len ||
+            (want == SLOPES && b[s][FIRST].obj && !b[s][SECOND].obj)) {
+            PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
+            goto end;
+        }
+    }
+    Py_BEGIN_ALLOW_THREADS
+    evaluate(sources, (int)n, want, FLOATS(power), COUNT(power), COUNT(b[0][V]));
+    Py_END_ALLOW_THREADS
+    result = PyList_New(n);
+    for (Py_ssize_t s = 0; result && s < n; s++) {
+        PyObject *accepted = PyLong_FromSsize_t(sources[s].accepted);
+        if (accepted)
+            PyList_SET_ITEM(result, s, accepted);
+        else
+            Py_CLEAR(result);
+    }
+end:
+    for (int s = 0; s < SOURCES; s++)
+        for (int k = 0; k < BUFFERS; k++)
+            if (b[s][k].obj) PyBuffer_Release(&b[s][k]);
+    PyMem_Free(sources);
+    PyBuffer_Release(&power);
+    return result;
+}
+
+static PyObject *py_stable(PyObject *self, PyObject *args) {
+    Py_buffer b[2]; /* state, out */
     float h;
-    Py_ssize_t accepted;
     PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "O&fO&O&O&O&O&", generators, &b[0], &h, floats, &b[1], written,
-                          &b[2], written, &b[3], floats, &b[4], written, &b[5]))
-        return NULL;
-    if (fits(&b[0], &b[1], &b[2]) && alike(b + 2, 4)) {
+    if (!PyArg_ParseTuple(args, "O&fO&", generators, &b[0], &h, written, &b[1])) return NULL;
+    if (fits(&b[0], NULL, NULL)) {
+        uint32_t words[2][PIECE];
         Py_BEGIN_ALLOW_THREADS
-        accepted = move(WORDS(b[0]), h, FLOATS(b[1]), FLOATS(b[2]), FLOATS(b[3]), FLOATS(b[4]),
-                        FLOATS(b[5]), COUNT(b[1]), COUNT(b[2]));
-        Py_END_ALLOW_THREADS
-        result = PyLong_FromSsize_t(accepted);
-    }
-    return finish(b, 6, result);
-}
-
-static PyObject *py_weigh(PyObject *self, PyObject *args) {
-    Py_buffer b[3]; /* v, phi, part */
-    float exponent;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fO&O&O&", &exponent, written, &b[0], floats, &b[1], written,
-                          &b[2]))
-        return NULL;
-    if (alike(b, 3)) {
-        Py_BEGIN_ALLOW_THREADS
-        weigh(exponent, FLOATS(b[0]), FLOATS(b[1]), FLOATS(b[2]), COUNT(b[0]));
+        for (Py_ssize_t at = 0; at < COUNT(b[1]); at += PIECE) {
+            Py_ssize_t count = COUNT(b[1]) - at < PIECE ? COUNT(b[1]) - at : PIECE;
+            for (int k = 0; k < 2; k++) fill_words(WORDS(b[0]), words[k], count);
+            fill_stable(words[0], words[1], h, FLOATS(b[1]) + at, count);
+        }
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
-    return finish(b, 3, result);
-}
-
-static PyObject *py_slope(PyObject *self, PyObject *args) {
-    Py_buffer b[5]; /* power, v, part, sigma2, out */
-    float scale;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
-                          &b[2], floats, &b[3], written, &b[4]))
-        return NULL;
-    if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 4)) {
-        Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t at = 0; at < all; at += cells)
-            slope(scale, FLOATS(b[0]), FLOATS(b[1]) + at, FLOATS(b[2]) + at, FLOATS(b[3]) + at,
-                  FLOATS(b[4]) + at, cells);
-        Py_END_ALLOW_THREADS
-        result = Py_NewRef(Py_None);
-    }
-    return finish(b, 5, result);
-}
-
-static PyObject *py_slopes(PyObject *self, PyObject *args) {
-    Py_buffer b[6]; /* power, v, part, sigma2, plus, minus */
-    float scale;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "fO&O&O&O&O&O&", &scale, floats, &b[0], floats, &b[1], floats,
-                          &b[2], floats, &b[3], written, &b[4], written, &b[5]))
-        return NULL;
-    if (fits(NULL, &b[0], &b[1]) && alike(b + 1, 5)) {
-        Py_ssize_t cells = COUNT(b[0]), all = COUNT(b[1]);
-        Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t at = 0; at < all; at += cells)
-            slopes(scale, FLOATS(b[0]), FLOATS(b[1]) + at, FLOATS(b[2]) + at, FLOATS(b[3]) + at,
-                   FLOATS(b[4]) + at, FLOATS(b[5]) + at, cells);
-        Py_END_ALLOW_THREADS
-        result = Py_NewRef(Py_None);
-    }
-    return finish(b, 6, result);
+    return finish(b, 2, result);
 }
 
 typedef void (*map_function)(const float *, float *, Py_ssize_t);
@@ -211,7 +329,9 @@ static PyObject *mapped(PyObject *args, map_function function) {
     Py_buffer b[2]; /* x, out */
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "O&O&", floats, &b[0], written, &b[1])) return NULL;
-    if (alike(b, 2)) {
+    if (b[0].len != b[1].len) {
+        PyErr_SetString(PyExc_ValueError, "buffers differ in length");
+    } else {
         function(FLOATS(b[0]), FLOATS(b[1]), COUNT(b[0]));
         result = Py_NewRef(Py_None);
     }
@@ -225,10 +345,8 @@ static PyObject *py_exp(PyObject *self, PyObject *args) { return mapped(args, ex
 static PyObject *py_sin(PyObject *self, PyObject *args) { return mapped(args, sines); }
 
 static PyMethodDef methods[] = {
-    {"move", py_move, METH_VARARGS, "move(state, h, power, phi, part, rest, sigma2) -> accepted"},
-    {"weigh", py_weigh, METH_VARARGS, "weigh(exponent, v, phi, part)"},
-    {"slope", py_slope, METH_VARARGS, "slope(scale, power, v, part, sigma2, out)"},
-    {"slopes", py_slopes, METH_VARARGS, "slopes(scale, power, v, part, sigma2, plus, minus)"},
+    {"evaluate", py_evaluate, METH_VARARGS, "evaluate(want, power, sources) -> accepted"},
+    {"stable", py_stable, METH_VARARGS, "stable(state, h, out)"},
     {"log", py_log, METH_VARARGS, "log(x, out)"},
     {"exp", py_exp, METH_VARARGS, "exp(x, out)"},
     {"sin", py_sin, METH_VARARGS, "sin(u, out): of pi u, from 0 to 1"},
@@ -245,7 +363,9 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__loops(void) {
     PyObject *module = PyModule_Create(&definition);
+    for (int i = 0; i < PIECE; i++) twos[i] = 2.0f;
     if (module && (choose_level(module) || PyModule_AddIntConstant(module, "CHUNK", CHUNK) ||
+                   PyModule_AddIntConstant(module, "SOURCES", SOURCES) ||
                    PyModule_AddIntConstant(module, "LANES", LANES))) {
         Py_DECREF(module);
         return NULL;

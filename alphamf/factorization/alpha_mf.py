@@ -30,8 +30,9 @@ import numpy as np
 
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.model import Model, Source
+from alphamf.factorization.notes import Notes
 from alphamf.factorization.potential import AlphaMFPotential
-from alphamf.factorization.stable import positive_stable
+from alphamf.factorization.tiles import Workspace
 from alphamf.tools.arrays import Array, namespace
 
 __all__ = ["FLOOR", "AlphaMF", "Source"]
@@ -56,6 +57,8 @@ class AlphaMF:
         ``phi<s>`` of shape (*chains, *clips, I, J) for each source with alpha below 2.
     model
         What does not change while a chain runs.
+    notes
+        What is noted on the way of a step, to save a second way through the cells.
     accepted, proposed
         Counts of the Metropolis moves of Phi, one of each per source, since `start`.
 
@@ -73,6 +76,8 @@ class AlphaMF:
         self.latents: dict[str, Array] = {}
         self.accepted: list[Any] = [0] * len(sources)
         self.proposed = [0] * len(sources)
+        self.notes = Notes()
+        self._workspace = Workspace()
         self._device_rng: Any = None
         self._host_rng: Any = None
 
@@ -102,20 +107,20 @@ class AlphaMF:
                 w /= w.sum(-2, keepdims=True)
         shape = (*chains, *self.power.shape)
         self.latents = {
-            f"phi{s}": positive_stable(rng, source.alpha, xp.empty(shape, theta.dtype))
+            f"phi{s}": self.model.loops.stable(rng, source.alpha, xp.empty(shape, theta.dtype))
             for s, source in enumerate(self.sources)
             if source.alpha < 2
         }
         self.accepted = [0] * len(self.sources)
         self.proposed = [0] * len(self.sources)
-        count = 2 * len(self.sources) + self.model.loops.SCRATCH + 2
-        self._buffers = [xp.empty(shape, theta.dtype) for _ in range(count)]
         return theta
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
         """Draw a block of rows, move its Phi given theta, and return the potential of both."""
+        self.notes.forget()
         potential = self.potential(slice(self._block(rng), None, self.model.blocks))
-        for s, accepted, proposed in potential.move_latents(rng, theta):
+        moves = potential.move_latents(rng, theta, self._workspace.habit)
+        for s, (accepted, proposed) in enumerate(moves):
             self.accepted[s] += accepted
             self.proposed[s] += proposed
         return potential
@@ -134,7 +139,7 @@ class AlphaMF:
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
         """Return the potential of some rows, or of all, at the present Phi."""
-        return AlphaMFPotential(self.model, self.latents, rows, self._buffers)
+        return AlphaMFPotential(self.model, self.latents, rows, self._workspace, self.notes)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
         """Part of a source in sigma^2 at theta and the current Phi: its Wiener gain.

@@ -1,13 +1,14 @@
 r"""The steps of alpha-MF that go cell by cell, on arrays of any module and precision.
 
-`alphamf.factorization.compiled` has the same functions for float32 on a CPU, several times as fast.
-Arrays have the shape (*chains, *clips, rows, columns) and are contiguous; `power` is (*clips, rows,
-columns).
+`alphamf.factorization.compiled` has the same function for float32 on a CPU, several times as fast.
+Arrays have the shape (*chains, *clips, rows, columns); `power` is (*clips, rows, columns).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 from alphamf.factorization.stable import positive_stable
 from alphamf.inference.random import uniform
@@ -16,9 +17,6 @@ from alphamf.tools.arrays import Array, namespace
 TINY = 1e-12
 """Smallest dispersion and factor: keeps v^(2/alpha - 1) and (1 - shape) / theta finite."""
 
-SCRATCH = 4
-"""Buffers that `move` asks for; the slopes take two of them."""
-
 FLOOR = 1e-9
 """epsilon: a fixed variance 90 dB below the mean power, so that no cell's likelihood diverges."""
 
@@ -26,43 +24,160 @@ LARGEST = 1e30
 """Largest part of sigma^2: a larger one would soon be beyond float32, for alpha below one."""
 
 
-def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
-    """Put Phi v^(2/alpha), at most `LARGEST`, into `part`, with v first raised to `TINY`.
+class Want(IntEnum):
+    """What `evaluate` puts into the outputs of the sources that have one."""
+
+    MOVE = 0
+    """Nothing: Phi moves, and that is all."""
+
+    SLOPES = 1
+    """The two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2: two buffers."""
+
+    SLOPE = 2
+    """dU/dv."""
+
+    GAIN = 3
+    """The source's part of sigma^2, from 0 to 1."""
+
+    VARIANCE = 4
+    """sigma^2."""
+
+
+class Cells(NamedTuple):
+    """Cells of a source.
+
+    Attributes
+    ----------
+    alpha
+        Index of the source.
+    v
+        W H; raised to `TINY` in place.
+    phi
+        Phi, or None where alpha is 2 and Phi the number 2.
+    out
+        One or two buffers like `v` for what is asked of the source; None for nothing.
+    """
+
+    alpha: float
+    v: Array
+    phi: Array | None
+    out: Sequence[Array] | None = None
+
+
+def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
+    """Return what moves Phi of each source: the generator, and None where Phi is a number."""
+    return [rng if alpha < 2 else None for alpha in alphas]
+
+
+def stable(rng: Any, alpha: float, out: Array) -> Array:
+    """Fill an array with draws of Phi from its prior; see `positive_stable`."""
+    return positive_stable(rng, alpha, out)
+
+
+def evaluate(
+    want: Want,
+    power: Array,
+    sources: Sequence[Cells],
+    *,
+    scale: float = 1.0,
+    states: Sequence[Any] | None = None,
+) -> list[Any]:
+    """Move Phi of one source after the other, if asked to, and then evaluate the cells.
 
     Parameters
     ----------
-    v
-        W H of the source; raised to `TINY` in place.
-    alpha
-        Index of the source.
-    phi
-        Phi of the source, or the number 2 where alpha is 2.
-    part
-        Receives Phi v^(2/alpha).
+    want
+        What goes into the outputs.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    sources
+        Of the mixture, of at least one.
+    scale
+        Factor of slopes.
+    states
+        From `states`, to move Phi in place; None to leave it.
+
+    Returns
+    -------
+    list
+        Number of accepted proposals of each source; on a device arrays, which nothing waits for.
     """
+    xp = namespace(power)
+    bases = [_base(source) for source in sources]
+    parts = [
+        _part(base, source.v, 2.0 if source.phi is None else source.phi)
+        for base, source in zip(bases, sources, strict=True)
+    ]
+    accepted: list[Any] = [0] * len(sources)
+    for s, state in enumerate(states or ()):
+        if state is not None:
+            accepted[s] = _move(state, power, sources[s], bases[s], parts, s)
+    if want == Want.MOVE:
+        return accepted
+    sigma2 = _total(parts)
+    inverse = xp.divide(1.0, sigma2)
+    for base, part, source in zip(bases, parts, sources, strict=True):
+        if source.out is None:
+            continue
+        if want == Want.VARIANCE:
+            source.out[0][...] = sigma2
+        elif want == Want.GAIN:
+            xp.divide(part, sigma2, out=source.out[0])
+        else:
+            plus = source.out[0]
+            plus[...] = 2.0 if source.phi is None else source.phi
+            if base is not None:
+                plus *= base
+                xp.minimum(plus, LARGEST, out=plus)
+            plus *= inverse
+            plus *= 2 / source.alpha * scale
+            ratio = power * inverse
+            if want == Want.SLOPES:
+                xp.multiply(plus, ratio, out=source.out[1])
+            else:
+                plus *= xp.subtract(1.0, ratio, out=ratio)
+    return accepted
+
+
+def _base(source: Cells) -> Array | None:
+    """Return v^(2/alpha - 1), with v first raised to `TINY`; None where it is one throughout."""
+    xp = namespace(source.v)
+    xp.maximum(source.v, TINY, out=source.v)
+    if source.alpha == 1.0:
+        return source.v
+    if source.alpha == 2.0:
+        return None
+    base = xp.log(source.v)
+    base *= 2 / source.alpha - 1
+    result: Array = xp.exp(base, out=base)
+    return result
+
+
+def _part(base: Array | None, v: Array, phi: Any) -> Array:
+    """Return Phi v^(2/alpha), at most `LARGEST`."""
     xp = namespace(v)
-    xp.maximum(v, TINY, out=v)
-    if alpha == 1.0:
-        xp.multiply(v, v, out=part)
-    elif alpha == 2.0:
-        part[...] = v
+    if base is None:
+        part = xp.multiply(phi, v)
     else:
-        xp.log(v, out=part)
-        part *= 2 / alpha
-        xp.exp(part, out=part)
-    part *= phi
-    xp.minimum(part, LARGEST, out=part)
+        part = xp.multiply(phi, base)
+        xp.minimum(part, LARGEST, out=part)
+        part *= v
+    result: Array = xp.minimum(part, LARGEST, out=part)
+    return result
 
 
-def move(
-    rng: Any,
-    alpha: float,
-    power: Array,
-    phi: Array,
-    part: Array,
-    rest: Array,
-    sigma2: Array,
-    scratch: list[Array],
+def _total(parts: Sequence[Array], but: int | None = None) -> Array:
+    """Return epsilon and what the sources, but for one, contribute to sigma^2."""
+    xp = namespace(parts[0])
+    total: Array = xp.full_like(parts[0], FLOOR)
+    for s, part in enumerate(parts):
+        if s != but:
+            total += part
+    return total
+
+
+def _move(
+    rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
     """Move Phi of one source by Metropolis, with its prior as the proposal.
 
@@ -73,101 +188,35 @@ def move(
     ----------
     rng
         Generator of the arrays' module.
-    alpha
-        Index of the source.
     power
-        |X|^2, shape (*clips, rows, columns).
-    phi, part, sigma2
-        Phi, Phi v^(2/alpha) and sigma^2, which are changed in place.
-    rest
-        sigma^2 less `part`.
-    scratch
-        `SCRATCH` buffers like `phi`.
-
-    Returns
-    -------
-    int
-        Number of accepted proposals; on a device an array of it, which nothing waits for.
+        |X|^2.
+    source
+        Whose Phi is changed in place.
+    base
+        v^(2/alpha - 1).
+    parts
+        Phi v^(2/alpha) of each source; that of this one is replaced.
+    own
+        Its number.
     """
-    xp = namespace(phi)
-    proposal, ratio, u, spare = scratch
-    positive_stable(rng, alpha, proposal, (ratio, u, spare))
+    xp = namespace(power)
+    phi: Any = source.phi
+    proposal, u = xp.empty_like(phi), xp.empty_like(phi)
+    positive_stable(rng, source.alpha, proposal)
     uniform(rng, u)
-    xp.divide(part, phi, out=part)
-    xp.multiply(part, proposal, out=ratio)
-    xp.minimum(ratio, LARGEST, out=ratio)
-    ratio += rest
-    ratio /= sigma2
-    u *= ratio
+    rest = _total(parts, but=own)
+    moved = _part(base, source.v, proposal)
+    inverse = xp.divide(1.0, rest + parts[own])
+    rest += moved
+    u *= rest
+    u *= inverse
     xp.log(u, out=u)
-    xp.divide(-1.0, ratio, out=ratio)
-    ratio += 1.0
-    ratio *= power
-    ratio /= sigma2
-    accept = xp.less(u, ratio)
-    proposal *= accept
-    phi *= ~accept
-    phi += proposal
-    part *= phi
-    xp.minimum(part, LARGEST, out=part)
-    xp.add(rest, part, out=sigma2)
+    xp.divide(1.0, rest, out=rest)
+    inverse -= rest
+    inverse *= power
+    accept = xp.less(u, inverse)
+    for array, new in ((phi, proposal), (parts[own], moved)):
+        new *= accept
+        array *= ~accept
+        array += new
     return xp.count_nonzero(accept)
-
-
-def slope(
-    alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
-) -> Array:
-    """Return dU/dv of one source, times `scale`, in the first of two buffers.
-
-    Parameters
-    ----------
-    alpha
-        Index of the source.
-    scale
-        Factor of the slopes.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    v
-        W H of the source.
-    part
-        Phi v^(2/alpha).
-    sigma2
-        sigma^2.
-    out
-        Two buffers like `v`.
-    """
-    plus, minus = slopes(alpha, scale, power, v, part, sigma2, out)
-    plus -= minus
-    return plus
-
-
-def slopes(
-    alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
-) -> list[Array]:
-    """Return the two positive parts of dU/dv, of log sigma^2 and of |X|^2 / sigma^2, in buffers.
-
-    Parameters
-    ----------
-    alpha
-        Index of the source.
-    scale
-        Factor of the slopes.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    v
-        W H of the source.
-    part
-        Phi v^(2/alpha).
-    sigma2
-        sigma^2.
-    out
-        Two buffers like `v`.
-    """
-    xp = namespace(v)
-    plus, minus = out
-    xp.divide(part, sigma2, out=plus)
-    plus *= 2 / alpha * scale
-    plus /= v
-    xp.divide(power, sigma2, out=minus)
-    minus *= plus
-    return out

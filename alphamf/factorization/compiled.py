@@ -7,11 +7,12 @@ of those in `cells`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from alphamf.factorization import cells
+from alphamf.factorization.cells import Cells, Want
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -21,9 +22,6 @@ except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True
-
-SCRATCH = 2
-"""As `cells.SCRATCH`: buffers for the slopes."""
 
 
 def variant() -> str:
@@ -35,112 +33,54 @@ def variant() -> str:
     return str(_loops.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array) -> bool:
-    """Whether arrays like this one are for the functions of this module."""
-    return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
+def suits(array: Array, sources: int) -> bool:
+    """Whether so many sources on arrays like this one are for the functions of this module."""
+    return (
+        AVAILABLE
+        and isinstance(array, np.ndarray)
+        and array.dtype == np.float32
+        and sources <= _loops.SOURCES
+    )
 
 
-def weigh(v: Array, alpha: float, phi: Array, part: Array) -> None:
-    """See `alphamf.factorization.cells.weigh`.
-
-    Parameters
-    ----------
-    v
-        W H of the source; raised to `cells.TINY` in place.
-    alpha
-        Index of the source.
-    phi
-        Phi of the source, or the number 2 where alpha is 2.
-    part
-        Receives Phi v^(2/alpha).
-    """
-    if alpha == 2.0:  # where phi is a number
-        cells.weigh(v, alpha, phi, part)
-    else:
-        _loops.weigh(2 / alpha, v, phi, part)
+def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
+    """See `alphamf.factorization.cells.states`: a state of random words for each source."""
+    return [word_state(rng, _loops.LANES) if alpha < 2 else None for alpha in alphas]
 
 
-def move(
-    rng: Any,
-    alpha: float,
-    power: Array,
-    phi: Array,
-    part: Array,
-    rest: Array,
-    sigma2: Array,
-    scratch: list[Array],
-) -> int:
-    """See `alphamf.factorization.cells.move`.
-
-    Parameters
-    ----------
-    rng
-        Generator of the arrays' module.
-    alpha
-        Index of the source.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    phi
-        Phi of the source.
-    part
-        Phi v^(2/alpha).
-    rest
-        sigma^2 less `part`.
-    sigma2
-        sigma^2.
-    scratch
-        Not used.
-    """
-    return _loops.move(word_state(rng, _loops.LANES), alpha / 2, power, phi, part, rest, sigma2)
-
-
-def slope(
-    alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
-) -> Array:
-    """See `alphamf.factorization.cells.slope`.
-
-    Parameters
-    ----------
-    alpha
-        Index of the source.
-    scale
-        Factor of the slopes.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    v
-        W H of the source.
-    part
-        Phi v^(2/alpha).
-    sigma2
-        sigma^2.
-    out
-        Two buffers like `v`.
-    """
-    _loops.slope(2 / alpha * scale, power, v, part, sigma2, out[0])
-    return out[0]
-
-
-def slopes(
-    alpha: float, scale: float, power: Array, v: Array, part: Array, sigma2: Array, out: list[Array]
-) -> list[Array]:
-    """See `alphamf.factorization.cells.slopes`.
-
-    Parameters
-    ----------
-    alpha
-        Index of the source.
-    scale
-        Factor of the slopes.
-    power
-        |X|^2, shape (*clips, rows, columns).
-    v
-        W H of the source.
-    part
-        Phi v^(2/alpha).
-    sigma2
-        sigma^2.
-    out
-        Two buffers like `v`.
-    """
-    _loops.slopes(2 / alpha * scale, power, v, part, sigma2, *out)
+def stable(rng: Any, alpha: float, out: Array) -> Array:
+    """See `alphamf.factorization.cells.stable`."""
+    _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
     return out
+
+
+def evaluate(
+    want: Want,
+    power: Array,
+    sources: Sequence[Cells],
+    *,
+    scale: float = 1.0,
+    states: Sequence[Any] | None = None,
+) -> list[int]:
+    """See `alphamf.factorization.cells.evaluate`; arrays are contiguous.
+
+    Parameters
+    ----------
+    want
+        What goes into the outputs.
+    power
+        |X|^2, shape (*clips, rows, columns).
+    sources
+        Of the mixture, of at least one.
+    scale
+        Factor of slopes.
+    states
+        From `states`, to move Phi in place; None to leave it.
+    """
+    tuples = []
+    for s, (alpha, v, phi, out) in enumerate(sources):
+        first, second = (*(() if out is None else out), None, None)[:2]
+        state = states[s] if states else None
+        tuples.append((2 / alpha, 2 / alpha * scale, v, phi, state, first, second))
+    accepted: list[int] = _loops.evaluate(int(want), power, tuple(tuples))
+    return accepted

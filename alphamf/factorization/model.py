@@ -72,10 +72,10 @@ class Model:
 
     def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
         _check(power, sources, blocks)
-        self.power = power
+        self.power: Array = namespace(power).ascontiguousarray(power)
         self.sources = tuple(sources)
         self.blocks = blocks
-        self.loops: ModuleType = compiled if compiled.suits(power) else cells
+        self.loops: ModuleType = compiled if compiled.suits(power, len(sources)) else cells
         rows, columns = power.shape[-2:]
         self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0

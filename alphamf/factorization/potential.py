@@ -1,21 +1,35 @@
-"""The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and Phi's moves."""
+"""The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and Phi's moves.
+
+All of it goes through the cells tile by tile: W H, then the steps of `cells`, then what they give
+back through v = W H, while the tile is in the cache.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from alphamf.factorization.cells import FLOOR, LARGEST, TINY
+from alphamf.factorization.cells import LARGEST, TINY, Cells, Want
 from alphamf.factorization.model import Model
+from alphamf.factorization.notes import Notes
+from alphamf.factorization.tiles import Tile, Workspace, tiles
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace
+
+OUTPUTS = {Want.MOVE: 0, Want.SLOPES: 2, Want.SLOPE: 1, Want.GAIN: 1, Want.VARIANCE: 1}
+"""Buffers that a source needs."""
+
+
+class Ready(NamedTuple):
+    """A gradient that a draw has made on its way, of `want`, and the theta that it is of."""
+
+    want: Want
+    theta: Array
+    sums: Array
 
 
 class AlphaMFPotential:
     """U of one block of rows at fixed Phi, scaled up to the whole matrix.
-
-    Its buffers belong to the target, so a potential lives until the target's next draw.
 
     Parameters
     ----------
@@ -25,155 +39,241 @@ class AlphaMFPotential:
         Phi of the whole matrix, as `AlphaMF.latents`.
     rows
         The rows that it reads.
-    buffers
-        Arrays like a Phi of the whole matrix, as `AlphaMF.start` makes them.
-
-    Attributes
-    ----------
-    phi
-        Phi of these rows: a view of the latents per source, or the constant 2.
+    workspace, notes
+        Of the target.
     """
 
     def __init__(
-        self, model: Model, latents: dict[str, Array], rows: slice, buffers: list[Array]
+        self,
+        model: Model,
+        latents: dict[str, Array],
+        rows: slice,
+        workspace: Workspace,
+        notes: Notes,
     ) -> None:
         self.model = model
         self.rows = rows
         self._latents = latents
-        xp = namespace(model.power)
-        self.power = xp.ascontiguousarray(model.power[..., rows, :])
-        self.phi = [
-            xp.ascontiguousarray(latents[f"phi{s}"][..., rows, :]) if source.alpha < 2 else 2.0
+        self._workspace, self._notes = workspace, notes
+        self._ready: Ready | None = None
+
+    @property
+    def phi(self) -> list[Array | float]:
+        """Phi of these rows: a view of the latents per source, or the constant 2."""
+        return [
+            self._latents[f"phi{s}"][..., self.rows, :] if source.alpha < 2 else 2.0
+            for s, source in enumerate(self.model.sources)
+        ]
+
+    def _chains(self, array: Array, axes: int) -> Array:
+        """Return a view with one axis of chains before the clips and the last few axes."""
+        kept = array.ndim - axes - (self.model.power.ndim - 2)
+        return array.reshape(-1, *array.shape[kept:])
+
+    def _tiles(
+        self,
+        theta: Array,
+        want: Want,
+        asked: Sequence[int] | None = None,
+        *,
+        states: Sequence[Any] | None = None,
+        counts: list[Any] | None = None,
+    ) -> Iterator[tuple[Tile, list[tuple[Array, Array]], list[Cells], Array]]:
+        """Evaluate tile by tile; yield the tile, its factors, its cells, and its power.
+
+        Parameters
+        ----------
+        theta
+            Where.
+        want
+            What goes into the outputs of the cells, which hold until the next tile.
+        asked
+            The sources that have an output; None for all of them.
+        states
+            To move Phi, of the module of loops; None to leave it.
+        counts
+            Numbers of accepted proposals, to be added to.
+        """
+        model, xp = self.model, namespace(theta)
+        flat = self._chains(theta, 1)
+        every = model.unpack(flat)
+        phis = [
+            self._chains(self._latents[f"phi{s}"], 2) if source.alpha < 2 else None
             for s, source in enumerate(model.sources)
         ]
-        # Blocks may differ by a row, and the loops want contiguous buffers.
-        shape = (*buffers[0].shape[:-2], *self.power.shape[-2:])
-        views = [buffer.reshape(-1)[: math.prod(shape)].reshape(shape) for buffer in buffers]
-        n = len(model.sources)
-        self._v, self._parts, self._scratch = views[:n], views[n : 2 * n], views[2 * n : -2]
-        self._rest, self._sigma2 = views[-2:]
-        self._theta: Array | None = None
-
-    def _factors(self, theta: Array) -> list[tuple[Array, Array]]:
-        return [(w[..., self.rows, :], h) for w, h in self.model.unpack(theta)]
-
-    def _evaluate(self, theta: Array) -> None:
-        """Compute v_s and Phi_s v_s^(2/alpha_s) of every source, and sigma^2, at theta.
-
-        A theta object seen last is taken to be unchanged: samplers are pure, so it is.
-        """
-        if theta is self._theta:
-            return
-        xp = namespace(theta)
-        for s, (w, h) in enumerate(self._factors(theta)):
-            xp.matmul(w, h, out=self._v[s])
-            alpha = self.model.sources[s].alpha
-            self.model.loops.weigh(self._v[s], alpha, self.phi[s], self._parts[s])
-        self._add_parts(self._sigma2)
-        self._theta = theta
-
-    def _add_parts(self, total: Array, but: int | None = None) -> None:
-        """Put epsilon and what the sources, but for one, contribute to sigma^2 into `total`."""
-        parts = [part for s, part in enumerate(self._parts) if s != but]
-        if not parts:
-            total.fill(FLOOR)
-            return
-        namespace(total).add(parts[0], FLOOR, out=total)
-        for part in parts[1:]:
-            total += part
-
-    def move_latents(self, rng: Any, theta: Array) -> Iterator[tuple[int, Any, int]]:
-        """Move Phi of each source in turn; yield source, accepted and proposed cells of each."""
-        self._evaluate(theta)
-        for s, source in enumerate(self.model.sources):
-            if source.alpha == 2:
-                continue
-            phi, part = self.phi[s], self._parts[s]
-            self._add_parts(self._rest, but=s)
-            accepted = self.model.loops.move(
-                rng, source.alpha, self.power, phi, part, self._rest, self._sigma2, self._scratch
+        for tile in tiles(model.power, len(flat), self.rows):
+            factors = [
+                (self._place(w, source.basis is not None, tile), h[tile.where])
+                for source, (w, h) in zip(model.sources, every, strict=True)
+            ]
+            power = xp.ascontiguousarray(model.power[tile.clip][..., tile.rows, :])
+            cells = []
+            for s, (w, h) in enumerate(factors):
+                shape = (*h.shape[:-2], w.shape[-2], h.shape[-1])
+                v = self._workspace.take(f"v{s}", shape, theta)
+                xp.matmul(w, h, out=v)
+                phi, latent = None, phis[s]
+                if latent is not None:
+                    phi = xp.ascontiguousarray(latent[tile.where][..., tile.rows, :])
+                out: Any = None
+                if OUTPUTS[want] and (asked is None or s in asked):
+                    out = self._workspace.take(f"out{s}", (OUTPUTS[want], *shape), theta)
+                cells.append(Cells(model.sources[s].alpha, v, phi, out))
+            accepted = model.loops.evaluate(
+                want, power, cells, scale=float(model.blocks), states=states
             )
-            if self.model.blocks > 1:
-                self._latents[f"phi{s}"][..., self.rows, :] = phi
-            yield s, accepted, part.size
+            for s, latent in enumerate(phis):
+                if states is not None and latent is not None:
+                    if counts is not None:
+                        counts[s] = counts[s] + accepted[s]
+                    if model.blocks > 1:
+                        latent[tile.where][..., tile.rows, :] = cells[s].phi
+            yield tile, factors, cells, power
 
-    def _slopes(self, function: Any, s: int) -> Any:
-        """Return what a function of `loops` makes of the likelihood's slope by v of a source."""
-        return function(
-            self.model.sources[s].alpha,
-            float(self.model.blocks),
-            self.power,
-            self._v[s],
-            self._parts[s],
-            self._sigma2,
-            self._scratch[:2],
-        )
+    def _place(self, w: Array, fixed: bool, tile: Tile) -> Array:
+        """Return W of a tile: a fixed one has no axis of chains, and may have none of clips."""
+        if not fixed:
+            w = w[tile.where]
+        elif w.ndim > 2:
+            w = w[tile.clip]
+        return w[..., tile.rows, :]
 
-    def _chain_rule(self, s: int, dv: Array, factors: tuple[Array, Array], out: Array) -> None:
-        """Put dU/dv of a source, pushed through v = W H, into its blocks of a flat gradient."""
-        xp = namespace(out)
-        w, h = factors
+    def move_latents(self, rng: Any, theta: Array, want: Want = Want.MOVE) -> list[tuple[Any, int]]:
+        """Move Phi of each source in turn.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        theta
+            Where.
+        want
+            The gradient that will be asked for next, to be made on the way; MOVE: none.
+
+        Returns
+        -------
+        list of tuple
+            Accepted and proposed cells of each source.
+        """
+        alphas = [source.alpha for source in self.model.sources]
+        states = self.model.loops.states(rng, alphas)
+        counts: list[Any] = [0] * len(alphas)
+        if want == Want.MOVE:
+            for _ in self._tiles(theta, want, states=states, counts=counts):
+                pass
+        else:
+            sums = self._sums(theta, want, states=states, counts=counts)
+            self._ready = Ready(want, theta, sums)
+        rows = len(range(self.model.power.shape[-2])[self.rows])
+        size = theta[..., 0].size * rows * self.model.power.shape[-1]
+        return [
+            (count, size if alpha < 2 else 0) for count, alpha in zip(counts, alphas, strict=True)
+        ]
+
+    def _sums(self, theta: Array, want: Want, **moves: Any) -> Array:
+        """Push slopes through v = W H: the likelihood's gradient, shape (1 or 2, *theta.shape)."""
+        xp = namespace(theta)
+        sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
+        flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
+        noting = want == Want.SLOPES and self.model.blocks == 1
+        if noting:
+            self._notes.start(theta, self.model.power)
+        for tile, factors, cells, _ in self._tiles(theta, want, **moves):
+            if noting:
+                self._notes.add(tile, cells)
+            place = flat[(slice(None), *tile.where)]
+            for s, (w, h) in enumerate(factors):
+                self._push(place, tile, s, w, h, cells[s])
+        return sums
+
+    def _push(self, place: Array, tile: Tile, s: int, w: Array, h: Array, cells: Cells) -> None:
+        """Add what a tile's slopes of a source give by W and H to a place of the sums."""
+        xp = namespace(place)
         basis, gains = self.model.layout[s]
-        chains = out.shape[:-1]
-        view = out[..., gains].reshape(*chains, *h.shape[-2:])
-        view[...] = xp.matmul(xp.swapaxes(w, -1, -2), dv)
+        slopes: Any = cells.out
+        view = place[..., gains].reshape(*place.shape[:-1], *h.shape[-2:])
+        product = self._workspace.take(f"product{s}", view.shape, place)
+        view += xp.matmul(xp.swapaxes(w, -1, -2), slopes, out=product)
         if basis is not None:
-            view = out[..., basis].reshape(*chains, -1, w.shape[-1])
-            if self.model.blocks > 1:
-                view[...] = 0
-            view[..., self.rows, :] = xp.matmul(dv, xp.swapaxes(h, -1, -2))
+            view = place[..., basis].reshape(*place.shape[:-1], -1, w.shape[-1])
+            view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
+
+    def _gradient(self, theta: Array, want: Want) -> Array:
+        """Return `_sums`, made by the draw or now; the next draw of the target will make it."""
+        self._workspace.habit = want
+        ready, self._ready = self._ready, None
+        if ready is not None and ready.theta is theta and ready.want == want:
+            return ready.sums
+        return self._sums(theta, want)
 
     def grad(self, theta: Array) -> Array:
         """Gradient of U, shape (*chains, *clips, D)."""
-        self._evaluate(theta)
-        gradient: Array = namespace(theta).empty_like(theta)
-        for s, factors in enumerate(self._factors(theta)):
-            self._chain_rule(s, self._slopes(self.model.loops.slope, s), factors, gradient)
+        gradient: Array = self._gradient(theta, Want.SLOPE)[0]
         for _, prior, block in self.model.priors():
             prior.add_gradient(theta[..., block], gradient[..., block])
         return gradient
 
     def parts(self, theta: Array) -> Parts:
         """Gradient of U in two positive parts, each of shape (*chains, *clips, D)."""
-        self._evaluate(theta)
-        xp = namespace(theta)
-        plus, minus = xp.empty_like(theta), xp.empty_like(theta)
-        for s, factors in enumerate(self._factors(theta)):
-            for slope, total in zip(
-                self._slopes(self.model.loops.slopes, s), (plus, minus), strict=True
-            ):
-                self._chain_rule(s, slope, factors, total)
+        plus, minus = self._gradient(theta, Want.SLOPES)
         for _, prior, block in self.model.priors():
             prior.add_parts(theta[..., block], plus[..., block], minus[..., block])
         return Parts(plus, minus, self.model.shape, self.model.exponent)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
         """Positive parts by the log of a gain per row: see `AlphaMF.row_parts`."""
-        self._evaluate(theta)
-        plus, minus = self._slopes(self.model.loops.slopes, source)
-        plus *= self._v[source]
-        minus *= self._v[source]
-        return plus.sum(-1), minus.sum(-1)
+        xp = namespace(theta)
+        rows = xp.zeros((2, *theta.shape[:-1], self.model.power.shape[-2]), theta.dtype)
+        flat = rows.reshape(2, *self._chains(rows[0], 1).shape)
+        for tile, _, cells, _ in self._tiles(theta, Want.SLOPES, [source]):
+            slopes: Any = cells[source].out
+            slopes *= cells[source].v
+            flat[(slice(None), *tile.where)][..., tile.rows] = slopes.sum(-1)
+        return rows[0][..., self.rows], rows[1][..., self.rows]
+
+    def _cells(self, theta: Array) -> tuple[Array, Array]:
+        """Return an array of the rows' cells, and a view of it with one axis of chains."""
+        rows = len(range(self.model.power.shape[-2])[self.rows])
+        shape = (*theta.shape[:-1], rows, self.model.power.shape[-1])
+        found: Array = namespace(theta).empty(shape, theta.dtype)
+        return found, self._chains(found, 2)
+
+    def _within(self, tile: Tile) -> slice:
+        """Return the rows of a tile as rows of this potential."""
+        chosen = range(self.model.power.shape[-2])[self.rows]
+        part = range(self.model.power.shape[-2])[tile.rows]
+        first = chosen.index(part[0])
+        return slice(first, first + len(part))
 
     def gain(self, theta: Array, source: int) -> Array:
         """Wiener gain of a source in the rows: see `AlphaMF.gain`."""
-        self._evaluate(theta)
-        return self._parts[source] / self._sigma2
+        found, flat = self._cells(theta)
+        for tile, _, cells, _ in self._tiles(theta, Want.GAIN, [source]):
+            out: Any = cells[source].out
+            flat[tile.where][..., self._within(tile), :] = out[0]
+        return found
 
     def variance(self, theta: Array, source: int) -> Array:
         """See `AlphaMF.variance`; of this block's rows."""
-        self._evaluate(theta)
+        xp = namespace(theta)
         alpha = self.model.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision
-        variance: Array = namespace(theta).minimum(self._v[source], most) ** (2 / alpha)
+        w, h = self.model.unpack(theta)[source]
+        v = xp.matmul(w[..., self.rows, :], h)
+        xp.maximum(v, TINY, out=v)
+        variance: Array = xp.minimum(v, most, out=v) ** (2 / alpha)
         return variance
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains, *clips)."""
         xp = namespace(theta)
-        self._evaluate(theta)
-        cells = xp.log(self._sigma2) + self.power / self._sigma2
-        total: Array = self.model.blocks * cells.sum((-2, -1))
+        total: Array = xp.zeros(theta.shape[:-1], theta.dtype)
+        flat = total.reshape(self._chains(theta, 1).shape[:-1])
+        for tile, _, cells, power in self._tiles(theta, Want.VARIANCE, [0]):
+            out: Any = cells[0].out
+            sigma2 = out[0]
+            flat[tile.where] += (xp.log(sigma2) + power / sigma2).sum((-2, -1))
+        total *= self.model.blocks
         for _, prior, block in self.model.priors():
             total = total + prior.potential(xp.maximum(theta[..., block], TINY)).sum(-1)
         return total

@@ -26,6 +26,7 @@
  * Without fused multiply-adds each operation is rounded as IEEE 754 says, at any width of vectors:
  * the copies `default` and `unfused` give the same bits. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#define COPIES
 #define LOOP(type, name, parameters, arguments)                                                  \
     INLINE type name##_loop parameters;                                                          \
     APART type name##_default parameters { return name##_loop arguments; }                       \
@@ -64,17 +65,18 @@
 
 static int level; /* 4 and 3: x86-64-v4 and -v3, 1: -v3 unfused, 0: the compiler's default */
 
-/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. */
+/* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. What
+ * AMX is used for knows of itself; all else is that of v4. */
 static int choose_level(PyObject *module) {
-    static const char *const names[] = {"default", "unfused", "", "v3", "v4"};
+    static const char *const names[] = {"default", "unfused", "", "v3", "v4", "amx"};
     const char *wanted = getenv("ALPHAMF_LOOPS");
     level = HIGHEST;
     if (wanted && *wanted) {
-        int asked = 4;
+        int asked = 5;
         while (asked >= 0 && strcmp(wanted, names[asked])) asked--;
         if (asked < 0) {
             PyErr_Format(PyExc_ValueError,
-                         "ALPHAMF_LOOPS must be default, unfused, v3 or v4, not '%s'", wanted);
+                         "ALPHAMF_LOOPS must be default, unfused, v3, v4 or amx, not '%s'", wanted);
             return -1;
         }
         if (asked < level) level = asked;

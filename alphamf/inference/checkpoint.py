@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,7 +93,7 @@ def load(
     groups: dict[str, dict[str, Array]] = {"state": {}, "latent": {}, "record": {}}
     for name, array in arrays.items():
         group, _, field = name.partition(".")
-        groups[group][field] = array
+        groups.setdefault(group, {})[field] = array
     expected: Any = template
     xp = namespace(expected.theta)
     fields = _flat(expected)
@@ -141,16 +140,8 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        return arrays, json.loads(str(arrays.pop("identity")))
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        TypeError,
-        AttributeError,
-        zipfile.BadZipFile,
-    ) as error:
+        return arrays, dict(json.loads(str(arrays.pop("identity"))))
+    except Exception as error:  # zipfile, zlib, numpy and json each have their own
         raise AlphaMFError(f"checkpoint {path} cannot be read ({type(error).__name__})") from error
 
 

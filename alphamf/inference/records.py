@@ -54,9 +54,13 @@ class Mean:
     def __repr__(self) -> str:
         return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
 
+    def keeps(self, step: int) -> bool:
+        """Whether the state after so many steps is kept."""
+        return _kept(step, self.burn_in, self.thin)
+
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""
-        if not _kept(state.step, self.burn_in, self.thin):
+        if not self.keeps(state.step):
             return
         value = self.statistic(state.theta, target)
         axes = tuple(range(state.theta.ndim - 1 - self.apart))

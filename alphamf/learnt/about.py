@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.files import shown
@@ -34,3 +36,12 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
             "alpha": f"{model.alpha:g}",
         }
     return {**lines, **{shown(str(key)): shown(str(value)) for key, value in model.about.items()}}
+
+
+def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
+    """Return the same properties as numbers, for JSON."""
+    rate, (n_fft, hop_length) = model.rate, model.frame
+    found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
+    if isinstance(model, Dictionary):
+        found |= {"columns": model.rank, "frames": model.context, "alpha": model.alpha}
+    return {**found, "sha256": model.sha256, "about": dict(model.about)}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ DEEP = ((1, 4), (1, 16), (8, 1))
 """Frames and bins between the taps of the deep convolutions: a voice's harmonics lie some 5 to 20
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 LOGIT = 3.0
-"""Scale of the gain's feature; `forward` starts from that feature, so both must know it."""
+"""Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
 LOG_STD = (-7.0, math.log(0.5))
 """Range of the log standard deviation: no gain from 0 to 1 has more than 0.5."""
 NARROWEST = 1e-3
@@ -175,31 +175,40 @@ def features(
         xp.clip(log_noise, -12, 12) / 4,
         xp.clip(log_speech, -14, 12) / 4,
     ]
-    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
+    return cells_of(each, xp)
+
+
+def cells_of(each: Sequence[Array], xp: Any) -> Array:
+    """Return arrays of shape (..., bins, frames) as features: a view on a stack of them.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, features).
+    """
+    features: Array = xp.swapaxes(xp.moveaxis(xp.stack(each), 0, -1), -3, -2)
     return features
 
 
-def forward(
-    parameters: Mapping[str, Array],
-    features: Array,
-    xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
-) -> tuple[Array, Array]:
+def logits(found: Array, features: Array, xp: Any) -> tuple[Array, Array]:
     """Return the logit of the refined gain of every cell, and the log of its standard deviation.
 
     Parameters
     ----------
-    parameters, features, xp, convolve
-        As for `outputs`.
+    found
+        As from `outputs`, shape (..., frames, bins, 2).
+    features
+        What it was found from.
+    xp
+        Module of the arrays.
 
     Returns
     -------
     tuple of ndarray
         Both of shape (..., frames, bins).
     """
-    y = outputs(parameters, features, xp, convolve)
-    logit = y[..., 0] + LOGIT * features[..., 1]
-    return logit, xp.clip(y[..., 1], *LOG_STD)
+    logit: Array = found[..., 0] + LOGIT * features[..., 1]
+    return logit, xp.clip(found[..., 1], *LOG_STD)
 
 
 def outputs(
@@ -226,9 +235,17 @@ def outputs(
     ndarray
         Shape (..., frames, bins, 2).
     """
-    p = parameters
-    bins = features.shape[-2]
-    x = features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+    x = blocks(parameters, read(parameters, features), xp)
+    return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp, convolve)
+
+
+def read(p: Mapping[str, Array], features: Array) -> Array:
+    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
+    return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+
+
+def blocks(p: Mapping[str, Array], x: Array, xp: Any) -> Array:
+    """Return the channels after the residual blocks; shape (..., frames, width), as before."""
     for k in range(_blocks(p)):
         u = x - x.mean(-1, keepdims=True)
         u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
@@ -236,7 +253,30 @@ def outputs(
         u = layers.dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
         u = layers.rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
         x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
-    maps = (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+    return x
+
+
+def maps(p: Mapping[str, Array], x: Array, bins: int) -> Array:
+    """Return the feature maps that the blocks make, shape (..., frames, bins, maps)."""
+    return (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+
+
+def correlated(
+    p: Mapping[str, Array],
+    features: Array,
+    maps: Array,
+    xp: Any,
+    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
+) -> Array:
+    """Return the outputs that the small convolutions make of features and maps.
+
+    Parameters
+    ----------
+    p, features, xp, convolve
+        As `parameters` and the others of `outputs`.
+    maps
+        Shape (..., frames, bins, maps).
+    """
     y = xp.concatenate([features, maps], -1)
     y = layers.rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
     for k in range(_deep(p)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import model_file, network
+from alphamf.learnt import compiled, model_file, network
 from alphamf.learnt.dictionary import folder
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import shown
@@ -65,6 +65,28 @@ class TrainedNetwork:
         """Return the same network with its parameters in the memory of array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
+
+    def outputs(self, features: Array, xp: Any) -> Array:
+        """Return what `network.outputs` does with the parameters.
+
+        Parameters
+        ----------
+        features
+            Shape (..., frames, bins, `network.FEATURES`).
+        xp
+            Module of the arrays.
+        """
+        if compiled.suits(features):
+            return self._compiled.outputs(features)
+        return network.outputs(self.parameters, features, xp)
+
+    @cached_property
+    def _compiled(self) -> compiled.Network:
+        return compiled.Network(self.parameters, self.frame.bins)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made for this processor: another process may run on another one."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to an ``.npz``, its parameters in half precision.

@@ -43,7 +43,7 @@ class Refiner(TrainedNetwork):
         level = mean_level(power, xp)
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
         features = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
-        logit, log_std = network.forward(self.parameters, features, xp)
+        logit, log_std = network.logits(self.outputs(features, xp), features, xp)
         refined = layers.logistic(logit, xp) ** self.exponent
         # The geometric mean of the network's deviation and of the largest that a gain of this mean
         # can have is better calibrated (docs/quality.md).

@@ -8,7 +8,6 @@ refiner's speech Y, and gives the coefficients a and b of the speech a X + b Y.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from alphamf.audio.stft import Frame
@@ -60,7 +59,7 @@ class SecondStage(TrainedNetwork):
         """Do as `coefficients` for one window."""
         xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
-        return outputs(self.parameters, features(noisy / unit, first / unit, 0.0, xp), xp)
+        return coefficients(self.outputs(features(noisy / unit, first / unit, 0.0, xp), xp), xp)
 
 
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
@@ -95,35 +94,24 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
         xp.clip(logs[1], -14, 12) / 4,
         xp.clip(logs[2], -14, 12) / 4,
     ]
-    features: Array = xp.swapaxes(xp.stack(each, -1), -3, -2)
-    return features
+    return network.cells_of(each, xp)
 
 
-def outputs(
-    parameters: Mapping[str, Array],
-    features: Array,
-    xp: Any,
-    convolve: Callable[..., Array] = layers.correlate,
-) -> tuple[Array, Array]:
-    """Return both coefficients that the network gives for `features`.
+def coefficients(found: Array, xp: Any) -> tuple[Array, Array]:
+    """Return both coefficients of every cell.
 
     Parameters
     ----------
-    parameters
-        Of the names and shapes of `network.start`.
-    features
-        As from `features`.
+    found
+        As from `network.outputs`, shape (..., frames, bins, 2).
     xp
-        Module of the arrays.
-    convolve
-        `layers.correlate`, or a replacement in another framework.
+        Module of the array.
 
     Returns
     -------
     tuple of ndarray
         Shape (..., bins, frames) each.
     """
-    found = network.outputs(parameters, features, xp, convolve)
     sound, speech = (
         xp.swapaxes(layers.logistic(found[..., k] + START[k], xp), -1, -2) for k in range(2)
     )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from alphamf.tools.arrays import Array, namespace
 
+OVERLAP = 0.25
+"""Least part of a window that the next one reads, too: twice of it takes half as long again, and is
+no better."""
+
 
 def in_windows(
     function: Callable[..., tuple[Array, Array]], inputs: Sequence[Array], window: int
 ) -> tuple[Array, Array]:
-    """Apply a function to windows half of one apart, and fade its results into each other.
+    """Apply a function to windows that overlap, and fade its results into each other.
 
     Parameters
     ----------
@@ -33,12 +38,18 @@ def in_windows(
     fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(dtype)
     total = xp.zeros((2, *inputs[0].shape), dtype)
     weight = xp.zeros(frames, dtype)
-    for first in sorted({*range(0, frames - length, window // 2), frames - length}):
+    for first in _starts(frames, length):
         part = slice(first, first + length)
         total[..., part] += fade * xp.stack(function(*(each[..., part] for each in inputs)))
         weight[part] += fade
     total /= weight
     return total[0], total[1]
+
+
+def _starts(frames: int, length: int) -> list[int]:
+    """Return where the windows start, evenly apart, the first and the last at either end."""
+    steps = math.ceil((frames - length) / ((1 - OVERLAP) * length))
+    return [round(k * (frames - length) / max(steps, 1)) for k in range(steps + 1)]
 
 
 def mean_level(power: Array, xp: Any) -> Array:

@@ -86,6 +86,21 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
             publish(part, file, final)
 
 
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make the folder of a file that is to be written, where there is none.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be made.
+    """
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+
+
 def permissions(source: str | os.PathLike[str] | int) -> int:
     """Return the permissions of a file for what is made from it, or those of any new file.
 

@@ -40,6 +40,7 @@ def each(
     in_order: bool = True,
     report: Report | None = None,
     size: Callable[[Item], float] | None = None,
+    isolated: bool = False,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
@@ -62,9 +63,12 @@ def each(
     size
         How much work an item is, in any unit: several processes take the largest first, so that
         none is left alone with one. None: they take them in order.
+    isolated
+        Whether one process, too, is another than this one if there are several items: one that
+        crashes does not end the others then.
     """
     count = min(workers, len(items))
-    if count <= 1:
+    if count <= 1 and not (isolated and len(items) > 1):
         for item in items:
             yield attempt(work, item, update)
         return
@@ -120,7 +124,7 @@ class _Crew:
     order
         Places of the items, in the order in which they are to be taken.
     count
-        Number of processes, more than one.
+        Number of processes.
     """
 
     def __init__(
@@ -137,6 +141,7 @@ class _Crew:
         self._workers: list[Worker] = []
         self._todo = deque(order)
         self._suspects: list[int] = []
+        self._crash: str | None = None
 
     def outcomes(self) -> Generator[tuple[int, Outcome], None, None]:
         """Yield place and outcome of all items, as soon as each is there."""
@@ -168,6 +173,8 @@ class _Crew:
             self._todo.clear()
             times = "twice" if died else "and no other could be started"
             sentence = f"its process was killed {times}, perhaps for want of memory"
+            if self._crash:
+                sentence = f"its process crashed {times}: {self._crash}"
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
@@ -222,6 +229,7 @@ class _Crew:
         self._workers.remove(worker)
         if worker.place is not None:
             self._suspects.append(worker.place)
+            self._crash = worker.crash()
         elif not worker.ready:
             self._shrink("it ended while it started")
         end([worker])

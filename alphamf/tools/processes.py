@@ -119,6 +119,14 @@ class Worker:
         self.ready = True
         return message
 
+    def crash(self) -> str | None:
+        """Return by what the dead process has crashed; None where another has killed it."""
+        self.process.join(1)  # its pipe closes a moment before
+        number = -(self.process.exitcode or 0)
+        if number <= 0 or number in (signal.SIGKILL, signal.SIGTERM):
+            return None
+        return signal.strsignal(number)
+
 
 def awaited(workers: Sequence[Worker], timeout: float) -> list[Worker]:
     """Wait until some workers have sent a message, or have ended, and return them.

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.inputs import Job, Plan, Problem, check_extra, plan
+from alphamf.audio.search import passed_over
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
@@ -50,6 +51,20 @@ def only_problem(*inputs, **options):
 def test_output_lies_beside_the_input(tree):
     assert pairs("a.wav") == {"a.wav": "a.denoised.wav"}
     assert pairs(str(tree / "a.wav")) == {f"{tree}/a.wav": f"{tree}/a.denoised.wav"}
+
+
+def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypatch):
+    monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
+    for name in ("in/x.m4a", "in/deep/y.M4A", "in/z.mp4", "in/.z.mp4", "in/z.denoised.mp4"):
+        Path(name).touch()
+    made = plan(["in", "in/*", "a.wav"])
+    assert passed_over(made.passed) == "passed over: 2 m4a, 1 mp4 (pip install 'alphamf[media]')"
+    assert not made.problems and len(made.jobs) == 3
+    assert passed_over(plan(["a.wav"]).passed) == ""
+    Path("empty/v.mkv").touch()
+    assert only_problem("empty") == (
+        "empty is a folder without audio files; passed over: 1 mkv (pip install 'alphamf[media]')"
+    )
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_name_and_judged_when_opened(tree):

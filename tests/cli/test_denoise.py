@@ -12,6 +12,7 @@ import pytest
 import soundfile
 
 from alphamf.audio.reader import read
+from alphamf.cli import batch
 from alphamf.denoising import api, file
 from tests.support.commands import run
 from tests.support.places import DATA
@@ -89,9 +90,22 @@ def test_report_of_a_file(here):
     sound(Path("a.wav"))
     line = denoise("a.wav").stdout
     assert line.startswith("a.wav -> a.denoised.wav: 0.40 s in ")
-    assert "of real time), acceptance" in line
+    assert line.endswith(" of real time)\n")
     assert line.count("\n") == 1
+    first, second = denoise("a.wav", "--overwrite", "-v").stdout.splitlines()
+    assert first.startswith("a.wav -> ")
+    assert "model speech-8k, refiner refiner-8k, second stage none" in second
+    assert "Phi accepted: speech 0." in second
     assert denoise("a.wav", "--quiet", "--overwrite").output == ""
+
+
+def test_folders_of_outputs_are_made(here):
+    sound(Path("a.wav"))
+    denoise("a.wav", "-o", "new/b/c.wav", "--noise-output", "noise/n.wav", "--plot", "p/p.png")
+    assert all(Path(name).is_file() for name in ("new/b/c.wav", "noise/n.wav", "p/p.png"))
+    Path("taken").write_text("")
+    refused = denoise("a.wav", "-o", "taken/c.wav", code=2)
+    assert refused.stderr == "Error: a.wav: taken cannot be made: File exists\n"
 
 
 def test_json_has_all_that_the_sentence_says_and_the_settings(here):
@@ -104,6 +118,16 @@ def test_json_has_all_that_the_sentence_says_and_the_settings(here):
     assert len(got["acceptance"]) == 2
     assert got["settings"]["steps"] == 20 and got["settings"]["noise_rank"] == 2
     assert got["scores"] is None
+
+
+def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
+    monkeypatch.setattr("alphamf.audio.formats.find_spec", lambda name: None)
+    Path("in").mkdir()
+    Path("in/b.m4a").touch()
+    assert "passed over: 1 m4a (pip install" in denoise("in", code=2).stderr
+    sound(Path("in/a.wav"))
+    assert denoise("in").stderr == "Note: passed over: 1 m4a (pip install 'alphamf[media]')\n"
+    assert denoise("in", "--quiet").stderr == ""
 
 
 def test_a_bad_file_does_not_stop_the_others(here):
@@ -305,6 +329,7 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
                 raise RuntimeError("no luck")
 
     monkeypatch.setattr(file, "denoise_stream", broken)
+    monkeypatch.setattr(batch, "_stays_here", lambda *_: True)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
     assert "Traceback" in result.stderr

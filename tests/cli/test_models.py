@@ -40,6 +40,23 @@ def test_info_of_a_recording(here, shared):
     assert piped == run("info", "a.wav").stdout.replace("a.wav", "standard input")
 
 
+def test_info_as_json(here):
+    soundfile.write("a.wav", 0.5 * np.sin(np.arange(9000) / 9), 44100)
+    found = json.loads(run("info", "a.wav", "--json").stdout)
+    assert found["samples"] == 9000 and found["duration"] == pytest.approx(9000 / 44100)
+    assert found["peak_db"] == pytest.approx(-6.02, abs=0.01)
+    assert (found["format"], found["subtype"], found["model"]) == ("WAV", "PCM_16", "speech-16k")
+    soundfile.write("b.wav", np.zeros(9), 8000)
+    assert json.loads(run("info", "b.wav", "--json").stdout)["rms_db"] is None
+    model = json.loads(run("info", "speech-8k", "--json").stdout)
+    assert (model["rate"], model["columns"]) == (8000, load("speech-8k").rank)
+    assert json.loads(run("info", "refiner-8k", "--json").stdout)["n_fft"] == 512
+    assert (
+        "no.wav does not exist"
+        in json.loads(run("info", "no.wav", "--json", code=2).stdout)["error"]
+    )
+
+
 def test_info_of_what_is_neither(here):
     Path("a.wav").write_text("no audio")
     assert run("info", "a.wav", code=2).stderr == ("Error: a.wav is not audio of a known format\n")

@@ -51,7 +51,30 @@ def test_one_thread_is_asked_for_before_numpy_starts(tmp_path):
 
 
 def test_version(tmp_path):
-    assert run(tmp_path, "--version").stdout.startswith(b"alphamf ")
+    import alphamf
+
+    words = f"alphamf {alphamf.__version__}\n".encode()
+    assert run(tmp_path, "--version").stdout == words
+    module = [sys.executable, "-m", "alphamf", "-V"]
+    assert subprocess.run(module, capture_output=True, check=True).stdout == words
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("alphamf den", {"denoise"}),
+        ("alphamf denoise --preset b", {"balanced", "best"}),
+        ("alphamf info --j", {"--json"}),
+    ],
+)
+def test_shells_complete_what_is_typed(tmp_path, words, found):
+    typed = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    code = "import sys; sys.argv = ['alphamf']; from alphamf.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False, text=True,
+        env={**os.environ, "_ALPHAMF_COMPLETE": "complete_bash", **typed},
+    )  # fmt: skip
+    assert set(done.stdout.split()) == found, done.stderr
 
 
 def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):

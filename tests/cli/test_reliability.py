@@ -104,6 +104,30 @@ def test_a_killed_worker_costs_no_file(here):
     assert contents() == contents("whole")
 
 
+CRASH = """
+import os, signal, sys
+def look(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("1.wav"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+sys.addaudithook(look)
+"""
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_decoder_that_crashes_costs_one_file(here, jobs):
+    """As libsndfile would: as soon as the file is opened."""
+    Path("sitecustomize.py").write_text(CRASH)
+    done = subprocess.run(
+        [*COMMAND, "denoise", "in", "--output-dir", "out", "--quiet", *QUICK, "--jobs", jobs],
+        env={**os.environ, "PYTHONPATH": str(here)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "Error: in/1.wav: its process crashed twice: Segmentation fault\n"
+    assert sorted(os.listdir("out")) == ["0.wav", "2.wav"]
+
+
 @posix
 def test_two_runs_do_not_write_one_file(here):
     Path("out").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -15,9 +16,10 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
+from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.settings import HYPERPARAMETERS
-from alphamf.denoising.stream import SEGMENT_SECONDS
+from alphamf.denoising.stream import SEGMENT_SECONDS, Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
@@ -115,7 +117,10 @@ def test_output_is_single_precision(dtype):
         (np.ones(9, object), "real numbers, not object"),
         (["loud", "quiet"], "real numbers, not <U5"),
         ([[1.0], [1.0, 2.0]], "no array"),
-        (np.zeros((2, 4000), np.float32), "1 to 64 channels, .* not 4000"),
+        (np.zeros((2, 4000), np.float32), r"channels first: give x\.T, or channels_first=True"),
+        (np.zeros((1, 65), np.float32), r"channels first: give x\.T"),
+        (np.zeros((9, 4000), np.float32), "1 to 64 channels, not 4000"),
+        (np.ones(9, np.int64), "int64 has no known full scale"),
     ],
 )
 def test_audio_that_is_refused(audio, words):
@@ -138,9 +143,62 @@ def test_rates_that_are_refused(rate, model):
 def test_kinds_of_rates_and_samples_that_are_taken():
     expected = run(sound(500))
     np.testing.assert_array_equal(run(sound(500), np.int32(RATE)).audio, expected.audio)
-    steps = np.rint(sound(500) * 1024).astype(np.int16)
-    found = run(steps).audio
-    np.testing.assert_array_equal(found, run(steps.astype(np.float32)).audio)
+    np.testing.assert_array_equal(run(sound(500).tolist()).audio, expected.audio)
+
+
+FULL = {"int8": 2**7, "uint8": 2**7, "int16": 2**15, "int32": 2**31}
+
+
+@pytest.mark.parametrize("kind", FULL)
+@pytest.mark.parametrize("channels", [0, 2])
+def test_integers_are_scaled_and_make_integers(kind, channels):
+    full, middle = FULL[kind], 128 * (kind == "uint8")
+    steps = (np.rint(sound(900, channels).astype(np.float64) * full / 4) + middle).astype(kind)
+    expected = run(((steps.astype(np.float64) - middle) / full).astype(np.float32))
+    found = run(steps)
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        assert (one.dtype, one.shape) == (np.dtype(kind), steps.shape)
+        np.testing.assert_array_equal(one, np.rint(np.float64(full) * other) + middle)
+    np.testing.assert_array_equal(found.gain, expected.gain)
+
+
+@pytest.mark.parametrize("kind", FULL)
+def test_integers_beyond_their_range_are_limited(kind):
+    loud = np.float32([-2, -1.001, 1, 2])
+    limits = np.iinfo(kind)
+    wanted = np.array([limits.min, limits.min, limits.max, limits.max], kind)
+    np.testing.assert_array_equal(from_float(loud, np.dtype(kind)), wanted)
+
+
+def test_channels_first():
+    audio = sound(700, 2)
+    expected, found = run(audio), run(audio.T, channels_first=True)
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_array_equal(one, other.T)
+        assert one.flags.c_contiguous
+    for one, other in zip(found[2:], expected[2:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    one = run(audio[:, 0], channels_first=True)
+    np.testing.assert_array_equal(one.audio, run(audio[:, 0]).audio)
+    parts = list(denoise_stream([audio.T], RATE, QUICK, model=TINY, channels_first=True))
+    np.testing.assert_array_equal(np.concatenate([p.audio for p in parts], axis=1), found.audio)
+    with pytest.raises(AlphaMFError, match="channels last: leave out channels_first"):
+        run(audio, channels_first=True)
+    with pytest.raises(AlphaMFError, match=r"channels first: give x\.T"):
+        list(denoise_stream([audio.T], RATE, QUICK, model=TINY))
+
+
+@pytest.mark.slow
+def test_memory_grows_with_the_result_alone():
+    held, peaks = [], []
+    for seconds in (24, 48):
+        audio = sound(seconds * RATE, 1)
+        tracemalloc.start()
+        found = run(audio)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        held.append(sum(np.asarray(field).nbytes for field in found))
+    assert peaks[1] - peaks[0] < 1.1 * (held[1] - held[0])
 
 
 def test_more_channels_where_they_are_asked_for():
@@ -148,6 +206,18 @@ def test_more_channels_where_they_are_asked_for():
     with pytest.raises(AlphaMFError, match="max_channels"):
         run(audio)
     assert run(audio, max_channels=65).audio.shape == audio.shape
+
+
+def test_presets_by_name():
+    audio = sound(500)
+    for name in ("plain", PRESETS["plain"]):
+        with Stream(RATE, 1, name, model=TINY) as stream:
+            assert stream.settings == PRESETS["plain"]
+    expected = run(audio, settings=PRESETS["fast"]).audio
+    np.testing.assert_array_equal(run(audio, settings="fast").audio, expected)
+    for wrong in ("slow", None, 3, {"steps": 4}):
+        with pytest.raises(AlphaMFError, match="settings must be one of fast, balanced, "):
+            run(audio, settings=wrong)
 
 
 def test_a_block_without_its_axis_of_channels_is_refused():
@@ -419,7 +489,7 @@ def test_settings_beyond_the_memory_are_refused_before_they_take_any(change):
 
 def test_the_need_of_memory_is_counted_from_settings_and_length(monkeypatch):
     power, settings = np.ones((65, 100), np.float32), replace(QUICK, chains=100)
-    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 11 * 130 * 101)
+    monkeypatch.setattr(memory, "total", lambda: 4 * 100 * 6 * 130 * 101)
     with pytest.raises(AlphaMFError, match="chains = 100 "):
         check_memory(power, TINY, settings)
     check_memory(power[:, :50], TINY, settings)

@@ -21,6 +21,7 @@ WRONG = [
     ("keep", 0),
     ("keep", -3),
     ("thin", 0),
+    ("coarse", -1),
     ("warm_up", -1),
     ("chains", 0),
     ("blocks", 0),
@@ -35,6 +36,7 @@ WRONG = [
     ("dry", nan),
     ("max_attenuation", -1.0),
     ("max_attenuation", nan),
+    ("channels", "mid"),
 ]
 
 

@@ -83,6 +83,45 @@ def test_one_channel_in_one_axis():
         assert stream.flush().shape == (7 * RATE, 1)
 
 
+@pytest.mark.parametrize("kind", [np.int16, np.uint8])
+def test_chunks_of_integers_with_channels_first(kind):
+    limits = np.iinfo(kind)
+    audio = np.random.default_rng(0).integers(limits.min, limits.max, (2, 17 * RATE)).astype(kind)
+    whole = denoise(audio.T, RATE, QUICK, model=TINY).audio
+    with Stream(RATE, 2, QUICK, model=TINY, channels_first=True) as stream:
+        parts = [stream.process(audio[:, :5]), stream.process(audio[:, 5:]), stream.flush()]
+    assert [part.shape for part in parts] == [(2, 0), (2, 10 * RATE), (2, 7 * RATE)]
+    assert {part.dtype for part in parts} == {np.dtype(kind)}
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), whole.T)
+
+
+def test_chunks_of_another_kind_or_turned_round_are_refused():
+    with Stream(RATE, 2, QUICK, model=TINY) as stream:
+        stream.process(np.zeros((5, 2), np.float64))
+        stream.process(np.zeros((5, 2), np.float32))
+        with pytest.raises(AlphaMFError, match="began with float32, and this chunk is of int16"):
+            stream.process(np.zeros((5, 2), np.int16))
+        with pytest.raises(AlphaMFError, match=r"not \(2, 5\): give x\.T, or channels_first"):
+            stream.process(np.zeros((2, 5)))
+    stream = Stream(RATE, 2, QUICK, model=TINY, channels_first=True)
+    with pytest.raises(AlphaMFError, match=r"shape \(2, samples\), not \(5, 2\)"):
+        stream.process(np.zeros((5, 2)))
+    with pytest.raises(AlphaMFError, match=r"shape \(2, samples\), not \(5,\)"):
+        stream.process(np.zeros(5))
+
+
+def test_a_chunk_whose_memory_is_used_again():
+    """As sound devices do."""
+    audio, buffer = sound(12), np.empty((1000, 1), np.float32)
+    with Stream(RATE, 1, QUICK, model=TINY) as stream:
+        parts = []
+        for start in range(0, len(audio), 1000):
+            buffer[:] = audio[start : start + 1000]
+            parts.append(stream.process(buffer))
+        parts.append(stream.flush())
+    np.testing.assert_array_equal(np.concatenate(parts), denoise(audio, RATE, QUICK, model=TINY)[0])
+
+
 def test_a_stream_that_has_ended():
     stream = Stream(RATE, 1, QUICK, model=TINY)
     assert stream.flush().shape == (0, 1)
@@ -128,7 +167,7 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
     def fail(*arguments):
         raise AlphaMFError("the chain diverged")
 
-    monkeypatch.setattr("alphamf.denoising.workers.estimate", fail)
+    monkeypatch.setattr("alphamf.denoising.workers.sampled", fail)
     with pytest.raises(AlphaMFError, match="diverged"):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from alphamf.errors import AlphaMFError
+from alphamf.factorization import tiles
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, GeneralizedGamma
 from alphamf.inference.random import generator
@@ -303,3 +304,61 @@ def test_clips_move_by_themselves():
             target.draw(generator(k), theta)
         shares.append(np.array(target.acceptance))
     assert np.abs(shares[0] - shares[1]).max() < 0.02
+
+
+@pytest.mark.parametrize(("chains", "clips"), [((), ()), ((2,), ()), ((2,), (3,)), ((), (3,))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("large", [False, True])
+def test_notes_are_the_gain_and_the_rows(chains, clips, dtype, large, monkeypatch):
+    """Of a step's theta and Phi, whether tiles are whole chains or rows of a clip."""
+    if large:
+        monkeypatch.setattr(tiles, "CELLS", 12)
+    power = np.random.default_rng(0).standard_exponential((*clips, ROWS, COLUMNS)).astype(dtype)
+    target = AlphaMF(power, [Source(1.2, 2), Source(1.89, 2)])
+    theta = target.start(generator(0), chains)
+    rng = generator(1)
+    target.notes.wants_gain = target.notes.wants_rows = True
+    for _ in range(2):  # the first gradient is made after its draw, the second on its way
+        target.draw(rng, theta).parts(theta)
+        np.testing.assert_allclose(target.notes.gain, target.gain(theta), rtol=2e-6)
+        for one, other in zip(target.notes.rows, target.row_parts(theta, 0), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-6)
+    target.notes.wants_gain = False
+    target.draw(rng, theta).parts(theta)
+    assert target.notes.gain is None
+    assert target.notes.rows is not None
+    target.draw(rng, theta).grad(theta)
+    target.draw(rng, theta).grad(theta)
+    assert target.notes.rows is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("alphas", [(1.2,), (1.0, 1.89), (1.0, 2.0)])
+def test_what_a_draw_makes_on_its_way_is_what_is_made_afterwards(alphas, dtype):
+    """To the bit: a resumed run has no draw behind it from which it would know what is wanted."""
+    found = []
+    for other, ask in (("grad", "parts"), ("parts", "parts"), ("parts", "grad"), ("grad", "grad")):
+        target, theta = make(alphas, fixed=True, chains=(2,), dtype=dtype)
+        getattr(target.potential(), other)(theta)
+        found.append(np.array(getattr(target.draw(generator(3), theta), ask)(theta)[:2]))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[2], found[3])
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize(("chains", "clips"), [((), ()), ((4,), (3,))])
+def test_tiles_of_any_size_give_the_same(chains, clips, blocks, monkeypatch):
+    """Values, gradients and shares of chains and clips, whole in one tile or row by row."""
+    power = np.random.default_rng(0).standard_exponential((*clips, ROWS, COLUMNS))
+    basis = np.random.default_rng(1).uniform(0.2, 1.0, (*clips, ROWS, 2))
+    target = AlphaMF(power, [Source(1.2, 2, basis), Source(1.89, 2)], blocks=blocks)
+    theta = target.start(generator(0), chains)
+    found = []
+    for size in (1, 12, 60, 1000):
+        monkeypatch.setattr(tiles, "CELLS", size)
+        potential = target.potential(slice(blocks - 1, None, blocks))
+        arrays = [potential.grad(theta), *potential.parts(theta)[:2], potential.value(theta)]
+        found.append([*arrays, potential.gain(theta, 1), *potential.row_parts(theta, 0)])
+    for others in zip(*found, strict=True):
+        for other in others[1:]:
+            np.testing.assert_allclose(others[0], other, rtol=1e-10, atol=1e-12)

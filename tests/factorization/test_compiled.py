@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from alphamf.factorization import cells, compiled
+from alphamf.factorization.cells import Cells, Want
 from alphamf.factorization.model import Model, Source
 from alphamf.inference.random import generator, word_state
 from alphamf.tools.arrays import LOG_LIMIT
@@ -24,61 +25,106 @@ SHAPES = [((1, 1), (1, 1)), ((3, 7), (3, 7)), ((37, 101), (37, 101)), ((5, 300),
 """Shapes of the power and of the cells: fewer than a chunk, more than a chunk, several chains."""
 
 
-def arrays(power_shape, shape, seed=0):
-    """Power, v, Phi, part, rest and sigma^2 that fit each other."""
+def arrays(power_shape, shape, alphas=(1.2, 1.89), seed=0):
+    """Power, and cells of sources with two outputs each."""
     rng = np.random.default_rng(seed)
     power = rng.gamma(0.5, 2.0, power_shape).astype(np.float32)
-    v, phi, part, rest = (rng.gamma(0.5, 1.0, shape).astype(np.float32) + 1e-3 for _ in range(4))
-    return power, v, phi, part, rest, rest + part
+    sources = []
+    for alpha in alphas:
+        v, phi = (rng.gamma(0.5, 1.0, shape).astype(np.float32) + 1e-3 for _ in range(2))
+        out = np.full((2, *shape), np.nan, np.float32)
+        sources.append(Cells(alpha, v, phi if alpha < 2 else None, out))
+    return power, sources
+
+
+def doubled(sources):
+    """Return the same in float64, with outputs of their own."""
+    return [
+        Cells(
+            each.alpha,
+            each.v.astype(np.float64),
+            None if each.phi is None else each.phi.astype(np.float64),
+            None if each.out is None else np.empty(each.out.shape),
+        )
+        for each in sources
+    ]
+
+
+def moved(rng, power, sources):
+    """Move Phi by the compiled loops."""
+    states = compiled.states(rng, [each.alpha for each in sources])
+    return compiled.evaluate(Want.MOVE, power, sources, states=states)
 
 
 def test_which_loops_an_array_gets():
     sources = [Source(1.2, 1)]
     assert Model(np.ones((2, 2), np.float32), sources, 1).loops is compiled
     assert Model(np.ones((2, 2)), sources, 1).loops is cells
+    many = sources * (_loops.SOURCES + 1)
+    assert Model(np.ones((2, 2), np.float32), many, 1).loops is cells
 
 
 @pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
-def test_weigh(alpha):
+def test_parts_of_extreme_dispersions(alpha):
+    """sigma^2 of one source, whose v go far beyond what single precision holds to a power."""
     v = np.geomspace(1e-30, 1e12, 5000, dtype=np.float32).reshape(50, 100)
-    phi = np.full(v.shape, 1.7, np.float32) if alpha < 2 else 2.0
-    part = np.empty_like(v)
-    exact_v, exact = v.astype(np.float64), np.empty(v.shape)
-    cells.weigh(exact_v, alpha, np.float64(phi) * np.ones(v.shape), exact)
-    compiled.weigh(v, alpha, phi, part)
-    np.testing.assert_allclose(v, exact_v, rtol=1e-7)
-    fits = (exact > 1e-37) & (exact < 1e30)
-    np.testing.assert_allclose(part[fits], exact[fits], rtol=2e-5)
-    assert part.max() <= np.float32(cells.LARGEST)
+    phi = np.full(v.shape, 1.7, np.float32) if alpha < 2 else None
+    source = Cells(alpha, v, phi, np.empty((2, *v.shape), np.float32))
+    (exact,) = doubled([source])
+    power = np.ones(v.shape, np.float32)
+    for loops, given in ((cells, exact), (compiled, source)):
+        loops.evaluate(Want.VARIANCE, power.astype(given.v.dtype), [given])
+    np.testing.assert_allclose(source.v, exact.v, rtol=1e-7)
+    fits = exact.out[0] < 1e30
+    np.testing.assert_allclose(source.out[0][fits], exact.out[0][fits], rtol=2e-5)
+    assert source.out[0].max() <= np.float32(cells.LARGEST)
 
 
 @pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
-@pytest.mark.parametrize("alpha", [0.8, 1.89])
-def test_slopes(power_shape, shape, alpha):
-    given = arrays(power_shape, shape)
-    power, v, _, part, _, sigma2 = given
-    exact = cells.slopes(
-        alpha,
-        3.0,
-        *(x.astype(np.float64) for x in (power, v, part, sigma2)),
-        [np.empty(shape), np.empty(shape)],
-    )
-    out = [np.empty(shape, np.float32) for _ in range(2)]
-    for one, other in zip(
-        compiled.slopes(alpha, 3.0, power, v, part, sigma2, out), exact, strict=True
-    ):
-        np.testing.assert_allclose(one, other, rtol=2e-6)
-    total = compiled.slope(alpha, 3.0, power, v, part, sigma2, out)
-    assert (np.abs(total - (exact[0] - exact[1])) <= 2e-6 * (exact[0] + exact[1])).all()
+@pytest.mark.parametrize("alphas", [(0.8,), (1.0, 1.89), (1.0, 2.0), (2.0,), (1.2, 1.0, 1.89)])
+@pytest.mark.parametrize("want", [Want.SLOPES, Want.SLOPE, Want.GAIN, Want.VARIANCE])
+def test_outputs_are_those_in_double_precision(power_shape, shape, alphas, want):
+    power, sources = arrays(power_shape, shape, alphas)
+    if len(sources) > 1:
+        sources[1] = sources[1]._replace(out=None)
+    exact, parts = doubled(sources), doubled(sources)
+    compiled.evaluate(want, power, sources, scale=3.0)
+    cells.evaluate(want, power.astype(np.float64), exact, scale=3.0)
+    cells.evaluate(Want.SLOPES, power.astype(np.float64), parts, scale=3.0)
+    for one, other, both in zip(sources, exact, parts, strict=True):
+        if one.out is None:
+            continue
+        if want == Want.SLOPES:
+            np.testing.assert_allclose(one.out, other.out, rtol=4e-6)
+        elif want == Want.SLOPE:
+            assert (np.abs(one.out[0] - other.out[0]) <= 4e-6 * both.out.sum(0)).all()
+        else:
+            np.testing.assert_allclose(one.out[0], other.out[0], rtol=4e-6)
+
+
+@pytest.mark.parametrize("want", [Want.SLOPES, Want.SLOPE, Want.GAIN])
+def test_on_the_way_of_a_move_or_after_it(want):
+    """The same bits: a run that resumes has no draw behind it that made its gradient."""
+    found = []
+    for apart in (False, True):
+        power, sources = arrays((37, 101), (37, 101), (1.0, 1.89, 2.0))
+        states = compiled.states(generator(3), [each.alpha for each in sources])
+        if apart:
+            compiled.evaluate(Want.MOVE, power, sources, states=states)
+            states = None
+        compiled.evaluate(want, power, sources, states=states)
+        found.append([array for each in sources for array in (each.out, each.v)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def accepted_proposals(alpha, count, seed=0):
     """Draws of Phi from its prior: what a move makes of cells whose likelihood is flat."""
-    phi = np.ones((1, count), np.float32)
-    part, power = np.full_like(phi, 1e-30), np.zeros_like(phi)
-    rest, sigma2 = np.ones_like(phi), np.ones_like(phi)
-    moved = compiled.move(generator(seed, 5), alpha, power, phi, part, rest, sigma2, [])
-    assert moved == count
+    phi, v = np.ones((1, count), np.float32), np.full((1, count), 1e-12, np.float32)
+    loud = Cells(2.0, np.ones_like(v), None)
+    power = np.zeros_like(phi)
+    accepted = moved(generator(seed, 5), power, [Cells(alpha, v, phi), loud])
+    assert accepted == [count, 0] or alpha < 1
     return phi.ravel().astype(np.float64)
 
 
@@ -95,60 +141,87 @@ def test_proposals_are_positive_stable(alpha):
     assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(phi.size)
 
 
+@pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
+def test_first_draws_are_positive_stable(alpha):
+    phi = compiled.stable(generator(4), alpha, np.empty((3, 100_001), np.float32))
+    phi = phi.astype(np.float64)
+    for t in (0.03, 0.3, 3.0):
+        transform = np.exp(-t * phi)
+        error = transform.std() / np.sqrt(phi.size)
+        assert abs(transform.mean() - np.exp(-((2 * t) ** (alpha / 2)))) < 4 * error + 1e-6
+
+
 @pytest.mark.parametrize(("power_shape", "shape"), SHAPES)
-def test_a_move_keeps_its_books(power_shape, shape):
-    """Phi, its part of sigma^2 and sigma^2 itself change together, where a move is accepted."""
-    power, _, phi, part, rest, sigma2 = arrays(power_shape, shape)
-    before = phi.copy()
-    base = part / phi
-    accepted = compiled.move(generator(1, 0), 1.2, power, phi, part, rest, sigma2, [])
-    assert accepted == np.count_nonzero(phi != before)
-    np.testing.assert_allclose(part, base * phi, rtol=1e-5)
-    np.testing.assert_allclose(sigma2, rest + part, rtol=1e-5)
+def test_a_move_counts_what_it_changes(power_shape, shape):
+    power, sources = arrays(power_shape, shape)
+    before = [each.phi.copy() for each in sources]
+    accepted = moved(generator(1, 0), power, sources)
+    changed = [np.count_nonzero(each.phi != old) for each, old in zip(sources, before, strict=True)]
+    assert accepted == changed
 
 
 def test_acceptance_is_that_of_the_loops_in_float64():
     """Half a million proposals each: the two shares differ by less than four standard errors."""
-    power, _, phi, part, rest, sigma2 = arrays((500, 1000), (500, 1000))
-    exact = [x.astype(np.float64) for x in (power, phi, part, rest, sigma2)]
-    scratch = [np.empty(phi.shape) for _ in range(4)]
-    share = compiled.move(generator(2, 0), 1.5, power, phi, part, rest, sigma2, []) / phi.size
-    other = cells.move(generator(3, 0), 1.5, *exact, scratch) / phi.size
-    assert 0.2 < share < 0.95
-    assert abs(share - other) < 4 * np.sqrt(2 * share * (1 - share) / phi.size)
+    power, sources = arrays((500, 1000), (500, 1000), (1.5, 1.89))
+    exact = doubled(sources)
+    compiled_counts = moved(generator(2, 0), power, sources)
+    rng = generator(3, 0)
+    counts = cells.evaluate(
+        Want.MOVE, power.astype(np.float64), exact, states=cells.states(rng, [1.5, 1.89])
+    )
+    for one, other in zip(compiled_counts, counts, strict=True):
+        share, second = one / power.size, other / power.size
+        assert 0.2 < share < 0.95
+        assert abs(share - second) < 4 * np.sqrt(2 * share * (1 - share) / power.size)
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.2, 1.999])
 def test_extreme_cells_stay_finite(alpha):
     extremes = np.float32([1e-12, 1e-3, 1.0, 1e12, 1e30])
-    power, part, rest = (x.ravel() for x in np.meshgrid(extremes, extremes, extremes))
-    power, part, rest = (np.tile(x, (40, 1)) for x in (power, part, rest))
-    phi, sigma2 = np.ones_like(part), rest + part
+    power, v, other = (x.ravel() for x in np.meshgrid(extremes, extremes, extremes))
+    power, v, other = (np.tile(x, (40, 1)) for x in (power, v, other))
+    outputs = np.empty((2, *v.shape), np.float32)
+    sources = [Cells(alpha, v, np.ones_like(v), outputs), Cells(2.0, other, None)]
     for seed in range(20):
-        compiled.move(generator(seed, 0), alpha, power, phi, part, rest, sigma2, [])
-    for array in (phi, part, sigma2):
+        moved(generator(seed, 0), power, sources)
+    compiled.evaluate(Want.VARIANCE, power, sources)
+    for array in (sources[0].phi, outputs[0]):
         assert np.isfinite(array).all()
         assert (array > 0).all()
 
 
 def test_buffers_that_do_not_fit_are_refused():
     """Before a byte is written: the loops trust the lengths."""
-    rng = generator(0, 0)
-    state = word_state(rng, _loops.LANES)
+    state = word_state(generator(0, 0), _loops.LANES)
     short, long = np.ones(5, np.float32), np.ones(9, np.float32)
-    for call in (
-        lambda: _loops.move(state, 0.6, short, long, long, long, long),
-        lambda: _loops.move(state, 0.6, short, short, short, long, short),
-        lambda: _loops.move(state[:5], 0.6, short, short, short, short, short),
-        lambda: _loops.move(state, 0.6, short[:0], short, short, short, short),
-        lambda: _loops.weigh(1.5, short, long, short),
-        lambda: _loops.slope(1.0, short, long, long, long, long),
-        lambda: _loops.slopes(1.0, short, short, short, short, short, long),
+    right = (1.5, 1.0, short, short, state, short, short)
+
+    def call(place=None, value=None, *, want=1, power=short, more=()):
+        source = list(right)
+        if place is not None:
+            source[place] = value
+        return _loops.evaluate(want, power, (tuple(source), *more))
+
+    assert len(call()) == 1
+    for refused in (
+        *[lambda k=k: call(k, long) for k in (2, 3, 5, 6)],
+        *[lambda k=k: call(k, None) for k in (2, 3, 6)],
+        lambda: call(4, state[:5]),
+        lambda: call(power=long),
+        lambda: call(power=short[:0]),
+        lambda: call(want=5),
+        lambda: call(want=-1),
+        lambda: call(more=[(1.5, 1.0, long, long, None, None, None)]),
+        lambda: call(more=[right] * _loops.SOURCES),
+        lambda: call(more=[None]),
+        lambda: call(more=[right[:3]]),
+        lambda: _loops.evaluate(1, short, ()),
+        lambda: _loops.evaluate(1, short, [right]),
+        lambda: call(2, np.ones((5, 2), np.float32)[:, 0]),
         lambda: _loops.log(short, long),
-        lambda: _loops.weigh(1.5, np.ones((4, 4), np.float32)[:, :2], short, short),
     ):
         with pytest.raises((ValueError, BufferError, TypeError)):
-            call()
+            refused()
 
 
 @pytest.mark.parametrize(
@@ -158,27 +231,24 @@ def test_buffers_that_do_not_fit_are_refused():
 def test_buffers_of_another_format_are_refused(wrong):
     """Wherever one stands: bytes that are no float32, or no whole number of them."""
     state, right = word_state(generator(0, 0), _loops.LANES), np.ones(9, np.float32)
-    calls = {
-        "move": ([state, 0.6], 5),
-        "weigh": ([1.5], 3),
-        "slope": ([1.0], 5),
-        "slopes": ([1.0], 6),
-        "log": ([], 2),
-        "exp": ([], 2),
-        "sin": ([], 2),
-    }
-    for name, (first, count) in calls.items():
-        for place in range(count):
-            arrays = [right.copy() for _ in range(count)]
-            arrays[place] = wrong
+    for name in ("log", "exp", "sin"):
+        for places in ((wrong, right), (right, wrong), (wrong, wrong)):
             with pytest.raises(ValueError, match="not of float32"):
-                getattr(_loops, name)(*first, *arrays)
-        all_wrong = [wrong] * count
+                getattr(_loops, name)(*places)
+    for place in (2, 3, 5, 6):
+        source = [1.5, 1.0, right, right, state, right, right]
+        source[place] = wrong
         with pytest.raises(ValueError, match="not of float32"):
-            getattr(_loops, name)(*first, *all_wrong)
+            _loops.evaluate(1, right, (tuple(source),))
+    with pytest.raises(ValueError, match="not of float32"):
+        _loops.stable(state, 0.5, wrong)
+    with pytest.raises(ValueError, match="do not fit"):
+        _loops.stable(state[:5], 0.5, right)
+    with pytest.raises(ValueError, match="not of float32"):
+        _loops.evaluate(1, wrong, ((1.5, 1.0, right, right, state, right, right),))
     for other in (state.astype(float), bytearray(512)):
         with pytest.raises(ValueError, match="not of unsigned words"):
-            _loops.move(other, 0.6, *[right.copy() for _ in range(5)])
+            _loops.evaluate(1, right, ((1.5, 1.0, right, right, other, right, right),))
 
 
 def test_logarithms_of_zero_and_of_what_is_below():
@@ -194,6 +264,7 @@ def test_without_the_loops_numpy_does_the_work():
 import sys
 sys.modules["alphamf.factorization._loops"] = None
 sys.modules["alphamf.inference._random"] = None
+sys.modules["alphamf.learnt._network"] = None
 import numpy as np
 from alphamf import PRESETS, denoise
 from alphamf.factorization import cells, compiled
@@ -214,19 +285,22 @@ def test_copies_without_fused_operations_give_the_same_bits():
     code = """
 import sys, hashlib
 import numpy as np
-from alphamf.factorization import _loops
+from alphamf.factorization import _loops, compiled
+from alphamf.factorization.cells import Want
 from alphamf.inference import _random
 from tests.factorization.test_compiled import arrays
 digest = hashlib.sha256()
 state = np.arange(1, 4 * _loops.LANES + 1, dtype=np.uint32)
-power, v, phi, part, rest, sigma2 = arrays((5, 301), (5, 301))
-_loops.weigh(1.3, v, phi, part)
-_loops.move(state, 0.7, power, phi, part, rest, sigma2)
-_random.normal(state, rest)
-out = np.empty_like(v)
-_loops.slope(1.0, power, v, part, sigma2, out)
-for array in (state, v, phi, part, rest, sigma2, out):
-    digest.update(array.tobytes())
+for want in Want:
+    power, sources = arrays((5, 301), (5, 301), (1.3, 1.0, 2.0))
+    states = [state, state.copy(), None]
+    compiled.evaluate(want, power, sources, states=states)
+    for array in (state, *(array for each in sources for array in (each.v, each.phi, each.out))):
+        if array is not None:
+            digest.update(array.tobytes())
+out = np.empty(1001, np.float32)
+_random.normal(state, out)
+digest.update(out.tobytes())
 print(_loops.VARIANT, digest.hexdigest())
 """
     found = {}

@@ -16,8 +16,13 @@ from tests.support.places import ROOT
 SOURCES = {
     "alphamf.factorization._loops": "alphamf/factorization/_loops.c",
     "alphamf.inference._random": "alphamf/inference/_random.c",
+    "alphamf.learnt._network": "alphamf/learnt/_network.c",
 }
-TESTS = ["tests/factorization/test_compiled.py", "tests/inference/test_random.py"]
+TESTS = [
+    "tests/factorization/test_compiled.py",
+    "tests/inference/test_random.py",
+    "tests/learnt/test_compiled.py",
+]
 RUN = """
 import importlib.util, sys
 for name, path in zip(sys.argv[1::2], sys.argv[2::2]):
@@ -25,7 +30,8 @@ for name, path in zip(sys.argv[1::2], sys.argv[2::2]):
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])
 import pytest
-sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not without", *{tests!r}]))
+chosen = ["-k", "not without and not every_copy"]
+sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *chosen, *{tests!r}]))
 """
 
 
@@ -41,7 +47,7 @@ def library(name: str) -> str | None:
 
 @pytest.fixture(scope="module")
 def instrumented(tmp_path_factory):
-    """Build both extensions with both sanitizers, which end the process at the first finding."""
+    """Build the extensions with both sanitizers, which end the process at the first finding."""
     if not compiled.AVAILABLE or library("libasan.so") is None:
         pytest.skip("no compiler with the address sanitizer")
     folder = tmp_path_factory.mktemp("sanitized")
@@ -57,7 +63,7 @@ def instrumented(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("copy", ["default", "unfused", "v3", "v4"])
+@pytest.mark.parametrize("copy", ["default", "unfused", "v3", "v4", "amx"])
 def test_the_loops_read_and_write_nothing_but_their_buffers(instrumented, copy):
     environment = {
         **os.environ,

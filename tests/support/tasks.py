@@ -12,9 +12,9 @@ from alphamf.errors import AlphaMFError
 
 
 def half(item: int, update: object) -> int:
-    """Halve an even number; 13 kills its worker, and other odd numbers are refused."""
-    if item == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
+    """Halve an even number; 13 kills its worker, 15 crashes it, other odd numbers are refused."""
+    if item in (13, 15):
+        os.kill(os.getpid(), signal.SIGKILL if item == 13 else signal.SIGSEGV)
     if item % 2:
         raise AlphaMFError(f"{item} is odd")
     return item // 2

@@ -51,6 +51,13 @@ def test_an_item_that_kills_its_worker_twice_is_an_error_and_the_others_are_done
             assert outcome.result == outcome.item // 2
 
 
+@posix
+def test_one_process_of_its_own_for_several_items_that_may_crash():
+    found = list(pool.each(half, [4, 15, 6], workers=1, isolated=True))
+    assert [outcome.result for outcome in found] == [2, None, 3]
+    assert (found[1].code, found[1].error) == (1, "its process crashed twice: Segmentation fault")
+
+
 @pytest.mark.slow
 @posix
 def test_an_item_whose_worker_was_killed_once_is_done(tmp_path):

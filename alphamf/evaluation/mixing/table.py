@@ -77,7 +77,7 @@ def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
                     f"{shown(folder)} holds a corpus already: use --overwrite to replace it"
                 )
             return
-        written = list(_written(folder / TABLE))
+        written = list(written_in(folder / TABLE))
         for name in written:  # before anything is removed
             check_within(folder / name, folder)
         for name in written:
@@ -126,8 +126,14 @@ def writing(folder: Path, mixtures: Sequence[Mixture]) -> Iterator[None]:
             writer.writerows(mixtures)
 
 
-def _written(table: Path) -> Iterator[str]:
-    """Yield the files of a table that `make` could have written."""
+def written_in(table: Path) -> Iterator[str]:
+    """Yield the files of a table that `make` could have written.
+
+    Raises
+    ------
+    AlphaMFError
+        The table cannot be read.
+    """
     if not table.exists():
         return
     with table.open(newline="", encoding="utf-8", errors="surrogateescape") as file:
@@ -137,6 +143,7 @@ def _written(table: Path) -> Iterator[str]:
             raise AlphaMFError(f"{shown(table)} cannot be read: {error}") from error
         for line in lines:
             for column in ("clean", "noisy"):
-                name = PurePosixPath(line.get(column) or "")
-                if name.parts[:1] == (column,) and ".." not in name.parts:
+                text = line.get(column) or ""
+                name = PurePosixPath(text)
+                if name.parts[:1] == (column,) and ".." not in name.parts and "\0" not in text:
                     yield str(name)

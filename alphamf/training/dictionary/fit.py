@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.files import system_name
 from alphamf.training.dictionary.progress import ProgressCallback, SkipCallback
 from alphamf.training.dictionary.runs import train_in_memory, train_streamed
 from alphamf.training.dictionary.settings import TrainingSettings
@@ -84,12 +85,11 @@ def is_streamed(voices: Sequence[Voice], settings: TrainingSettings) -> bool:
 
 
 def _length(file: str) -> float:
-    """Return a file's length in s by its header; zero where it cannot be read."""
-    import soundfile
-
+    """Return a file's length in s by its header; zero where it cannot be read or tells none."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             return 0.0
-        return float(soundfile.info(system_name(file)).duration)
-    except (OSError, soundfile.LibsndfileError):
+        with open_sound(Path(file), file) as sound:
+            return float(sound.frames / sound.samplerate)
+    except (OSError, AlphaMFError):
         return 0.0

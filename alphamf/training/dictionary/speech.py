@@ -12,13 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.audio.cut import Undecodable
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.audio.survey import next_block, open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools import caches
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown, system_name
+from alphamf.tools.files import shown
 
 QUIET_DB = 40.0
 """Silence is what lies this far below a recording's peak."""
@@ -139,16 +141,16 @@ class Excerpts:
         return beginning(path, self.rate, self.frame, self.seconds)
 
     def _cut(self, path: Path, known: _Header, place: float) -> Floats:
-        import soundfile
-
         # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
-            with soundfile.SoundFile(system_name(path)) as file:
+            with open_sound(path, shown(path)) as file:
                 file.seek(int(place * (known.frames - length + 1)))
-                sound: Floats = file.read(length, dtype="float32", always_2d=True).mean(axis=1)
-        except (soundfile.LibsndfileError, OSError) as error:
+                sound: Floats = next_block(file, length).mean(axis=1)
+        except (Undecodable, AlphaMFError, OSError) as error:
             raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+        if len(sound) < length:  # libsndfile takes a read that fails for the end
+            raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
         return sound
 
 

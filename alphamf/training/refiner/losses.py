@@ -77,10 +77,8 @@ def first_stage_losses(
         log_noise + levels,
         jnp,
     )
-    logit, log_std = (
-        jnp.swapaxes(each, 1, 2)
-        for each in network.forward(parameters, read, jnp, convolve=_convolve)
-    )
+    found = network.outputs(parameters, read, jnp, convolve=_convolve)
+    logit, log_std = (jnp.swapaxes(each, 1, 2) for each in network.logits(found, read, jnp))
     predicted = layers.logistic(logit, jnp)
     distances = _distances(_complex(clean), predicted * _complex(noisy), frame, rate)
     true = jnp.clip((clean * noisy).sum(1) / power, 0, 1)
@@ -116,7 +114,8 @@ def second_stage_losses(
     unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
     noisy, first, clean = (each / unit for each in (noisy, first, clean))
     read = second_stage.features(noisy, first, levels, jnp)
-    sound, speech = second_stage.outputs(parameters, read, jnp, convolve=_convolve)
+    found = network.outputs(parameters, read, jnp, convolve=_convolve)
+    sound, speech = second_stage.coefficients(found, jnp)
     estimate = sound * noisy + speech * first
     return Losses(*_distances(clean, estimate, frame, rate), jnp.zeros(()))
 

@@ -213,6 +213,16 @@ def test_a_file_that_goes_away(files, tmp_path):
         reader.read(str(path), 0.0)
 
 
+def test_a_read_that_fails_is_not_the_end(files, tmp_path, monkeypatch):
+    """Libsndfile takes it for one, and another model would be learnt from what is left."""
+    reader = Excerpts(RATE, Frame(256, 64), 1.0)
+    reader.read(str(files[0]), 0.0)
+    read = soundfile.SoundFile.read
+    monkeypatch.setattr(soundfile.SoundFile, "read", lambda *a, **k: read(*a, **k)[:-1])
+    with pytest.raises(AlphaMFError, match="can no longer be read as a whole"):
+        reader.read(str(files[0]), 0.0)
+
+
 def stop_at(last):
     def report(progress):
         if progress.step == last:

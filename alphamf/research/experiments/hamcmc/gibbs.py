@@ -35,7 +35,7 @@ import numpy as np
 
 from alphamf.factorization import cells
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
-from alphamf.factorization.cells import TINY
+from alphamf.factorization.cells import TINY, Cells, Want
 from alphamf.factorization.priors import GeneralizedGamma, Prior
 from alphamf.factorization.stable import positive_stable
 from alphamf.inference.random import noise
@@ -152,9 +152,9 @@ class Gibbs:
 
 def _move_phi(rng: Any, alpha: float, phi: Array, power: Array) -> None:
     """Move Phi of one component in place, given `power`, its |s|^2 / (W H)^(2/alpha)."""
-    part, sigma2 = phi.copy(), phi.copy()
-    scratch = [np.empty_like(phi) for _ in range(cells.SCRATCH)]
-    cells.move(rng, alpha, power, phi, part, np.zeros_like(phi), sigma2, scratch)
+    cells.evaluate(
+        Want.MOVE, power, [Cells(alpha, np.ones_like(phi), phi)], states=cells.states(rng, [alpha])
+    )
 
 
 def _draw_factor(

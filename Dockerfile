@@ -1,0 +1,16 @@
+# A server of `alphamf serve` for a network: see docs/page.md.
+FROM python:3.12-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+COPY . /source
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir "/source[web]"
+
+FROM python:3.12-slim
+COPY --from=build /venv /venv
+RUN useradd --system --uid 10001 --no-create-home alphamf
+USER alphamf
+ENV PATH=/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
+EXPOSE 8000
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/health', timeout=4)"]
+# The token comes as the environment variable ALPHAMF_TOKEN, the host name as --name.
+ENTRYPOINT ["alphamf", "serve", "--host", "0.0.0.0", "--port", "8000", "--no-browser"]

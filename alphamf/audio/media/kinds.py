@@ -1,0 +1,165 @@
+"""The media containers that are read: how they start, and whether a file holds what it promises.
+
+FFmpeg is told the container, and is given an open file: it neither guesses, which would let a file
+pass for a playlist that names others, nor opens anything by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from alphamf.audio.cut import Cut, short
+from alphamf.errors import AlphaMFError
+
+EXTRA = "pip install 'alphamf[media]'"
+"""What installs PyAV and mutagen."""
+
+
+class Kind(NamedTuple):
+    """A container, as it was found in a file.
+
+    Attributes
+    ----------
+    format
+        Its name in `alphamf.audio.formats`.
+    demuxer
+        FFmpeg's name of what reads it.
+    check
+        Takes the open file, its size, and its name for messages; raises `Cut`.
+    timed
+        Whether packets say when they are heard; otherwise they follow each other.
+    """
+
+    format: str
+    demuxer: str
+    check: Callable[[BinaryIO, int, str], None]
+    timed: bool = True
+
+
+def find(path: Path) -> Kind | None:
+    """Return the container of a file by its first bytes; None where it is no media file."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    if head[4:8] in _ATOMS:
+        brand = head[8:12] if head[4:8] == b"ftyp" else b"qt  "
+        return Kind(_BRANDS.get(brand[:3], "MP4"), "mov", _check_atoms)
+    if head.startswith(b"\x1a\x45\xdf\xa3"):
+        return Kind("WEBM" if b"webm" in head else "MATROSKA", "matroska", _check_matroska)
+    if head.startswith(_ASF):
+        return Kind("ASF", "asf", _check_asf)
+    if head.startswith(b"#!AMR\n"):
+        return Kind("AMR", "amr", _check_amr, timed=False)
+    if head.startswith(b"#!AMR-WB\n"):
+        return Kind("AMR-WB", "amr", _check_amr, timed=False)
+    if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
+        return Kind("ADTS", "aac", _check_adts, timed=False)
+    return None
+
+
+def index_first(path: Path) -> bool:
+    """Whether an MP4 begins with its index, so that it can be played while it is loaded."""
+    with path.open("rb") as file:
+        at = 0
+        while len(header := file.read(8)) == 8:
+            length, kind = struct.unpack(">I4s", header)
+            if kind in (b"moov", b"mdat") or length < 8:
+                return bool(kind == b"moov")
+            at += length
+            file.seek(at)
+    return False
+
+
+_ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
+_BRANDS = {b"qt ": "MOV", b"M4A": "M4A", b"M4B": "M4A", b"3gp": "3GP", b"3g2": "3GP"}
+_ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
+_ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
+_AMR_BYTES = {
+    b"#!AMR\n": (13, 14, 16, 18, 20, 21, 27, 32, 6),
+    b"#!AMR-WB\n": (18, 24, 33, 37, 41, 47, 51, 59, 61, 6),
+}
+"""Bytes of a frame by its type, the first byte among them."""
+
+
+def _check_atoms(file: BinaryIO, size: int, name: str) -> None:
+    """Check that no atom of MP4 or QuickTime ends beyond the file, and that there is an index."""
+    at, index = 0, False
+    while at + 8 <= size:
+        file.seek(at)
+        length, kind = struct.unpack(">I4s", file.read(8))
+        if length == 1:
+            length = int.from_bytes(file.read(8), "big")
+        length = size - at if length == 0 else max(8, length)
+        index |= kind == b"moov"
+        if at + length > size:
+            if not index:
+                break
+            raise short(name, length, size - at)
+        at += length
+    if not index:
+        raise AlphaMFError(f"{name} is cut short: its index (moov) is missing")
+
+
+def _check_matroska(file: BinaryIO, size: int, name: str) -> None:
+    """Check that the segment of a Matroska file is whole."""
+    file.seek(4)
+    header = _number(file)
+    file.seek(header or 0, os.SEEK_CUR)
+    if file.read(4) != b"\x18\x53\x80\x67":
+        return
+    length = _number(file)
+    if length is not None and length > size - file.tell():
+        raise short(name, length, size - file.tell())
+
+
+def _number(file: BinaryIO) -> int | None:
+    """Return EBML's number at the file's position; None for "not known"."""
+    first = file.read(1)
+    if not first or not first[0]:
+        return None
+    more = 8 - first[0].bit_length()
+    rest = file.read(more)
+    value = int.from_bytes(bytes([first[0] & (1 << 7 - more) - 1]) + rest, "big")
+    return None if value == (1 << 7 * (more + 1)) - 1 else value
+
+
+def _check_asf(file: BinaryIO, size: int, name: str) -> None:
+    """Check an ASF file against the length in its header; a broadcast has none."""
+    file.seek(0)
+    head = file.read(1 << 16)
+    at = head.find(_ASF_PROPERTIES)
+    if at < 0 or len(head) < at + 92:
+        return
+    promised = int.from_bytes(head[at + 40 : at + 48], "little")
+    if not head[at + 88] & 1 and promised > size:
+        raise short(name, promised, size)
+
+
+def _check_amr(file: BinaryIO, size: int, name: str) -> None:
+    """Check that the last frame of an AMR file is whole."""
+    file.seek(0)
+    start = b"#!AMR-WB\n" if file.read(9) == b"#!AMR-WB\n" else b"#!AMR\n"
+    lengths, at = _AMR_BYTES[start], len(start)
+    while at < size:
+        file.seek(at)
+        kind = file.read(1)[0] >> 3 & 15
+        at += lengths[kind] if kind < len(lengths) else 1
+    if at > size:
+        raise Cut(f"{name} is cut short: its last AMR frame is not whole")
+
+
+def _check_adts(file: BinaryIO, size: int, name: str) -> None:
+    """Check that the last frame of an AAC stream is whole."""
+    at = 0
+    while at + 7 <= size:
+        file.seek(at)
+        head = file.read(6)
+        length = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5
+        if head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or length < 7:
+            return
+        at += length
+    if at > size:
+        raise Cut(f"{name} is cut short: its last AAC frame is not whole")

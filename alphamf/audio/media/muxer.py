@@ -1,0 +1,244 @@
+"""Write a media file: sound that is encoded, among the tracks of another file, which are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from alphamf.audio.media.codecs import CODECS
+from alphamf.audio.media.copy import ATOMS, Copy, Original
+from alphamf.audio.media.kinds import EXTRA, index_first
+from alphamf.audio.media.track import PLANES, reason
+from alphamf.errors import AlphaMFError
+
+_BIT_RATE = 64_000
+"""Bits per second of a channel where no input says how many."""
+
+
+class Muxer:
+    """An open media file to write sound to, with the face of `soundfile.SoundFile`.
+
+    Parameters
+    ----------
+    file
+        Where it is written to; it must be able to seek.
+    rate, channels
+        Of the sound.
+    muxer
+        FFmpeg's name of the container.
+    subtype
+        The codec, a key of `CODECS`.
+    original
+        Whose other tracks, chapters and fields are copied; None: the sound is alone.
+    history
+        A line for the field of this name, where the container has such fields; None: no line.
+
+    Raises
+    ------
+    AlphaMFError
+        PyAV is not installed.
+    ValueError
+        The container or the codec does not allow this rate or number of channels.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        rate: int,
+        channels: int,
+        *,
+        muxer: str,
+        subtype: str,
+        original: Original | None = None,
+        history: str | None = None,
+    ) -> None:
+        try:
+            import av
+        except ImportError:
+            raise AlphaMFError(f"to write {muxer} needs PyAV: {EXTRA}") from None
+        self.subtype = subtype
+        self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
+        if self._codec.rates and rate not in self._codec.rates:
+            raise ValueError(f"{subtype} has no rate of {rate} Hz")
+        if channels > len(_LAYOUTS):
+            raise ValueError(f"{muxer} has no layout of {channels} channels")
+        options = {"fflags": "+bitexact", **_OPTIONS.get(muxer, {})}
+        if muxer in ATOMS:
+            options["movie_timescale"] = str(rate)  # lengths are exact then
+            if original is not None and index_first(original.path):
+                options["movflags"] = "+faststart"
+        self._stack = ExitStack()
+        # To put the index first, the muxer reads what it has written, and nothing else.
+        self._output: Any = av.open(
+            file, "w", format=muxer, options=options, io_open=lambda *_: open(file.name, "rb")
+        )
+        self._copy = None
+        if original is not None and muxer not in _RAW:
+            self._copy = Copy(self._output, original, self._stack)
+        if history is not None and muxer in _ROUNDED:
+            old = self._output.metadata.get("HISTORY")
+            self._output.metadata["HISTORY"] = f"{old}\n{history}" if old else history
+        start = original.track.start if original else Fraction(0)
+        self._stream = self._add(channels, original)
+        try:
+            self._output.start_encoding()
+        except (av.FFmpegError, ValueError) as error:
+            self._stack.close()
+            if self._copy is None or not self._copy.holds_any:
+                raise ValueError(str(error)) from None
+            raise AlphaMFError(
+                f"{muxer} cannot hold {subtype} beside the other tracks ({reason(error)}): "
+                "-o with a name that ends in .wav or .m4a takes the sound alone"
+            ) from None
+        self._size = self._stream.codec_context.frame_size or 1024
+        self._at = round(start * rate) + self._codec.early
+        self._start = start
+        self._shift: int | None = None
+        self._rest = np.zeros((0, channels), np.float32)
+        self._dropped = int(muxer in _RAW)
+        self._given = self._made = 0
+        lead = self._codec.raw_lead if muxer in _RAW else self._codec.lead * self._size
+        self._at -= lead
+        self.write(np.zeros((lead, channels), np.float32))
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Write the end, unless something failed."""
+        with self._stack:
+            if kind is None:
+                with self._refused():
+                    self._finish()
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Tracks of the original that the container cannot hold, in words."""
+        return self._copy.left_out if self._copy else ()
+
+    def write(self, data: Any) -> None:
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
+
+        Raises
+        ------
+        AlphaMFError
+            FFmpeg cannot write them, or a packet of another track.
+        """
+        with self._refused():
+            self._write(data)
+
+    def _write(self, data: Any) -> None:
+        if len(self._rest):
+            data = np.concatenate([self._rest.astype(data.dtype), data])
+        whole = len(data) - len(data) % self._size
+        for k in range(0, whole, self._size):
+            self._encode(data[k : k + self._size])
+        self._rest = data[whole:].copy()
+
+    def _add(self, channels: int, original: Original | None) -> Any:
+        """Add the track of the sound, in its place among the others."""
+        if self._copy is not None and original is not None:
+            self._copy.add(before=original.track.index)
+        stream = self._output.add_stream(self._codec.encoder, rate=self._rate)
+        context = stream.codec_context
+        context.format, context.time_base = self._codec.sample, Fraction(1, self._rate)
+        same = original is not None and original.track.layout
+        context.layout = same if same and "channels" not in same else _LAYOUTS[channels - 1]
+        if self._codec.most:
+            rate = original.track.bit_rate if original else _BIT_RATE * channels
+            context.bit_rate = min(
+                max(rate, self._codec.least * channels), self._codec.most * channels
+            )
+        if self.subtype.endswith("_24"):
+            context.options = {"bits_per_raw_sample": "24"}
+        if self._copy is not None and original is not None:
+            self._copy.describe(stream)
+            self._copy.add(after=original.track.index)
+        return stream
+
+    def _encode(self, data: Any) -> None:
+        """Encode one frame of samples, and copy what the others have until its time."""
+        import av
+
+        if data.dtype == np.int32 and self._codec.sample.startswith("s16"):
+            data = (data >> 16).astype(np.int16)
+        planar = self._codec.sample.endswith("p") and data.shape[1] < PLANES
+        frame = av.AudioFrame.from_ndarray(
+            np.ascontiguousarray(data.T if planar else data.reshape(1, -1)),
+            format=self._codec.sample if planar else self._codec.sample.removesuffix("p"),
+            layout=self._stream.codec_context.layout.name,
+        )
+        frame.sample_rate, frame.time_base = self._rate, Fraction(1, self._rate)
+        frame.pts = self._at
+        self._mux(self._stream.encode(frame))
+        self._at += len(data)
+        self._given += len(data)
+        if self._copy is not None:
+            self._copy.until(Fraction(self._at, self._rate))
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Turn what FFmpeg's muxers and encoders refuse into a sentence."""
+        import av
+
+        try:
+            yield
+        except AlphaMFError:
+            raise
+        except (av.FFmpegError, ValueError) as error:
+            raise AlphaMFError(f"FFmpeg cannot write {self._muxer}: {reason(error)}") from None
+
+    def _mux(self, packets: Any) -> None:
+        for packet in packets:
+            self._made += 1
+            if self._dropped:  # the encoder's delay
+                self._dropped -= 1
+                continue
+            if self._shift is None:
+                self._shift = self._first_shift(packet.pts)
+            packet.pts += self._shift
+            packet.dts += self._shift
+            self._output.mux(packet)
+
+    def _first_shift(self, pts: int) -> int:
+        """Return by how much packets are moved so that the first is heard when it was.
+
+        Matroska rounds both the first time stamp and the encoder's delay to milliseconds.
+        """
+        if self._muxer not in _ROUNDED:
+            return 0
+        delay = round(self._start * self._rate) - pts
+        target = round(self._start * 1000) - (1000 * delay + self._rate // 2) // self._rate
+        return round(Fraction(target * self._rate, 1000)) - pts
+
+    def _finish(self) -> None:
+        if self._codec.tail:
+            self._write(np.zeros((self._codec.tail, self._rest.shape[1]), np.float32))
+        if len(self._rest):
+            self._encode(self._rest)
+        packets = self._stream.encode(None)
+        if packets:
+            packets[-1].duration -= self._codec.early
+        if self._muxer in _RAW:  # where nothing says that what is too much is silence
+            wanted = 1 + -(-(self._given - self._codec.raw_lead) // self._size)
+            packets = packets[: wanted - self._made]
+        self._mux(packets)
+        if self._copy is not None:
+            self._copy.until(None)
+        self._output.close()
+
+
+_RAW = ("adts", "amr")
+"""Containers of one track and nothing else, without time."""
+
+_ROUNDED = ("matroska", "webm")
+"""Containers whose time stamps are milliseconds, and which have fields of any name."""
+
+_OPTIONS: Mapping[str, Mapping[str, str]] = {"asf": {"avoid_negative_ts": "disabled"}}
+_LAYOUTS = ("mono", "stereo", "3.0", "4.0", "5.0", "5.1", "6.1", "7.1")
+"""Channel layouts by the number of channels."""

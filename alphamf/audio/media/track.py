@@ -1,0 +1,308 @@
+"""One audio track of a media file, decoded in order, with the face of `soundfile.SoundFile`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.media.codecs import subtype
+from alphamf.audio.media.kinds import EXTRA, Kind
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+
+JITTER = 0.05
+"""Seconds by which packets may be early or late. Later ones follow silence, and of earlier ones
+what was heard already is left out, so that sound and picture stay together."""
+
+BROKEN = (ValueError, OSError, OverflowError)
+"""What PyAV raises beside its own errors where a file is broken, as for a seek before its start."""
+
+PLANES = 8
+"""Channels from which on frames must be packed: PyAV reads beyond the end of as many planes."""
+
+_LONGEST_GAP = 600.0
+"""Seconds; where time stamps jump further, they are broken."""
+
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class About:
+    """What is kept of a track, to write another in its place.
+
+    Attributes
+    ----------
+    number, count
+        Its number among the audio tracks, from 1 on, and how many there are.
+    index
+        Its place among all tracks.
+    start
+        When its first sample is heard, in seconds.
+    bit_rate
+        Bits per second.
+    layout
+        FFmpeg's name of its channels' places.
+    codec
+        Name and profile of its codec, for messages.
+    others
+        The other tracks, in words.
+    """
+
+    number: int
+    count: int
+    index: int
+    start: Fraction
+    bit_rate: int
+    layout: str
+    codec: str
+    others: tuple[str, ...]
+
+
+@contextmanager
+def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
+    """Open a media file in PyAV.
+
+    Raises
+    ------
+    AlphaMFError
+        PyAV is not installed, or the file cannot be read.
+    """
+    try:
+        import av
+    except ImportError:
+        raise AlphaMFError(f"{name} is {kind.format}, which needs PyAV: {EXTRA}") from None
+    with path.open("rb") as file:
+        try:
+            container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
+        except (av.FFmpegError, *BROKEN) as error:
+            raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
+        with container:
+            yield container
+
+
+class Track:
+    """An audio track, decoded from its start.
+
+    Parameters
+    ----------
+    path, name
+        The file, and its name in messages.
+    kind
+        Its container.
+    number
+        Of the audio track, from 1 on; None: the one that is marked as default, or the first.
+
+    Attributes
+    ----------
+    samplerate, channels, format, subtype
+        As `soundfile.SoundFile` has them.
+    frames
+        Samples per channel that the header promises; 0 where it does not.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or has no such track.
+    """
+
+    def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
+        from av.stream import Discard
+
+        with ExitStack() as stack:
+            self._container = stack.enter_context(opened(path, name, kind))
+            self._stream = _choose(self._container, name, number)
+            self._stack = stack.pop_all()
+        for stream in self._container.streams:
+            stream.discard = Discard.default if stream is self._stream else Discard.all
+        context = self._stream.codec_context
+        self._kind, self._rate = kind, Fraction(context.sample_rate)
+        self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
+        self.format = kind.format
+        bits = getattr(context.format, "bits", 0)
+        self.subtype = subtype(context.codec.canonical_name, context.format.name, bits)
+        self.frames = self._promised()
+        self._blocks = self._to_the_end(self._in_time())
+        self._rest: Floats = np.zeros((0, self.channels), np.float32)
+        self._start: Fraction | None = None
+        self._bytes = self._given = 0
+        self._packer: Any = None
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def read(self, frames: int, **_: object) -> Floats:
+        """Return the next samples, shape (n, channels), float32; fewer than asked for at the end.
+
+        Raises
+        ------
+        Undecodable
+            The file is damaged here.
+        """
+        parts, left = [], frames
+        while left:
+            if not len(self._rest):
+                block = next(self._blocks, None)
+                if block is None:
+                    break
+                self._rest = block
+            parts.append(self._rest[:left])
+            self._rest = self._rest[left:]
+            left -= len(parts[-1])
+        return np.concatenate(parts) if parts else self._rest
+
+    def seek(self, frames: int) -> None:
+        """Pass over samples."""
+        while frames and (n := len(self.read(min(frames, _PIECE)))):
+            frames -= n
+
+    def about(self) -> About:
+        """Return what is kept of the track, after it was read."""
+        tracks = self._container.streams.audio
+        context = self._stream.codec_context
+        profile = f" {self._stream.profile}" if self._stream.profile else ""
+        seconds = max(Fraction(self._given, self.samplerate), Fraction(1, 1000))
+        return About(
+            number=tracks.index(self._stream) + 1,
+            count=len(tracks),
+            index=self._stream.index,
+            start=self._start or Fraction(0),
+            bit_rate=round(8 * self._bytes / seconds),
+            layout=context.layout.name,
+            codec=f"{self.subtype}{profile}",
+            others=tuple(_words(s) for s in self._container.streams if s is not self._stream),
+        )
+
+    def _promised(self) -> int:
+        duration = self._stream.duration
+        if not self._kind.timed or duration is None or self._kind.demuxer != "mov":
+            return 0
+        seconds: Fraction = duration * self._stream.time_base
+        return round(seconds * self._rate)
+
+    def _in_time(self) -> Iterator[Floats]:
+        """Yield samples so that each is as long after the first as its time stamp says."""
+        for when, block in self._decoded():
+            if self._start is None:
+                self._start = when if when is not None else Fraction(0)
+            late = 0
+            if when is not None:
+                late = round((when - self._start) * self._rate) - self._given
+            if late > JITTER * self._rate:
+                if late > _LONGEST_GAP * self._rate:
+                    raise Undecodable(f"its time stamps jump by {float(late / self._rate):.0f} s")
+                self._given += late
+                for left in range(late, 0, -_PIECE):
+                    yield np.zeros((min(left, _PIECE), self.channels), np.float32)
+            elif late < -JITTER * self._rate:
+                block = block[-late:]
+            self._given += len(block)
+            if len(block):
+                yield block
+
+    def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
+        """Leave out what fills the last packets beyond the end that the header gives."""
+        left = self.frames or sys.maxsize
+        held: list[Floats] = []
+        for block in blocks:
+            if not held and len(inside := block[:left]):
+                left -= len(inside)
+                block = block[len(inside) :]
+                yield inside
+            if len(block):
+                held.append(block)
+            if sum(map(len, held)) > _FILL:  # the header is wrong
+                yield from held
+                held, left = [], sys.maxsize
+
+    def _decoded(self) -> Iterator[tuple[Fraction | None, Floats]]:
+        import av
+
+        try:
+            for packet in self._container.demux(self._stream):
+                self._bytes += packet.size
+                if packet.is_corrupt:
+                    raise Undecodable("a packet is damaged")
+                for frame in packet.decode():
+                    when = None
+                    if self._kind.timed and frame.pts is not None:
+                        when = frame.pts * frame.time_base
+                    for packed in self._packed(frame):
+                        yield when, self._samples(packed)
+                        when = None
+        except (av.FFmpegError, *BROKEN) as error:
+            raise Undecodable(reason(error)) from None
+
+    def _packed(self, frame: Any) -> list[Any]:
+        """Return a frame, or of one with too many planes the packed ones that it becomes."""
+        import av
+
+        if not frame.format.is_planar or len(frame.layout.channels) < PLANES:
+            return [frame]
+        if self._packer is None:
+            self._packer = av.AudioResampler(format=frame.format.packed)
+        packed: list[Any] = self._packer.resample(frame)
+        return packed
+
+    def _samples(self, frame: Any) -> Floats:
+        """Return a frame's samples, shape (n, channels), float32."""
+        channels = len(frame.layout.channels)
+        if (frame.sample_rate, channels) != (self.samplerate, self.channels):
+            raise Undecodable(
+                f"it changes to {frame.sample_rate} Hz and {channels} channels on the way"
+            )
+        data = frame.to_ndarray()
+        data = data.T if frame.format.is_planar else data.reshape(-1, channels)
+        if data.dtype == np.uint8:
+            data = data.astype(np.float32) / 128 - 1
+        elif data.dtype.kind == "i":
+            data = data / np.float32(2.0 ** (8 * data.dtype.itemsize - 1))
+        return np.ascontiguousarray(data, np.float32)
+
+
+_FILL = 8192
+"""Samples by which the last packets may be longer than the sound."""
+
+
+def _choose(container: Any, name: str, number: int | None) -> Any:
+    """Return an audio track."""
+    tracks = container.streams.audio
+    if not tracks:
+        raise AlphaMFError(f"{name} has no audio track")
+    if number is None:
+        from av.stream import Disposition
+
+        marked = [track for track in tracks if track.disposition & Disposition.default]
+        chosen = (marked or tracks)[0]
+    elif number <= len(tracks):
+        chosen = tracks[number - 1]
+    else:
+        noun = "track" if len(tracks) == 1 else "tracks"
+        raise AlphaMFError(f"{name} has {len(tracks)} audio {noun}: there is no --track {number}")
+    if chosen.codec_context is None or not chosen.codec_context.sample_rate:
+        raise AlphaMFError(f"{name} has an audio track of a codec that PyAV cannot decode")
+    return chosen
+
+
+def _words(stream: Any) -> str:
+    """Return what a track is: its type, codec and language."""
+    context = stream.codec_context
+    codec = context.codec.canonical_name if context is not None else stream.name
+    return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
+
+
+def reason(error: Exception) -> str:
+    """Return FFmpeg's words for an error, without number and file name."""
+    return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -1,0 +1,74 @@
+"""Which metadata of an input goes into an output, by their formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alphamf.audio.metadata import blocks, chunks, fields
+from alphamf.errors import AlphaMFError
+
+_FAMILIES = {
+    "WAV": ("WAV", "WAVEX", "RF64"),
+    "MP4": ("MP4", "M4A", "MOV", "3GP"),
+    "MATROSKA": ("MATROSKA", "WEBM"),
+}
+_NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
+"""Families with a place for a line of history; Matroska's is written by its muxer."""
+
+
+def family(format: str) -> str:
+    """Return the name that formats with the same kind of metadata share."""
+    return next((name for name, formats in _FAMILIES.items() if format in formats), format)
+
+
+def check(format: str, history: str | None) -> None:
+    """Refuse a line of history where it has no place.
+
+    Raises
+    ------
+    AlphaMFError
+        The format has no place for it, or mutagen is not installed.
+    """
+    if history is None:
+        return
+    if family(format) not in _NOTED:
+        raise AlphaMFError(f"--tag has no place in {format}")
+    if family(format) not in ("WAV", "AIFF", "MATROSKA"):
+        fields.need()
+
+
+def keep(
+    source: Path | None, form: str, output: Path, format: str, history: str | None
+) -> str | None:
+    """Copy what an input says beside its sound to an output, and add a line to its history.
+
+    Parameters
+    ----------
+    source, form
+        The input and its format; None where there is none.
+    output, format
+        The output, whose sound is written, and its format.
+    history
+        The line; None: no line.
+
+    Returns
+    -------
+    str or None
+        Where fields could not be kept, a sentence that says why.
+    """
+    lost = None
+    kind = family(format)
+    same = source if source is not None and family(form) == kind else None
+    if kind in ("WAV", "AIFF"):
+        chunks.keep(same, output, "<" if kind == "WAV" else ">", history)
+    elif kind == "FLAC" and same:
+        blocks.keep_flac(same, output)
+    elif kind == "MP3" and same:
+        blocks.keep_mp3(same, output)
+    elif kind in ("OGG", "MP4", "ASF") and same:
+        lost = fields.keep(same, output)
+    if source is not None and not same:
+        lost = fields.translate(source, output, kind)
+    if history is not None and kind not in ("WAV", "AIFF", "MATROSKA"):
+        fields.note(output, kind, history)
+    return lost

@@ -1,0 +1,43 @@
+"""The bit rate of an MP3 or Opus file, kept in what is made of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alphamf.audio import mp3, ogg
+from alphamf.audio.reader import Reader
+
+
+def compression(
+    original: Reader | None, format: str, subtype: str, rate: int, channels: int
+) -> dict[str, Any]:
+    """Return the options of `soundfile.SoundFile` that give about the input's bit rate.
+
+    Parameters
+    ----------
+    original
+        The input; None where there is none.
+    format, subtype, rate, channels
+        Of the output.
+    """
+    if original is None or (original.format, original.subtype) != (format, subtype):
+        return {}
+    size = original.path.stat().st_size
+    if format == "MP3":
+        with original.path.open("rb") as file:
+            start, variable = mp3.sound(file)
+        kilobits = 8e-3 * (size - start) / original.duration
+        least, most = (8, 64) if rate < 16000 else (8, 160) if rate < 32000 else (32, 320)
+        mode = "AVERAGE" if variable else "CONSTANT"
+        return {"compression_level": _level(kilobits, least, most), "bitrate_mode": mode}
+    if subtype == "OPUS":
+        with original.path.open("rb") as file:
+            start = ogg.sound(file)
+        kilobits = 8e-3 * (size - start) / original.duration / channels
+        return {"compression_level": _level(kilobits, 6, 256)}
+    return {}
+
+
+def _level(kilobits: float, least: int, most: int) -> float:
+    """Return libsndfile's level of compression, from 0 for `most` kb/s to 1 for `least`."""
+    return min(1.0, max(0.0, (most - kilobits) / (most - least)))

@@ -1,0 +1,104 @@
+"""Files of formats that are read and not written, and whose header has a length: whether whole.
+
+IRCAM, PAF, PVF and SD2 have none, XI files have one that is not to be trusted, and libsndfile
+itself refuses an HTK file that is cut.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import BinaryIO
+
+from alphamf.audio.cut import short
+
+_MAT4_BYTES = (8, 4, 4, 2, 2, 1)
+"""Bytes of a number, by the tens digit of a matrix's type."""
+
+
+def check_voc(file: BinaryIO, size: int, name: str) -> None:
+    """Check that every block of a Creative Voice file is whole.
+
+    Parameters
+    ----------
+    file
+        The open file.
+    size
+        Its length in bytes.
+    name
+        Its name in error messages.
+
+    Raises
+    ------
+    Cut
+        The file is shorter than promised.
+    """
+    (at,) = _unpacked(file, 20, "<H")
+    while at + 4 <= size:
+        kind, *length = _unpacked(file, at, "<4B")
+        promised = int.from_bytes(length, "little")
+        if kind == 0:
+            return
+        if promised > size - at - 4:
+            raise short(name, promised, size - at - 4)
+        at += 4 + promised
+
+
+def check_avr(file: BinaryIO, size: int, name: str) -> None:
+    """Check an Audio Visual Research file, as `check_voc` does."""
+    stereo, bits, frames = _unpacked(file, 12, ">HH10xI")
+    _check(name, frames * (bits // 8) * (2 if stereo else 1), size - 128)
+
+
+def check_mpc2k(file: BinaryIO, size: int, name: str) -> None:
+    """Check an Akai MPC 2000 file, as `check_voc` does."""
+    stereo, frames = _unpacked(file, 21, "<B8xI")
+    _check(name, 2 * frames * (2 if stereo else 1), size - 42)
+
+
+def check_wve(file: BinaryIO, size: int, name: str) -> None:
+    """Check a Psion A-law file, as `check_voc` does."""
+    (frames,) = _unpacked(file, 18, ">I")
+    _check(name, frames, size - 32)
+
+
+def check_sds(file: BinaryIO, size: int, name: str) -> None:
+    """Check a MIDI sample dump, packets of 120 bytes with samples, as `check_voc` does."""
+    bits, *length = _unpacked(file, 6, "<B3x3B")
+    frames = sum(byte << 7 * k for k, byte in enumerate(length))
+    each = 120 // max(2, math.ceil(bits / 7))
+    _check(name, 127 * math.ceil(frames / max(each, 1)), size - 21)
+
+
+def check_mat4(file: BinaryIO, size: int, name: str) -> None:
+    """Check that both matrices of a MATLAB 4 file are whole, as `check_voc` does."""
+    order = "<" if _unpacked(file, 0, "4s")[0] == bytes(4) else ">"
+    at = 0
+    for _ in range(2):
+        kind, rows, columns, _, named = _unpacked(file, at, f"{order}5I")
+        at += 20 + named
+        promised = rows * columns * _MAT4_BYTES[min(kind // 10 % 10, 5)]
+        _check(name, promised, size - at)
+        at += promised
+
+
+def check_mat5(file: BinaryIO, size: int, name: str) -> None:
+    """Check that all elements of a MATLAB 5 file are whole, as `check_voc` does."""
+    order = "<" if _unpacked(file, 126, "2s")[0] == b"IM" else ">"
+    at = 128
+    while at + 8 <= size:
+        _, promised = _unpacked(file, at, f"{order}2I")
+        _check(name, max(0, promised - 8), size - at - 8)  # libsndfile leaves out padding
+        at += 8 + promised
+
+
+def _check(name: str, promised: int, there: int) -> None:
+    if promised > there:
+        raise short(name, promised, there)
+
+
+def _unpacked(file: BinaryIO, at: int, form: str) -> tuple[int, ...]:
+    """Return numbers at a place of a file, as zeros beyond its end."""
+    file.seek(at)
+    length = struct.calcsize(form)
+    return struct.unpack(form, file.read(length).ljust(length, b"\0"))

@@ -1,0 +1,84 @@
+"""Links 3 to 5 of the chain of gains for channels that share a voice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.denoising import spatial
+from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
+from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools.arrays import Floats
+
+
+def linked(
+    channels: Sequence[Spectra],
+    gains: Sequence[tuple[Floats, Floats]],
+    acceptances: Sequence[list[float]],
+    weights: Weights,
+    settings: Settings,
+    xp: Any,
+) -> list[Estimate]:
+    """Go through links 3 to 5 for all channels of a segment; one that shares no voice goes alone.
+
+    Parameters
+    ----------
+    channels
+        The segment, each of its channels scaled to a like level.
+    gains, acceptances, weights, settings, xp
+        As in `gain.separate`, of each channel.
+    """
+    model = weights.dictionary
+    native = native_grid(model, channels[0].rate)
+    spectra = np.stack([each.on(native) for each in channels])
+    shape = spectra.shape[1:]
+    moved = [[regrid(each, grid_of(model), native, shape) for each in pair] for pair in gains]
+    gain, gain_std = (np.stack(each) for each in zip(*moved, strict=True))
+    least = least_gain(settings)
+    estimates: dict[int, Estimate] = {}
+    for group in spatial.sharing(spectra, gain):
+        if len(group) == 1:
+            (k,) = group
+            estimates[k] = separate(channels[k], gains[k], acceptances[k], weights, settings, xp)
+            continue
+        found = spatial.speech(spectra[group], gain[group])
+        sounds = [channels[k] for k in group]
+        network = weights.second_stage if settings.refine else None
+        if network is None:
+            lowest = least * spectra[group]
+            found = np.where(np.abs(found) < np.abs(lowest), lowest, found)
+        samples = len(sounds[0].sound)
+        speech = [stft.inverse(each, native.frame, samples) for each in found]
+        if network is not None:
+            speech = _corrected(sounds, speech, network, least, xp)
+        for k, one in zip(group, speech, strict=True):
+            limited = np.maximum(gain[k], least)
+            estimates[k] = Estimate(one, limited, gain_std[k], acceptances[k])
+    return [estimates[k] for k in range(len(channels))]
+
+
+def _corrected(
+    channels: Sequence[Spectra],
+    speech: Sequence[Floats],
+    network: SecondStage,
+    least: np.float32,
+    xp: Any,
+) -> list[Floats]:
+    """Return the speech after link 5, whose coefficients the channels share."""
+    firsts = [Spectra(one, channels[0].rate) for one in speech]
+    found = [coefficients(*each, network, xp) for each in zip(channels, firsts, strict=True)]
+    native = native_grid(network, channels[0].rate)
+    spectra = np.stack([each.on(native) for each in channels])
+    of_noisy, of_first = (
+        spatial.pooled(np.stack(each), spectra) for each in zip(*found, strict=True)
+    )
+    return [
+        combined(*each, (of_noisy, of_first), network, least)
+        for each in zip(channels, firsts, strict=True)
+    ]

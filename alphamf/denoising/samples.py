@@ -1,0 +1,149 @@
+"""Arrays of samples as users have them: numbers of several kinds, channels last or first."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from alphamf.audio.survey import RATES
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+
+Samples = NDArray[Any]
+"""Samples of float32, or of the integers that came in."""
+
+FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
+"""Kinds of integers that sound is stored in, and what stands for 1; uint8 is silent at 128."""
+
+_FEW = 8
+"""No recording of many channels is as short as this, in samples."""
+
+_REMEDY = "give x.T, or channels_first=True"
+
+
+def checked_rate(rate: int) -> int:
+    """Return a sampling rate as an int.
+
+    Raises
+    ------
+    AlphaMFError
+        It is no whole number, or outside `alphamf.audio.survey.RATES`.
+    """
+    try:
+        whole = operator.index(rate)
+    except TypeError:
+        raise AlphaMFError(f"the rate must be a whole number of Hz, not {rate!r}") from None
+    if not RATES[0] <= whole <= RATES[1]:
+        raise AlphaMFError(f"the rate must be from {RATES[0]} to {RATES[1]} Hz, not {whole}")
+    return whole
+
+
+def real(audio: ArrayLike) -> Samples:
+    """Return samples as an array, whatever its shape, and without a copy where it is one.
+
+    Raises
+    ------
+    AlphaMFError
+        They are something else than floating-point numbers or a key of `FULL_SCALE`.
+    """
+    try:
+        array = np.asarray(audio)
+    except (RuntimeError, TypeError, ValueError) as error:  # rows of several lengths, a GPU's
+        raise AlphaMFError(f"audio is no array: {error}") from None
+    if array.dtype.kind in "iu" and array.dtype.name not in FULL_SCALE:
+        raise AlphaMFError(
+            f"audio of {array.dtype} has no known full scale: {', '.join(FULL_SCALE)} and "
+            "floating-point numbers up to 1 are taken"
+        )
+    if array.dtype.kind not in "fiu":
+        raise AlphaMFError(f"audio must hold real numbers, not {array.dtype}")
+    return array
+
+
+def kind_of(array: Samples) -> np.dtype[Any]:
+    """Return the kind of what is made from an array: float32, or its own kind of integers."""
+    return array.dtype.newbyteorder("=") if array.dtype.kind in "iu" else np.dtype(np.float32)
+
+
+def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
+    """Refuse a recording that seems to have its channels along the other axis than is said.
+
+    Parameters
+    ----------
+    shape
+        Of its array, or of its first block.
+    limit
+        The most channels that are expected.
+    channels_first
+        Whether its first axis is said to be that of the channels.
+
+    Raises
+    ------
+    AlphaMFError
+        There are more channels than expected, and only a few the other way round.
+    """
+    if len(shape) != 2 or shape[1 - channels_first] <= limit or shape[channels_first] > _FEW:
+        return
+    place, remedy = ("last", "leave out channels_first") if channels_first else ("first", _REMEDY)
+    raise AlphaMFError(f"audio of shape {shape} seems to have its channels {place}: {remedy}")
+
+
+def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) -> None:
+    """Refuse a chunk of a stream with another shape than the stream's.
+
+    Raises
+    ------
+    AlphaMFError
+        The sentence names ``x.T`` where that would do.
+    """
+    of_one = len(shape) == 1 and channels == 1
+    if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
+        return
+    wanted = f"({channels}, samples)" if channels_first else f"(samples, {channels})"
+    remedy = f": {_REMEDY}" if not channels_first and shape[:-1] == (channels,) else ""
+    raise AlphaMFError(f"audio must have the shape {wanted}, not {shape}{remedy}")
+
+
+def to_float(array: Samples) -> Floats:
+    """Return finite samples as a new array of float32, 1 at full scale.
+
+    Raises
+    ------
+    AlphaMFError
+        Some are NaN, infinite, or too large for single precision.
+    """
+    if array.dtype.kind in "iu":
+        found: Floats = array.astype(np.float32)
+        if array.dtype.name == "uint8":
+            found -= 128
+        found *= np.float32(1 / FULL_SCALE[array.dtype.name])
+        return found
+    with np.errstate(over="ignore"):  # refused below
+        found = array.astype(np.float32)
+    if not np.isfinite(found).all():
+        if np.isfinite(array).all():
+            raise AlphaMFError("audio holds samples beyond the range of single precision")
+        raise AlphaMFError("audio holds samples that are NaN or infinite")
+    return found
+
+
+def from_float(array: Floats, kind: np.dtype[Any]) -> Samples:
+    """Return samples in a kind: integers are rounded and limited to their range.
+
+    Parameters
+    ----------
+    array
+        Samples, 1 at full scale.
+    kind
+        As from `kind_of`.
+    """
+    if kind.kind == "f":
+        return array
+    middle = 128 if kind.name == "uint8" else 0
+    limits = np.iinfo(kind)
+    steps = np.rint(array * np.float64(FULL_SCALE[kind.name])) + middle
+    found: Samples = steps.clip(limits.min, limits.max).astype(kind)
+    return found

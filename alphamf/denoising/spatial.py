@@ -1,0 +1,233 @@
+r"""Channels that share a voice: one speech in all of them, so that its image keeps its place.
+
+Gains that are found for each channel alone make a voice wander: where the noise of one channel is
+louder, the voice is attenuated more there. Here a cell's channels :math:`x` are one vector, a
+Gaussian of the covariance :math:`v R + N`. The voice has one variance v in each cell, and in each
+bin a matrix R for some seconds, of any rank, which holds levels, delays and reverberation; the
+noise N has a variance for each channel and cell, and one coherence in each bin. The speech is
+:math:`v R (v R + N)^{-1} x`, Wiener's estimate, with the variances that the gains of the channels
+stand for.
+
+References
+----------
+Duong, Vincent and Gribonval, "Under-determined reverberant audio source separation using a
+full-rank spatial covariance model", IEEE TASLP 18 (2010); Nugraha, Liutkus and Vincent,
+"Multichannel audio source separation with deep neural networks", IEEE/ACM TASLP 24 (2016), for
+matrices estimated with variances that a network gave.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alphamf.audio.stft import Complexes
+from alphamf.tools.arrays import Floats
+
+SHARED = 0.6
+"""Coherence of two channels' speech from which on they share a voice: above .9 for one voice in
+both, near or far, and below .4 for two voices (docs/log/in-and-out.md)."""
+
+BLOCK = 32
+"""Frames in which coherence is measured, half a second."""
+
+TURN = 128
+"""Frames for which the voice has one place, two seconds: voices move, and take turns."""
+
+WHOLE = np.float32(0.04)
+"""Weight of the whole segment in a place, for bins in which nothing is said for long."""
+
+ROUNDS = 2
+"""Estimates of the matrices, the first from the gains of the channels, the next from the speech."""
+
+APART = 0.02
+"""Part of the noise that has no coherence, or a bin without noise could not be inverted."""
+
+LOADING = np.float32(1e-4)
+"""Added to the diagonal, in units of its mean."""
+
+BINS = 64
+"""Bins at a time, which bounds the memory."""
+
+TINY = np.float32(1e-30)
+
+
+def sharing(spectra: Complexes, gains: Floats) -> list[list[int]]:
+    """Return the groups of channels that share a voice, in order; a channel alone is a group, too.
+
+    Parameters
+    ----------
+    spectra
+        Shape (channels, bins, frames).
+    gains
+        Of the same shape.
+    """
+    groups: list[list[int]] = []
+    for channel in range(len(spectra)):
+        for group in groups:
+            pair = [group[0], channel]
+            if coherence(spectra[pair], gains[pair]) >= SHARED:
+                group.append(channel)
+                break
+        else:
+            groups.append([channel])
+    return groups
+
+
+def coherence(spectra: Complexes, gains: Floats) -> float:
+    """Return the coherence of the speech of two channels, from 0 to 1.
+
+    Parameters
+    ----------
+    spectra, gains
+        Shape (2, bins, frames).
+    """
+    power = _power(spectra)
+    weight = _common(power, gains)
+    starts = np.arange(0, spectra.shape[2], BLOCK)
+
+    def summed(values: Floats) -> Floats:
+        total: Floats = np.add.reduceat(weight * values, starts, axis=-1)
+        return total
+
+    cross = np.abs(summed(spectra[0] * spectra[1].conj())).sum()
+    most = np.sqrt(summed(power[0]) * summed(power[1])).sum()
+    return float(cross / most) if most > 0 else 0.0
+
+
+def speech(spectra: Complexes, gains: Floats) -> Complexes:
+    """Return the spectra of the speech in channels that share a voice.
+
+    Parameters
+    ----------
+    spectra, gains
+        Shape (channels, bins, frames).
+    """
+    found: Complexes = np.empty_like(spectra)
+    for first in range(0, spectra.shape[1], BINS):
+        bins = slice(first, first + BINS)
+        found[:, bins] = _speech(spectra[:, bins], gains[:, bins])
+    return found
+
+
+def pooled(values: Floats, spectra: Complexes) -> Floats:
+    """Return the mean over the channels, weighted with their power in each cell.
+
+    Parameters
+    ----------
+    values
+        Shape (channels, bins, frames).
+    spectra
+        Of the same shape.
+    """
+    return _common(_power(spectra), values)
+
+
+def _speech(spectra: Complexes, gains: Floats) -> Complexes:
+    power = _power(spectra)
+    gains = gains.astype(power.dtype)
+    voice = (gains * power).sum(axis=0)
+    noise = np.maximum(1 - gains, 0) * power
+    common = _common(power, gains)
+    estimate = spectra * common
+    rest = spectra * np.sqrt(np.maximum(1 - common, 0))
+    for _ in range(ROUNDS):
+        covariance = voice * _place(estimate)
+        total = covariance + _noise(rest, noise)
+        loading = LOADING / np.float32(len(total)) * _trace(total) + TINY
+        for c in range(len(total)):
+            total[c, c] += loading
+        solution = _solved(total, spectra)
+        found: Complexes = np.stack([(row * solution).sum(axis=0) for row in covariance])
+        estimate = found * np.sqrt(common)
+        rest = spectra - found
+    return found
+
+
+def _place(estimate: Complexes) -> Complexes:
+    """Return R at every frame, with a trace of one: shape (channels, channels, bins, frames).
+
+    It is of the frames around, by a triangle of weights over three `TURN`, and a little of all.
+
+    Parameters
+    ----------
+    estimate
+        Of the speech, shape (channels, bins, frames).
+    """
+    starts = range(0, estimate.shape[-1], TURN)
+    parts = [_covariance(estimate[..., start : start + TURN]) for start in starts]
+    sums = np.stack(parts, axis=-1)
+    near = 2 * sums
+    near[..., 1:] += sums[..., :-1]
+    near[..., :-1] += sums[..., 1:]
+    near += WHOLE * sums.sum(axis=-1, keepdims=True)
+    near /= _trace(near) + TINY
+    place: Complexes = np.repeat(near, TURN, axis=-1)[..., : estimate.shape[-1]]
+    return place
+
+
+def _noise(rest: Complexes, variance: Floats) -> Complexes:
+    """Return the noise's covariance, shape (channels, channels, bins, frames).
+
+    Parameters
+    ----------
+    rest
+        What has its coherence, shape (channels, bins, frames).
+    variance
+        Of each channel, of the same shape.
+    """
+    matrix = _covariance(rest)
+    scale = np.sqrt(np.stack([matrix[c, c].real for c in range(len(matrix))]) + TINY)
+    matrix *= (1 - APART) / (scale[:, None] * scale)
+    for c in range(len(matrix)):
+        matrix[c, c] += APART
+    deviation = np.sqrt(variance)
+    covariance: Complexes = matrix[..., None] * (deviation[:, None] * deviation)
+    return covariance
+
+
+def _power(spectra: Complexes) -> Floats:
+    power: Floats = np.square(spectra.real) + np.square(spectra.imag)
+    return power
+
+
+def _common(power: Floats, values: Floats) -> Floats:
+    total, weighted = power.sum(axis=0) + TINY, (values * power).sum(axis=0) + TINY
+    common: Floats = np.minimum(weighted / total, values.max(axis=0))
+    return common
+
+
+def _covariance(spectra: Complexes) -> Complexes:
+    """Return sums over the frames, shape (channels, channels, bins)."""
+    rows = [[(a * b.conj()).sum(axis=-1) for b in spectra] for a in spectra]
+    covariance: Complexes = np.array(rows)
+    return covariance
+
+
+def _trace(matrix: Complexes) -> Floats:
+    trace: Floats = np.trace(matrix).real
+    return trace
+
+
+def _solved(matrix: Complexes, values: Complexes) -> Complexes:
+    """Solve a positive definite system in every cell by elimination; `matrix` is overwritten.
+
+    Parameters
+    ----------
+    matrix
+        Shape (channels, channels, bins, frames).
+    values
+        Shape (channels, bins, frames).
+    """
+    size = len(matrix)
+    solution = list(values)
+    for k in range(size):
+        for row in range(k + 1, size):
+            factor = matrix[row, k] / matrix[k, k]
+            matrix[row, k:] -= factor * matrix[k, k:]
+            solution[row] = solution[row] - factor * solution[k]
+    for k in reversed(range(size)):
+        for other in range(k + 1, size):
+            solution[k] = solution[k] - matrix[k, other] * solution[other]
+        solution[k] = solution[k] / matrix[k, k]
+    solved: Complexes = np.stack(solution)
+    return solved

@@ -1,0 +1,94 @@
+"""How the cells of alpha-MF are gone through: in tiles that a processor's second cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.factorization.cells import Want
+from alphamf.tools.arrays import Array, namespace
+
+CELLS = 80_000
+"""Most cells of a tile, but for rows that are longer: six arrays of them are two megabytes."""
+
+
+class Tile(NamedTuple):
+    """Some cells of the matrix.
+
+    Attributes
+    ----------
+    where
+        Place among the chains, and among the clips if it has cells of one only: an index of the
+        leading axes of arrays with one axis of chains.
+    clip
+        Place among the clips: an index of the leading axes of the power.
+    rows
+        Of the matrix.
+    """
+
+    where: tuple[Any, ...]
+    clip: tuple[int, ...]
+    rows: slice
+
+
+def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
+    """Yield tiles that make up some rows of all chains: whole chains, or rows of one clip.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (*clips, rows, columns). On a device one tile has all the cells.
+    chains
+        Their number.
+    rows
+        Of the matrix.
+    """
+    *clips, height, columns = power.shape
+    chosen = range(height)[rows]
+    of_chain = prod(clips) * len(chosen) * columns
+    if namespace(power) is not np or of_chain <= CELLS:
+        step = chains if namespace(power) is not np else max(1, CELLS // of_chain)
+        for first in range(0, chains, step):
+            yield Tile((slice(first, first + step),), (), rows)
+        return
+    step = max(1, CELLS // columns)
+    for chain in range(chains):
+        for clip in np.ndindex(*clips):
+            for first in range(0, len(chosen), step):
+                part = chosen[first : first + step]
+                yield Tile((chain, *clip), clip, slice(part.start, part.stop, part.step))
+
+
+class Workspace:
+    """Buffers that are made once and used by one tile after the other.
+
+    Attributes
+    ----------
+    habit
+        The gradient that a sampler asked for last: a draw makes it on its way.
+    """
+
+    def __init__(self) -> None:
+        self.habit = Want.MOVE
+        self._buffers: dict[str, Array] = {}
+
+    def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
+        """Return an array of a shape, of the module and dtype of another, with any content.
+
+        Parameters
+        ----------
+        name
+            Of the buffer; arrays of different names do not overlap.
+        shape
+            Of the array.
+        like
+            An array of the same module and dtype.
+        """
+        count = prod(shape)
+        flat = self._buffers.get(name)
+        if flat is None or flat.size < count:
+            flat = self._buffers[name] = namespace(like).empty(count, like.dtype)
+        return flat[:count].reshape(shape)

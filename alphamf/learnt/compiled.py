@@ -1,0 +1,179 @@
+"""The network of `network.outputs` by compiled layers: for float32 on a CPU.
+
+The layers are in ``_network.c``. Where that could not be compiled when the package was installed,
+`AVAILABLE` is False and `network` does the same. What multiplies whole frames is left to NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from alphamf.learnt import network
+from alphamf.tools.arrays import Array, Floats
+
+DEPTH, SIDE = 32, 16
+"""Rows and columns of a tile of AMX."""
+
+try:
+    from alphamf.learnt import _network
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
+    PAD = _network.PAD
+    """Zeros behind planes, and before the bins of each of their rows."""
+
+
+def variant() -> str:
+    """Return which copy of the layers runs: amx, v4, v3, unfused or default; numpy without any.
+
+    As `alphamf.factorization.compiled.variant`, and by the same environment variable. The copy amx
+    rounds the factors of products to bfloat16, and is that of v4 otherwise.
+    """
+    return str(_network.VARIANT) if AVAILABLE else "numpy"
+
+
+def suits(array: Array) -> bool:
+    """Whether arrays like this one are for the functions of this module."""
+    return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
+
+
+def packed(matrix: Floats) -> Array:
+    """Return the right side of products as `multiply` reads it: for AMX tiles in bfloat16.
+
+    Parameters
+    ----------
+    matrix
+        Shape (depth, columns).
+    """
+    depth, columns = matrix.shape
+    matrix = np.ascontiguousarray(matrix)
+    if variant() != "amx" or depth % DEPTH or columns % SIDE:
+        return matrix
+    right = np.empty((columns // SIDE, depth // 2, SIDE, 2), np.uint16)
+    _network.pack(columns, matrix, right)
+    return right
+
+
+def multiply(x: Floats, right: Array, out: Floats) -> None:
+    """Multiply by a matrix from `packed`.
+
+    Parameters
+    ----------
+    x, out
+        Shapes (rows, depth) and (rows, columns); rows may lie apart.
+    right
+        The matrix.
+    """
+    if right.dtype == np.uint16:
+        _network.multiply(x, right, out)
+    else:
+        np.matmul(x, right, out=out)
+
+
+class Network:
+    """A network whose parameters lie as the compiled layers read them.
+
+    Cells lie in planes: frame by frame and channel by channel, with zeros around the bins.
+
+    Parameters
+    ----------
+    parameters
+        As `network.shapes` names and shapes them, float32.
+    bins
+        Frequency bins of a frame.
+    """
+
+    def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
+        self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
+        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
+        self._inside = slice(PAD, PAD + bins)
+        self._stride = PAD + -(-bins // _network.TILE) * _network.TILE
+        width, maps = self._sizes.width, self._sizes.maps
+        self._channels = network.FEATURES + maps
+        read = np.zeros((network.FEATURES, self._stride, width), np.float32)
+        read[:, self._inside] = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
+        self._given = network.FEATURES * self._stride
+        self._read = packed(read.reshape(-1, width))
+        written = np.zeros((width + 1, maps, self._stride), np.float32)
+        both = np.concatenate([p["map.weight"], p["map.bias"][None]])
+        written[..., self._inside] = both.reshape(width + 1, bins, maps).swapaxes(1, 2)
+        self._write = packed(written[:-1].reshape(width, -1))
+        self._write_bias = written[-1].reshape(-1)
+        self._pairs = [
+            (packed(p[f"block{k}.up"]), packed(p[f"block{k}.down"]))
+            for k in range(self._sizes.blocks)
+        ]
+        names = ["local", *(f"deep{k}" for k in range(self._sizes.deep)), "out"]
+        apart = [(1, 1), *network.DEEP[: self._sizes.deep], (1, 1)]
+        self._steps = tuple(
+            (p[f"{name}.weight"], p[f"{name}.bias"], *each)
+            for name, each in zip(names, apart, strict=True)
+        )
+
+    def outputs(self, features: Floats) -> Floats:
+        """Return what `network.outputs` does.
+
+        Parameters
+        ----------
+        features
+            Shape (..., frames, bins, `network.FEATURES`).
+        """
+        *outer, frames, bins, _ = features.shape
+        result = np.empty((*outer, frames, bins, 2), np.float32)
+        for at in np.ndindex(*outer):
+            flat = self.flat(features[at])
+            planes = flat[:-PAD].reshape(frames, -1)
+            self.write(self.blocks(self.read(planes)), planes)
+            result[at] = self.correlated(flat, frames)
+        return result
+
+    def flat(self, features: Floats) -> Floats:
+        """Return planes of features, and of maps still to be written; and zeros behind them.
+
+        Parameters
+        ----------
+        features
+            Shape (frames, bins, `network.FEATURES`).
+        """
+        frames = len(features)
+        flat = np.zeros(frames * self._channels * self._stride + PAD, np.float32)
+        planes = flat[:-PAD].reshape(frames, self._channels, self._stride)
+        planes[:, : network.FEATURES, self._inside] = features.swapaxes(-1, -2)
+        return flat
+
+    def read(self, planes: Floats) -> Floats:
+        """Do as `network.read`, for planes of shape (frames, floats of a frame)."""
+        x = np.empty((len(planes), self._sizes.width), np.float32)
+        multiply(planes[:, : self._given], self._read, x)
+        x += self._p["in.bias"]
+        return x
+
+    def blocks(self, x: Floats) -> Floats:
+        """Do as `network.blocks`, in place."""
+        p = self._p
+        u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
+        for k, (up, down) in enumerate(self._pairs):
+            scale, shift, taps = (p[f"block{k}.{name}"] for name in ("scale", "shift", "taps"))
+            _network.mix(len(x), 2 ** (k % network.DILATIONS), x, scale, shift, taps, u)
+            multiply(u, up, inner)
+            _network.rectify(inner, p[f"block{k}.up_bias"])
+            multiply(inner, down, u)
+            _network.add(x, u, p[f"block{k}.down_bias"])
+        return x
+
+    def write(self, x: Floats, planes: Floats) -> None:
+        """Do as `network.maps`, into planes of shape (frames, floats of a frame)."""
+        maps = planes[:, self._given :]
+        multiply(x, self._write, maps)
+        maps += self._write_bias
+
+    def correlated(self, flat: Floats, frames: int) -> Floats:
+        """Do as `network.correlated`, for planes that hold both."""
+        out = np.empty((frames, 2, self._stride), np.float32)
+        bins = self._inside.stop - self._inside.start
+        _network.correlate(self._channels, bins, network.FEATURES, self._steps, flat, out)
+        found: Floats = out[..., self._inside].swapaxes(-1, -2)
+        return found

@@ -1,0 +1,115 @@
+"""The web application: routes, static files, errors in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from alphamf.serving.downloads import Downloads
+from alphamf.serving.limits import Limits
+from alphamf.serving.query import GONE
+from alphamf.serving.recording import FAULT
+from alphamf.serving.recordings import Recordings
+from alphamf.serving.routes import Api
+
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+}
+
+
+def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
+    """Return the application.
+
+    Parameters
+    ----------
+    store
+        Folder for recordings.
+    limits
+        What is allowed.
+    jobs
+        Recordings that are denoised at a time.
+    ending
+        As for `Api`.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        recordings = Recordings(store, limits, jobs)
+        app.router.routes.extend(_routes(recordings, limits, ending))
+        cleaning = asyncio.create_task(recordings.keep_clean())
+        yield
+        cleaning.cancel()
+        await recordings.close()
+
+    pages = [Route(path, partial(_page, answer=answer)) for path, answer in _static().items()]
+    return Starlette(
+        routes=pages,
+        lifespan=lifespan,
+        exception_handlers={
+            HTTPException: _refused,
+            FileNotFoundError: _gone,
+            Exception: _failed,
+        },
+    )
+
+
+def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) -> list[Route]:
+    api, downloads = Api(recordings, limits, ending), Downloads(recordings, limits.jobs)
+    one = "/api/recordings/{id}"
+    return [
+        Route("/api/server", api.server),
+        Route("/api/recordings", api.create, methods=["POST"]),
+        Route(one, api.show),
+        Route(one, api.remove, methods=["DELETE"]),
+        Route(f"{one}/preview", api.preview, methods=["POST"]),
+        Route(f"{one}/sound", api.sound),
+        Route(f"{one}/picture", api.picture),
+        Route(f"{one}/result", downloads.result),
+        Route("/api/archive", downloads.archive),
+        Route("/api/events", api.events),
+    ]
+
+
+def _static() -> dict[str, tuple[bytes, str]]:
+    """Return content and type of the page's files by path; no request is ever made a path."""
+    folder = files("alphamf.serving")
+    found = {f"/{each.name}": each for each in folder.joinpath("static").iterdir()}
+    found["/"] = found.pop("/index.html")
+    found["/api/openapi.json"] = folder / "openapi.json"
+    kinds = {path: TYPES.get(Path(each.name).suffix) for path, each in found.items()}
+    return {path: (found[path].read_bytes(), kind) for path, kind in kinds.items() if kind}
+
+
+async def _page(request: Request, answer: tuple[bytes, str]) -> Response:
+    data, kind = answer
+    return Response(data, media_type=kind)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    sentence = error.detail if isinstance(error, HTTPException) else FAULT
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return JSONResponse({"error": sentence}, status, headers)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    """Answer for a recording that was removed while it was read."""
+    return JSONResponse({"error": GONE}, 404)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": FAULT}, 500)

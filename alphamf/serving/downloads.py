@@ -1,0 +1,133 @@
+"""Results out: one file, or several in a zip."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from alphamf.audio.formats import by_suffix
+from alphamf.errors import AlphaMFError
+from alphamf.serving import names
+from alphamf.serving.query import checked, find, number
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
+
+_PART = 1 << 20
+"""Bytes of a file that are put into a zip at a time."""
+
+
+class Download(NamedTuple):
+    """A file, and its name for the user."""
+
+    name: str
+    path: Path
+
+
+@dataclass
+class Downloads:
+    """The endpoints.
+
+    Attributes
+    ----------
+    recordings
+        Of the server.
+    most
+        Most recordings in a zip.
+    """
+
+    recordings: Recordings
+    most: int
+
+    async def result(self, request: Request) -> Response:
+        """``GET /api/recordings/ID/result``: the denoised file."""
+        recording = find(self.recordings, request)
+        dry = number(request, "dry", float, 0, 1)
+        name, path = await self._file(recording, dry, _format(request))
+        headers = {"content-disposition": names.attachment(name)}
+        kind, found = "application/octet-stream", path.stat()
+        return FileResponse(path, media_type=kind, headers=headers, stat_result=found)
+
+    async def archive(self, request: Request) -> Response:
+        """``GET /api/archive?id=...&dry=...``: several results in a zip."""
+        wanted = request.query_params.getlist("id")
+        parts = request.query_params.getlist("dry") or ["0"] * len(wanted)
+        if not 0 < len(wanted) <= self.most or len(parts) != len(wanted):
+            raise HTTPException(400, "name recordings by id=, and a dry= for each or for none")
+        files = []
+        for key, part in zip(wanted, parts, strict=True):
+            recording = self.recordings.get(key)
+            if recording is None:
+                raise HTTPException(404, "one of these recordings was removed, or is too old")
+            dry = checked("dry", part, float, 0, 1)
+            files.append(await self._file(recording, dry, _format(request)))
+        titles = names.distinct([each.name for each in files])
+        return StreamingResponse(
+            _zipped(list(zip(titles, [each.path for each in files], strict=True))),
+            media_type="application/zip",
+            headers={"content-disposition": names.attachment("alphamf.zip")},
+        )
+
+    async def _file(self, recording: Recording, dry: float, ending: str | None) -> Download:
+        """Return a result; with a part of the input, or in another format, it is written first."""
+        report, about = recording.result, recording.about
+        if report is None or about is None:
+            raise HTTPException(409, "the recording is not done")
+        own = str(about["format"])
+        if ending and by_suffix(ending, own) is None:
+            raise HTTPException(400, "format must be the ending of an audio format, such as flac")
+        name = names.result_name(recording.name, own, ending)
+        if dry == 0 and not ending:
+            return Download(name, Path(report["output"]))
+        try:
+            return Download(name, await self.recordings.render(recording, ending, dry))
+        except AlphaMFError as error:
+            raise HTTPException(422, str(error)) from error
+
+
+def _format(request: Request) -> str | None:
+    """Return the ending that the user chose, with its dot; None for the input's format."""
+    wanted = request.query_params.get("format", "input")
+    return None if wanted == "input" else f".{wanted.lower()}"
+
+
+class _Pipe(io.RawIOBase):
+    """Takes what is written to it, and gives it out in parts."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+        """Take bytes."""
+        self._held += data
+        return len(data)
+
+    def taken(self) -> bytes:
+        """Give out what was written since the last call."""
+        data = bytes(self._held)
+        self._held.clear()
+        return data
+
+
+def _zipped(members: list[tuple[str, Path]]) -> Iterator[bytes]:
+    """Yield a zip of files, as they are: sound does not become smaller."""
+    pipe = _Pipe()
+    with zipfile.ZipFile(pipe, "w") as archive:
+        for name, path in members:
+            info = zipfile.ZipInfo.from_file(path, name)
+            with path.open("rb") as file, archive.open(info, "w", force_zip64=True) as member:
+                while data := file.read(_PART):
+                    member.write(data)
+                    yield pipe.taken()
+    yield pipe.taken()

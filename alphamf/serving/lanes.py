@@ -1,0 +1,151 @@
+"""Worker processes of the server: each lane does one task after the other, and can be stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+
+from alphamf.serving.tasks import Task, work
+from alphamf.tools.processes import Worker, awaited, end
+from alphamf.tools.work import Outcome
+
+_WAKE = 0.1
+"""Longest wait before a lane looks whether its task is to stop, in seconds."""
+
+KILLED = "its process was killed, perhaps for want of memory"
+TOO_SLOW = "reading it takes too long"
+
+
+@dataclass(eq=False)
+class Ticket:
+    """A task on its way.
+
+    Attributes
+    ----------
+    task
+        What to do.
+    progress
+        Called with seconds of sound done and seconds in all, in the lane's thread.
+    done
+        Called with the outcome, in the lane's thread, unless the ticket was stopped.
+    seconds
+        Longest time that it may take, or None.
+    started
+        Called when its turn has come, in the lane's thread.
+    stopped
+        Set by `Lanes.stop`.
+    left
+        Set when no process works on it any more.
+    """
+
+    task: Task
+    progress: Callable[[float, float], None]
+    done: Callable[[Outcome], None]
+    started: Callable[[], None]
+    seconds: float | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+class Lanes:
+    """Lanes that share a queue.
+
+    Parameters
+    ----------
+    count
+        Number of lanes.
+    prepared
+        Whether their processes start at once, rather than with the first task.
+    """
+
+    def __init__(self, count: int, *, prepared: bool = False) -> None:
+        self._prepared = prepared
+        self._queue: deque[Ticket] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._busy = 0
+        self._threads = [threading.Thread(target=self._lane, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, ticket: Ticket, *, first: bool = False) -> None:
+        """Queue a task, at the front if it is to be the next one."""
+        with self._changed:
+            (self._queue.appendleft if first else self._queue.append)(ticket)
+            self._changed.notify()
+
+    def stop(self, ticket: Ticket) -> None:
+        """Have a task stopped, or never begun; `Ticket.left` says when it is over."""
+        with self._changed:
+            ticket.stopped.set()
+            if ticket in self._queue:
+                self._queue.remove(ticket)
+                ticket.left.set()
+
+    def close(self) -> None:
+        """Stop all tasks and end the processes."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def under_way(self) -> int:
+        """Return how many tasks wait or are being done."""
+        with self._changed:
+            return self._busy + len(self._queue)
+
+    def _lane(self) -> None:
+        worker: Worker | None = None
+        try:
+            with suppress(OSError):  # `_do` tries again
+                worker = Worker(work, True) if self._prepared else None
+            while (ticket := self._next()) is not None:
+                worker = self._do(ticket, worker)
+                ticket.left.set()
+                with self._changed:
+                    self._busy -= 1
+        finally:
+            end([worker] if worker else [])
+
+    def _next(self) -> Ticket | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closed)
+            if self._closed:
+                return None
+            self._busy += 1
+            return self._queue.popleft()
+
+    def _do(self, ticket: Ticket, worker: Worker | None) -> Worker | None:
+        """Do a task, and return the worker that is left."""
+        begun = monotonic()
+        ticket.started()
+        try:
+            worker = worker or Worker(work, True)
+        except OSError as error:
+            ticket.done(Outcome(None, error=f"no process can be started: {error}", code=1))
+            return None
+        worker.give(0, ticket.task)
+        while True:
+            late = ticket.seconds is not None and monotonic() - begun > ticket.seconds
+            if late or self._closed or ticket.stopped.is_set():
+                end([worker])
+                if late:
+                    ticket.done(Outcome(None, error=TOO_SLOW, code=2))
+                return None
+            try:
+                message = worker.receive() if awaited([worker], _WAKE) else None
+            except EOFError:
+                end([worker])
+                ticket.done(Outcome(None, error=KILLED, code=1))
+                return None
+            if isinstance(message, Outcome):
+                ticket.done(message)
+                return worker
+            if message is not None:
+                _, done, total = message
+                ticket.progress(done, total)

@@ -1,0 +1,56 @@
+"""Names of recordings: shown and sent back, never used as paths."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import quote
+
+from alphamf.audio.outputs import derived_name, final_name
+from alphamf.audio.search import Found
+
+LONGEST = 120
+"""Most characters of a name."""
+
+
+def clean(text: str) -> str:
+    """Return the last part of what a browser calls a file, without what does not print."""
+    name = text.replace("\\", "/").rsplit("/", 1)[-1]
+    name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
+    stem, ending = os.path.splitext(name)
+    stem = stem.strip(". ")[: LONGEST - len(ending[:16])]
+    return f"{stem or 'recording'}{ending[:16]}"
+
+
+def result_name(name: str, format: str, ending: str | None = None) -> str:
+    """Return the name of the denoised file, as ``alphamf denoise`` has it.
+
+    Parameters
+    ----------
+    name
+        Of the recording.
+    format
+        Of the recording, as libsndfile names it.
+    ending
+        Of another format that the user chose, such as ``.flac``.
+    """
+    derived = final_name(derived_name(Found(name, name), None), format)
+    return derived if ending is None else os.path.splitext(derived)[0] + ending
+
+
+def distinct(names: list[str]) -> list[str]:
+    """Return names that differ, for the members of an archive."""
+    taken: set[str] = set()
+    for k, name in enumerate(names):
+        stem, ending = os.path.splitext(name)
+        number = 2
+        while names[k].casefold() in taken:
+            names[k] = f"{stem} ({number}){ending}"
+            number += 1
+        taken.add(names[k].casefold())
+    return names
+
+
+def attachment(name: str) -> str:
+    """Return the value of a Content-Disposition header (RFC 6266)."""
+    plain = "".join(c if c.isascii() and c not in '"\\' else "_" for c in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

@@ -1,0 +1,198 @@
+"""What the page draws: waveforms, spectrograms and the band of the level, column by column.
+
+A column is a record of bytes, so that the browser reads what has come since it last asked.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio import stft
+from alphamf.audio.stft import Frame
+from alphamf.tools.arrays import Floats
+
+COLUMNS = 1200
+"""Most columns: about one per pixel."""
+
+BANDS = 96
+"""Rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""
+
+RECORD = 2 + BANDS
+"""Bytes of a column: lowest and highest sample, then the bands from low to high."""
+
+BAND_RECORD = 3
+"""Bytes of a column of the level: lower end, middle, upper end."""
+
+FLOOR = -120.0
+"""Decibels below full scale that the byte 0 stands for; 255 stands for 0 dB."""
+
+_CHUNK = 512
+"""Frames transformed at a time."""
+
+
+def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Return powers, 1 at full scale, as bytes from `FLOOR` to 0 dB."""
+    decibels = 10 * np.log10(np.maximum(power, 10 ** (FLOOR / 10)))
+    scaled: NDArray[np.uint8] = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
+    return scaled
+
+
+class Columns:
+    """Rows of numbers averaged over columns of equal duration, each written once it is whole.
+
+    Parameters
+    ----------
+    rows
+        Numbers of a row.
+    total
+        Rows that there will be in all.
+    """
+
+    def __init__(self, rows: int, total: int) -> None:
+        self._total = max(1, total)
+        self.count = min(COLUMNS, self._total)
+        self._sum = np.zeros((self.count, rows))
+        self._rows = np.zeros(self.count)
+        self.added = 0
+        self._written = 0
+
+    def place(self, count: int) -> NDArray[np.intp]:
+        """Return the columns of the next `count` rows."""
+        index = self.added + np.arange(count)
+        return np.minimum(index * self.count // self._total, self.count - 1)
+
+    def add(self, rows: Floats) -> None:
+        """Add the next rows, shape (n, rows)."""
+        place = self.place(len(rows))
+        np.add.at(self._sum, place, rows)
+        np.add.at(self._rows, place, 1)
+        self.added += len(rows)
+
+    def whole(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
+        """Return which columns have become whole since the last call, and their means."""
+        last = self.count if end else int(self.place(1)[0])
+        part = slice(self._written, max(last, self._written))
+        self._written = part.stop
+        return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
+
+
+class Picture:
+    """Waveform and spectrogram of a signal that comes in blocks.
+
+    Parameters
+    ----------
+    frames, rate
+        Length of the signal in samples, and samples per second.
+    file
+        Receives a record of `RECORD` bytes per column.
+    """
+
+    def __init__(self, frames: int, rate: int, file: BinaryIO) -> None:
+        n_fft = max(16, 2 ** round(math.log2(0.025 * rate)))
+        self._hop, self._file = n_fft // 2, file
+        self._window = (stft.sqrt_hann(n_fft) ** 2).astype(np.float32)
+        self._filters = _filters(n_fft, rate)
+        self._columns = Columns(BANDS, -(-frames // self._hop))
+        self._lowest = np.full(self._columns.count, np.inf)
+        self._highest = np.full(self._columns.count, -np.inf)
+        self._rest: Floats | None = None
+
+    def add(self, block: Floats) -> None:
+        """Add the next samples, shape (n, channels), and write the columns that are whole."""
+        if self._rest is not None:
+            block = np.concatenate([self._rest, block])
+        frames = max(0, (len(block) - self._hop) // self._hop)
+        for start in range(0, frames, _CHUNK):
+            self._transform(block, start, min(_CHUNK, frames - start))
+        self._rest = block[frames * self._hop :]
+        self._write()
+
+    def finish(self) -> None:
+        """Write the columns that are left."""
+        if self._rest is not None and len(self._rest):
+            channels = self._rest.shape[1]
+            self.add(np.zeros((2 * self._hop - 1, channels), np.float32))
+        self._write(end=True)
+
+    def _transform(self, block: Floats, start: int, count: int) -> None:
+        first = start * self._hop
+        audio = block[first : first + (count + 1) * self._hop]
+        windows = np.lib.stride_tricks.sliding_window_view(audio, len(self._window), axis=0)
+        spectrum = np.fft.rfft(windows[:: self._hop] * self._window)
+        power = (np.abs(spectrum) ** 2).mean(1) / (self._window.sum() / 2) ** 2
+        steps = audio[: count * self._hop].mean(1).reshape(count, self._hop)
+        place = self._columns.place(count)
+        np.minimum.at(self._lowest, place, steps.min(1))
+        np.maximum.at(self._highest, place, steps.max(1))
+        self._columns.add(power @ self._filters)
+
+    def _write(self, *, end: bool = False) -> None:
+        part, power = self._columns.whole(end=end)
+        ends = np.stack([self._lowest[part], self._highest[part]], 1)
+        ends[~np.isfinite(ends)] = 0
+        wave = np.rint(ends.clip(-1, 1) * 127 + 128).astype(np.uint8)
+        self._file.write(np.concatenate([wave, decibel_bytes(power)], 1).tobytes())
+        self._file.flush()
+
+
+class Band:
+    """Level of the speech, and the range in which the posterior has it, in columns.
+
+    The gain of each cell is taken one standard deviation up and down, in all cells of a frame at
+    once: the widest range that these deviations allow.
+
+    Parameters
+    ----------
+    frames
+        Length of the recording in samples.
+    frame
+        STFT frame of the gain, in samples.
+    file
+        Receives a record of `BAND_RECORD` bytes per column.
+    """
+
+    def __init__(self, frames: int, frame: Frame, file: BinaryIO) -> None:
+        self._frame, self._file = frame, file
+        self._columns = Columns(BAND_RECORD, stft.frame_count(frames, frame))
+
+    def add(self, audio: Floats, gain: Floats, gain_std: Floats) -> None:
+        """Add a segment.
+
+        Parameters
+        ----------
+        audio
+            The input, shape (samples, channels).
+        gain, gain_std
+            Shape (channels, bins, frames).
+        """
+        power = np.stack([np.abs(stft.forward(sound, self._frame)) ** 2 for sound in audio.T])
+        power = power[:, :, : gain.shape[2]] / (self._frame.n_fft / 2) ** 2
+        ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))
+        levels = np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)
+        self._columns.add(levels)
+        self._write()
+
+    def finish(self) -> None:
+        """Write the columns that are left."""
+        self._write(end=True)
+
+    def _write(self, *, end: bool = False) -> None:
+        self._file.write(decibel_bytes(self._columns.whole(end=end)[1]).tobytes())
+        self._file.flush()
+
+
+def _filters(n_fft: int, rate: int) -> Floats:
+    """Return triangles on the mel scale, shape (bins, `BANDS`), each with a sum of one."""
+    top = 2595 * math.log10(1 + rate / 2 / 700)
+    centres = 700 * (10 ** (np.linspace(0, top, BANDS + 2) / 2595) - 1)
+    bins = np.arange(n_fft // 2 + 1) * (rate / n_fft)
+    width = np.maximum(np.diff(centres), rate / n_fft)
+    rise = 1 - (centres[1:-1] - bins[:, None]) / width[:-1]
+    fall = 1 - (bins[:, None] - centres[1:-1]) / width[1:]
+    filters = np.maximum(np.minimum(rise, fall), 0)
+    scaled: Floats = (filters / np.maximum(filters.sum(0), 1e-9)).astype(np.float32)
+    return scaled

@@ -1,0 +1,48 @@
+"""What a request asks for: the recording in its path, the numbers in its query."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from alphamf.serving.recording import Recording
+from alphamf.serving.recordings import Recordings
+
+GONE = "there is no such recording: it was removed, or is too old"
+
+Number = TypeVar("Number", int, float)
+
+
+def find(recordings: Recordings, request: Request) -> Recording:
+    """Return the recording that a path names, or answer 404."""
+    recording = recordings.get(request.path_params["id"])
+    if recording is None:
+        raise HTTPException(404, GONE)
+    return recording
+
+
+def read(recordings: Recordings, request: Request) -> Recording:
+    """Return the recording that a path names once it has been read, or answer 409."""
+    recording = find(recordings, request)
+    if recording.about is None:
+        raise HTTPException(409, "the recording has not been read")
+    return recording
+
+
+def number(request: Request, name: str, kind: type[Number], least: Number, most: Number) -> Number:
+    """Return a number of the query, `least` where it is missing, or answer 400."""
+    return checked(name, request.query_params.get(name, str(least)), kind, least, most)
+
+
+def checked(name: str, text: str, kind: type[Number], least: Number, most: Number) -> Number:
+    """Return a number within bounds, or answer 400."""
+    try:
+        value = kind(text)
+    except ValueError:
+        pass
+    else:
+        if least <= value <= most:
+            return value
+    raise HTTPException(400, f"{name} must be a number from {least} to {most}")

@@ -1,0 +1,111 @@
+"""A recording of the server: what is known of it, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alphamf.serving.lanes import Ticket
+from alphamf.serving.names import result_name
+from alphamf.serving.sound import SOURCE, SPEECH, Sound, held
+from alphamf.tools.work import Outcome
+
+FAULT = "a fault of alphamf stopped this: the terminal of the server says more"
+
+
+@dataclass(eq=False)
+class Recording:
+    """A recording and what has become of it.
+
+    Attributes
+    ----------
+    id, folder
+        Its name in addresses, which cannot be guessed; its folder.
+    name
+        What the user calls it.
+    preset, seed
+        As for ``alphamf denoise``.
+    state
+        ``reading``, ``waiting``, ``denoising``, ``done`` or ``failed``.
+    error
+        One sentence, or None.
+    about
+        Format, rate, channels and length, once it has been read.
+    preview
+        First sample and number of samples that were denoised ahead; None before.
+    previewing
+        Whether a preview is under way.
+    done
+        Seconds of sound denoised so far.
+    result
+        The report, once it is denoised.
+    version
+        Counts the changes.
+    """
+
+    id: str
+    folder: Path
+    name: str
+    preset: str
+    seed: int
+    state: str = "reading"
+    error: str | None = None
+    about: dict[str, Any] | None = None
+    preview: dict[str, int] | None = None
+    previewing: bool = False
+    done: float = 0.0
+    result: dict[str, Any] | None = None
+    version: int = 0
+    created: float = field(default_factory=time.monotonic)
+    begun: float = 0.0
+    tickets: set[Ticket] = field(default_factory=set)
+    renders: dict[str, Path] = field(default_factory=dict)
+    rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def sound(self) -> Sound:
+        """Rate, channels and length."""
+        about = self.about or {}
+        return Sound(about["rate"], about["channels"], about["frames"])
+
+    def ready(self) -> int:
+        """Return how many samples of the speech are there."""
+        return held(self.folder / SPEECH, self.sound.channels) if self.about else 0
+
+    def json(self) -> dict[str, Any]:
+        """Return the state for the browser."""
+        duration = self.about["duration"] if self.about else 0.0
+        share = min(1.0, self.done / duration) if duration else 0.0
+        left = None
+        if self.state == "denoising" and share > 0.01:
+            left = (time.monotonic() - self.begun) * (1 - share) / share
+        result = self.result or {}
+        kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds", "noise")
+        return {
+            "id": self.id,
+            "name": self.name,
+            "preset": self.preset,
+            "seed": self.seed,
+            "state": self.state,
+            "error": self.error,
+            "about": self.about,
+            "preview": self.preview,
+            "previewing": self.previewing,
+            "progress": 1.0 if self.state == "done" else share,
+            "seconds_left": left,
+            "ready": self.ready(),
+            "output": self.about and result_name(self.name, self.about["format"]),
+            "result": self.result and {key: result[key] for key in kept},
+        }
+
+    def sentence(self, outcome: Outcome) -> str:
+        """Return the error of an outcome, without a path of the server."""
+        if outcome.details:
+            print(outcome.details, file=sys.stderr, end="")
+            return FAULT
+        text = (outcome.error or "").replace(str(self.folder / SOURCE), self.name)
+        return text.replace(f"{self.folder}/", "")

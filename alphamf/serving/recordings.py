@@ -1,0 +1,239 @@
+"""The recordings of a server, and the tasks that take them from upload to download."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+from alphamf.serving.lanes import Lanes, Ticket
+from alphamf.serving.limits import Limits
+from alphamf.serving.recording import Recording
+from alphamf.serving.render import Render
+from alphamf.serving.sound import preview_name
+from alphamf.serving.store import new_folder
+from alphamf.serving.tasks import Look, Preview, Task, Whole
+from alphamf.tools.pool import cores
+from alphamf.tools.work import Outcome
+
+RENDERS = 4
+"""Downloads that are kept of a recording, beside the one in its own format."""
+
+
+class Recordings:
+    """All recordings of a server.
+
+    Parameters
+    ----------
+    store
+        Folder for theirs; an attribute, too.
+    limits
+        Of the server.
+    jobs
+        Recordings that are denoised at a time. One more process reads uploads and makes previews
+        and downloads, so that these never wait for a long recording.
+    """
+
+    def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
+        self.store, self._limits = store, limits
+        self._all: dict[str, Recording] = {}
+        self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    def get(self, name: str) -> Recording | None:
+        """Return a recording, or None where there is none of that name."""
+        return self._all.get(name)
+
+    def new(self, name: str, preset: str, seed: int) -> Recording:
+        """Make the folder for an upload.
+
+        Raises
+        ------
+        AlphaMFError
+            There are too many recordings.
+        OSError
+            The disk is full.
+        """
+        if len(self._all) >= self._limits.jobs:
+            raise AlphaMFError(
+                f"the server holds {self._limits.jobs} recordings already: remove some"
+            )
+        key, folder = new_folder(self.store)
+        self._all[key] = Recording(key, folder, name, preset, seed)
+        return self._all[key]
+
+    def begin(self, recording: Recording) -> None:
+        """Read a recording that was uploaded, denoise its beginning, then all of it."""
+        task = Look(recording.folder, self._limits.samples)
+        self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
+
+    def start_preview(self, recording: Recording, start: int) -> None:
+        """Denoise ten seconds ahead of the rest."""
+        recording.previewing = True
+        task = Preview(recording.folder, recording.sound, start, recording.seed, cores())
+        self._put(self._short, recording, task, self._previewed, first=True)
+        self._touch(recording)
+
+    async def render(self, recording: Recording, ending: str | None, dry: float) -> Path:
+        """Write a download, unless it is there already, and return its file.
+
+        Parameters
+        ----------
+        recording
+            One that is done.
+        ending
+            Of the format, with its dot; None for the recording's own.
+        dry
+            Part of the input.
+
+        Raises
+        ------
+        AlphaMFError
+            It cannot be written.
+        """
+        key = f"render-{dry!r}".replace(".", "_") + (ending or "")
+        async with recording.rendering:
+            if key not in recording.renders:
+                lengths = tuple((recording.result or {})["segments"])
+                task = Render(recording.folder, key, ending is None, dry, lengths)
+                outcome = await self._awaited(recording, task)
+                recording.renders[key] = Path(outcome.result)
+                for old in list(recording.renders)[:-RENDERS]:
+                    recording.renders.pop(old).unlink(missing_ok=True)
+        return recording.renders[key]
+
+    async def _awaited(self, recording: Recording, task: Task) -> Outcome:
+        """Return the outcome of a task that somebody waits for."""
+        outcome: asyncio.Future[Outcome] = self._loop.create_future()
+
+        def done(_: Recording, found: Outcome) -> None:
+            if not outcome.done():
+                outcome.set_result(found)
+
+        ticket = self._put(self._short, recording, task, done)
+        while not outcome.done():
+            await asyncio.wait([outcome], timeout=0.2)
+            if ticket.stopped.is_set():
+                raise AlphaMFError("the recording was removed")
+        if outcome.result().error is not None:
+            raise AlphaMFError(recording.sentence(outcome.result()))
+        return outcome.result()
+
+    def remove(self, recording: Recording) -> None:
+        """Stop what is done for a recording, and delete it."""
+        if self._all.pop(recording.id, None) is None:
+            return
+        self._touch(recording)
+        leaving = asyncio.create_task(self._delete(recording))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    async def keep_clean(self) -> None:
+        """Delete recordings that are too old, for ever."""
+        while True:
+            await asyncio.sleep(60)
+            oldest = time.monotonic() - self._limits.age
+            for recording in [each for each in self._all.values() if each.created < oldest]:
+                self.remove(recording)
+
+    async def changes(self, seconds: float) -> None:
+        """Wait until some recording has changed, or so long."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+
+    async def close(self) -> None:
+        """Stop everything."""
+        await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
+
+    async def _delete(self, recording: Recording) -> None:
+        for ticket in recording.tickets:
+            self._long.stop(ticket)
+            self._short.stop(ticket)
+            await asyncio.to_thread(ticket.left.wait)
+        await asyncio.to_thread(shutil.rmtree, recording.folder, ignore_errors=True)
+
+    def _put(
+        self,
+        lanes: Lanes,
+        recording: Recording,
+        task: Task,
+        done: Callable[[Recording, Outcome], None],
+        *,
+        seconds: float | None = None,
+        first: bool = False,
+    ) -> Ticket:
+        """Queue a task; what it calls runs in the event loop, while there is the recording."""
+
+        def call(function: Callable[..., None], *arguments: Any) -> None:
+            if recording.id in self._all:
+                function(recording, *arguments)
+
+        def back(function: Callable[..., None], *arguments: Any) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(call, function, *arguments)
+
+        ticket = Ticket(
+            task,
+            progress=partial(back, self._progressed),
+            done=partial(back, done),
+            started=partial(back, self._started, task),
+            seconds=seconds,
+        )
+        recording.tickets = {each for each in recording.tickets if not each.left.is_set()}
+        recording.tickets.add(ticket)
+        lanes.put(ticket, first=first)
+        return ticket
+
+    def _touch(self, recording: Recording) -> None:
+        recording.version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _started(self, recording: Recording, task: Task) -> None:
+        if isinstance(task, Whole):
+            recording.state, recording.begun = "denoising", time.monotonic()
+            self._touch(recording)
+
+    def _progressed(self, recording: Recording, done: float, total: float) -> None:
+        recording.done = done
+        self._touch(recording)
+
+    def _fail(self, recording: Recording, outcome: Outcome) -> None:
+        recording.state, recording.error = "failed", recording.sentence(outcome)
+        self._touch(recording)
+
+    def _looked(self, recording: Recording, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            self._fail(recording, outcome)
+            return
+        recording.about, recording.state = outcome.result, "waiting"
+        self.start_preview(recording, 0)
+
+    def _previewed(self, recording: Recording, outcome: Outcome) -> None:
+        recording.previewing = False
+        if outcome.error is None:
+            if recording.preview not in (None, outcome.result):
+                old = recording.folder / preview_name(recording.preview["start"])
+                old.unlink(missing_ok=True)
+            recording.preview = outcome.result
+        if not recording.begun:  # after an error, too: the whole says what is wrong
+            recording.begun = time.monotonic()
+            jobs = max(1, cores() // (1 + self._long.under_way()))
+            task = Whole(recording.folder, recording.preset, recording.seed, jobs)
+            self._put(self._long, recording, task, self._finished)
+        self._touch(recording)
+
+    def _finished(self, recording: Recording, outcome: Outcome) -> None:
+        if outcome.error is not None:
+            self._fail(recording, outcome)
+            return
+        recording.result, recording.state = outcome.result, "done"
+        self._touch(recording)

@@ -1,0 +1,92 @@
+"""Downloads: the speech with a part of the input, or in another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio.inputs import Job
+from alphamf.denoising.api import PRESETS
+from alphamf.denoising.file import process
+from alphamf.denoising.gain import with_dry
+from alphamf.denoising.request import Request
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.stream import Segment
+from alphamf.errors import AlphaMFError
+from alphamf.serving.sound import SOURCE, SPEECH, samples
+from alphamf.tools.arrays import Floats
+from alphamf.tools.work import Update
+
+
+@dataclass(frozen=True)
+class Render:
+    """Write a download: the speech with a part of the input, or in another format.
+
+    It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
+
+    Attributes
+    ----------
+    folder
+        Of the recording.
+    output
+        Name of the file in the folder; its ending chooses the format where `derived` is false.
+    derived
+        Whether the file has the input's format.
+    dry
+        Part of the input, from 0 to 1; as `Settings.dry`.
+    segments
+        Samples of each segment, which are written at a time: some encoders depend on it.
+    """
+
+    folder: Path
+    output: str
+    derived: bool
+    dry: float
+    segments: tuple[int, ...]
+
+    def run(self, update: Update | None) -> str:
+        """Write the file, and return where it is."""
+        request = Request(
+            settings=replace(PRESETS["fast"], dry=self.dry),
+            observe=lambda *_: _Nobody(),
+            overwrite=True,
+            estimate=self._mixed,
+        )
+        job = Job(str(self.folder / SOURCE), str(self.folder / self.output), derived=self.derived)
+        return str(process(job, None, request)["output"])
+
+    def _mixed(
+        self, blocks: Iterable[Floats], rate: int, settings: Settings, **_: Any
+    ) -> Iterator[Segment]:
+        """Yield segments of the speech with a part of the input."""
+        place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
+        for length in self.segments:
+            parts = [held] if held.size else []
+            while sum(map(len, parts)) < length:
+                parts.append(next(left))
+            audio = np.concatenate(parts)
+            audio, held = audio[:length], audio[length:]
+            speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
+            none = np.empty((audio.shape[1], 0, 0), np.float32)
+            yield Segment(with_dry(audio, speech, settings), audio - speech, none, none, [0.0])
+            place += length
+        for _block in left:  # the reader compares the whole with what it has checked
+            raise AlphaMFError("the recording is longer than what was denoised")
+
+
+class _Nobody:
+    """Observes nothing."""
+
+    def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
+        """Pass the input on."""
+        yield from blocks
+
+    def add(self, segment: Segment) -> None:
+        """Do nothing."""
+
+    def finish(self) -> None:
+        """Return no scores."""

@@ -1,0 +1,200 @@
+"""The HTTP API: recordings in, their state, sound and pictures; downloads are in `downloads`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from alphamf.audio.formats import FORMATS, is_known
+from alphamf.denoising.api import PRESETS
+from alphamf.errors import AlphaMFError
+from alphamf.serving import names, sound, upload
+from alphamf.serving.limits import Limits
+from alphamf.serving.picture import BAND_RECORD, RECORD
+from alphamf.serving.query import find, number, read
+from alphamf.serving.recordings import Recordings
+
+INTERVAL = 0.15
+"""Least time between two events of a recording, in seconds."""
+
+HEARTBEAT = 10.0
+"""Longest silence of an event stream, in seconds."""
+
+SECOND_NAMES = ("WAVEX", "RF64")
+"""Formats that users know as WAV."""
+
+LONGEST_SOUND = 20
+"""Most seconds of sound in one answer."""
+
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
+
+PICTURES = {
+    "input": (sound.INPUT_PICTURE, RECORD),
+    "speech": (sound.SPEECH_PICTURE, RECORD),
+    "band": (sound.BAND, BAND_RECORD),
+}
+
+
+@dataclass
+class Api:
+    """The endpoints.
+
+    Attributes
+    ----------
+    recordings, limits
+        Of the server.
+    ending
+        Says whether the server is about to stop, when event streams have to end.
+    """
+
+    recordings: Recordings
+    limits: Limits
+    ending: Callable[[], bool]
+    uploads: int = 0
+
+    async def create(self, request: Request) -> Response:
+        """``POST /api/recordings``: receive a file and begin to denoise it."""
+        preset = request.query_params.get("preset", "balanced")
+        if preset not in PRESETS:
+            raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
+        seed = number(request, "seed", int, 0, 2**63 - 1)
+        upload.check(request, self.limits, self.recordings.store)
+        if self.uploads >= self.limits.uploads:
+            raise HTTPException(503, "too many uploads at a time: try again", {"retry-after": "5"})
+        name = names.clean(request.query_params.get("name", ""))
+        try:
+            recording = self.recordings.new(name, preset, seed)
+        except AlphaMFError as error:
+            raise HTTPException(429, str(error)) from error
+        except OSError as error:
+            raise HTTPException(507, upload.FULL) from error
+        self.uploads += 1
+        try:
+            await upload.receive(request, recording.folder / sound.SOURCE, self.limits)
+        except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
+            self.recordings.remove(recording)
+            if isinstance(error, ClientDisconnect):
+                raise HTTPException(400, "the upload was cut off") from error
+            raise
+        finally:
+            self.uploads -= 1
+        self.recordings.begin(recording)
+        address = f"api/recordings/{recording.id}"
+        return JSONResponse(recording.json(), 201, {"location": address})
+
+    async def server(self, request: Request) -> Response:
+        """``GET /api/server``: version, formats and limits."""
+        return JSONResponse(
+            {
+                "version": version("alphamf"),
+                "formats": [
+                    form.name
+                    for form in FORMATS.values()
+                    if form.name not in SECOND_NAMES and any(map(is_known, form.suffixes))
+                ],
+                "presets": list(PRESETS),
+                "max_upload": self.limits.upload,
+                "max_minutes": self.limits.samples // (2 * 48_000 * 60),
+            }
+        )
+
+    async def show(self, request: Request) -> Response:
+        """``GET /api/recordings/ID``: the state."""
+        return JSONResponse(find(self.recordings, request).json())
+
+    async def remove(self, request: Request) -> Response:
+        """``DELETE /api/recordings/ID``: stop, and delete all files."""
+        self.recordings.remove(find(self.recordings, request))
+        return Response(status_code=204)
+
+    async def events(self, request: Request) -> Response:
+        """``GET /api/events?id=...``: the state of recordings, each time that it changes."""
+        wanted = request.query_params.getlist("id")
+        if not 0 < len(wanted) <= self.limits.jobs:
+            raise HTTPException(400, "name one recording or more by id=")
+        return StreamingResponse(self._states(wanted), media_type="text/event-stream")
+
+    async def preview(self, request: Request) -> Response:
+        """``POST /api/recordings/ID/preview``: denoise ten seconds from a place on at once."""
+        recording = read(self.recordings, request)
+        if recording.previewing or recording.state not in ("waiting", "denoising"):
+            raise HTTPException(409, "there is a preview already, or no need for one")
+        second = number(request, "start", int, 0, math.ceil(recording.sound.frames) - 1)
+        start = second * recording.sound.rate
+        if start >= recording.sound.frames:
+            raise HTTPException(400, "start is beyond the end")
+        self.recordings.start_preview(recording, start)
+        return JSONResponse(recording.json(), 202)
+
+    async def sound(self, request: Request) -> Response:
+        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
+        recording = read(self.recordings, request)
+        rate, channels, frames = recording.sound
+        start = number(request, "start", int, 0, frames)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
+        folder = recording.folder
+        whole = recording.ready()
+        audio = sound.samples(folder / sound.SOUND, channels, start, count)
+        kind, speech = "none", None
+        if start + count <= whole:
+            kind, speech = "whole", sound.samples(folder / sound.SPEECH, channels, start, count)
+        elif (ahead := recording.preview) is not None:
+            place = start - ahead["start"]
+            if place >= 0 and place + count <= ahead["frames"]:
+                kind = "preview"
+                speech = sound.samples(
+                    folder / sound.preview_name(ahead["start"]), channels, place, count
+                )
+        parts = [audio.T.tobytes()] + ([] if speech is None else [speech.T.tobytes()])
+        return Response(b"".join(parts), 200, {"x-speech": kind}, "application/octet-stream")
+
+    async def picture(self, request: Request) -> Response:
+        """``GET /api/recordings/ID/picture``: columns of a picture from one on."""
+        recording = read(self.recordings, request)
+        of = request.query_params.get("of", "")
+        if of not in PICTURES:
+            raise HTTPException(400, f"of must be one of {', '.join(PICTURES)}")
+        name, record = PICTURES[of]
+        first = number(request, "first", int, 0, 10**6)
+        path = recording.folder / name
+        data = path.read_bytes()[first * record :] if path.exists() else b""
+        whole = len(data) // record * record
+        return Response(data[:whole], 200, None, "application/octet-stream")
+
+    async def _states(self, wanted: list[str]) -> AsyncIterator[str]:
+        """Yield events until all recordings are gone, or the server stops."""
+        sent: dict[str, int] = {}
+        silent = 0.0
+        while not self.ending():
+            left = [key for key in wanted if key not in sent or sent[key] >= 0]
+            for key in left:
+                recording = self.recordings.get(key)
+                if recording is None:
+                    sent[key] = -1
+                    yield _event("removed", {"id": key})
+                elif sent.get(key) != recording.version:
+                    sent[key] = recording.version
+                    yield _event("state", recording.json())
+                    silent = 0.0
+                    await asyncio.sleep(INTERVAL)
+            if all(sent[key] < 0 for key in wanted):
+                return
+            await self.recordings.changes(0.5)
+            silent += 0.5
+            if silent >= HEARTBEAT:
+                silent = 0.0
+                yield ": still here\n\n"
+
+
+def _event(kind: str, data: object) -> str:
+    return f"event: {kind}\ndata: {json.dumps(data)}\n\n"

@@ -1,0 +1,170 @@
+"""Run the server: a socket, the application, and an end that leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from alphamf.errors import AlphaMFError
+from alphamf.serving.app import build
+from alphamf.serving.guard import LOOPBACK, Guard
+from alphamf.serving.limits import Limits
+from alphamf.serving.store import open_store
+from alphamf.tools.files import reason
+
+TOKEN = "ALPHAMF_TOKEN"
+"""Environment variable of the token of a server that others may reach."""
+
+SHORTEST = 16
+"""Fewest characters of such a token."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How a server listens.
+
+    Attributes
+    ----------
+    host, port
+        Address to listen at; port 0 for any free one.
+    names
+        Host names under which browsers reach it, beyond the loopback.
+    jobs
+        Recordings that are denoised at a time.
+    limits
+        What it allows.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    names: Sequence[str] = ()
+    jobs: int = 1
+    limits: Limits = field(default_factory=Limits)
+
+
+def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
+    """Serve until a signal ends it.
+
+    Parameters
+    ----------
+    serving
+        How.
+    ready
+        Called once it listens, with the address of the page, and another that leads there once.
+
+    Raises
+    ------
+    AlphaMFError
+        The address cannot be listened at, or a server that others may reach has no token or name.
+    """
+    token = _token(serving)
+    with open_store() as store, _listen(serving) as listener:
+        guard = Guard(
+            build(store, serving.limits, serving.jobs, lambda: server.should_exit),
+            token,
+            serving.names,
+        )
+        config = uvicorn.Config(
+            guard,
+            http=_protocol(serving.limits.head),
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=serving.limits.connections,
+            timeout_graceful_shutdown=5,
+        )
+        server = _Server(config)
+        host = serving.names[0] if serving.names else serving.host
+        place = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
+        # More people read the logs of a server than may know its token.
+        secret = token if serving.host in LOOPBACK else f"${TOKEN}"
+        server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
+        _end_with_terminal()
+        server.run([listener])
+
+
+def _end_with_terminal() -> None:
+    """Have a terminal window that is closed end the server as SIGTERM does."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:  # and not nohup
+        signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
+
+
+def _token(serving: Serving) -> str:
+    """Return the token: that of the environment, or a new one where only this machine can ask."""
+    token = os.environ.get(TOKEN, "")
+    if not token and serving.host in LOOPBACK:
+        return secrets.token_urlsafe(24)
+    if not token:
+        raise AlphaMFError(
+            f"--host {serving.host} lets other machines ask: set the environment variable {TOKEN} "
+            "to a secret"
+        )
+    if len(token) < SHORTEST or not all(
+        c.isascii() and (c.isalnum() or c in "-_.~") for c in token
+    ):
+        raise AlphaMFError(
+            f"{TOKEN} must be {SHORTEST} or more letters, digits and -_.~ as it is a part of the "
+            "address"
+        )
+    if serving.host not in LOOPBACK and not serving.names:
+        raise AlphaMFError(
+            f"--host {serving.host} needs --name, the host name under which browsers reach it"
+        )
+    return token
+
+
+def _listen(serving: Serving) -> socket.socket:
+    family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
+    try:
+        return socket.create_server((serving.host, serving.port), family=family)
+    except OSError as error:
+        place = f"{_bracketed(serving.host)}:{serving.port}"
+        raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class _Server(uvicorn.Server):
+    """A server that calls back once it listens."""
+
+    on_start: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and call back."""
+        await super().startup(sockets)
+        self.on_start()
+
+
+def _protocol(seconds: float) -> type[asyncio.Protocol]:
+    """Return an HTTP protocol that closes connections without a whole request head in time."""
+
+    class Protocol(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._deadline = self.loop.call_later(seconds, self._close_if_silent)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def _close_if_silent(self) -> None:
+            if self.cycle is None:
+                self.transport.close()
+
+    return Protocol

@@ -1,0 +1,218 @@
+// The page: files in, a list of recordings, one of them open.
+
+import * as api from "./api.js";
+import { Editor } from "./editor.js";
+import { Item } from "./item.js";
+import { Recorder } from "./recorder.js";
+import * as text from "./text.js";
+
+const $ = (id) => document.getElementById(id);
+const KEY = "recordings";
+const options = Object.fromEntries(
+  [...new URLSearchParams(location.search)].filter(([name]) => ["preset", "seed"].includes(name)),
+);
+
+let items = [];
+let opened = null;
+let limits = { max_upload: Infinity };
+let sending = false;
+
+const say = (sentence) => { $("status").textContent = sentence; };
+const complain = (sentence) => {
+  $("alert").textContent = sentence;
+  setTimeout(() => { if ($("alert").textContent === sentence) $("alert").textContent = ""; }, 12000);
+};
+
+const editor = new Editor(say);
+const events = new api.Events(
+  (state) => {
+    const item = items.find(({ id }) => id === state.id);
+    if (!item) return;
+    const before = item.state?.state;
+    item.state = state;
+    if (before !== state.state) announce(item);
+    show();
+  },
+  (id) => {
+    const item = items.find((each) => each.id === id);
+    if (item) drop(item);
+  },
+);
+
+function announce(item) {
+  if (item.done) say(`${item.name} is done`);
+  else if (item.failed) say(`${item.name}: ${item.state.error}`);
+  else if (item.state.state === "denoising") say(`${item.name} is being denoised; its first ten seconds can be heard`);
+}
+
+function remember() {
+  const kept = items.filter(({ id }) => id).map(({ id, name, strength, limit }) => ({ id, name, strength, limit }));
+  sessionStorage.setItem(KEY, JSON.stringify(kept));
+}
+
+function add(files) {
+  for (const file of files) {
+    const item = new Item(file.name);
+    item.file = file;
+    item.changed = changed;
+    items.push(item);
+    if (file.size > limits.max_upload) {
+      item.error = `${file.name} is larger than ${limits.max_upload / 1e6} MB: alphamf serve --max-size allows more`;
+    } else if (!file.size) {
+      item.error = `${file.name} is empty (0 bytes)`;
+    }
+    opened ??= item;
+    if (item.error) say(item.error);
+  }
+  show();
+  send();
+}
+
+// One file is sent at a time.
+async function send() {
+  if (sending) return;
+  const item = items.find((each) => each.file && !each.error);
+  if (!item) return;
+  sending = true;
+  const { file } = item;
+  try {
+    const request = api.upload(file, item.name, options, (share) => { item.sent = share; show(); });
+    item.cancel = request.cancel;
+    const state = await request.done;
+    item.id = state.id;
+    item.name = state.name;
+    item.state ??= state;
+    if (!items.includes(item)) await api.remove(item.id);
+  } catch (error) {
+    item.error = error.message;
+    if (items.includes(item)) say(error.message);
+  }
+  item.file = null;
+  sending = false;
+  show();
+  send();
+}
+
+function drop(item) {
+  const place = items.indexOf(item);
+  if (place < 0) return;
+  item.cancel?.();
+  items.splice(place, 1);
+  if (opened === item) opened = items[Math.min(place, items.length - 1)] ?? null;
+  show();
+}
+
+async function removeOpened() {
+  const item = opened;
+  if (!item) return;
+  say(`${item.name} was ${item.done || item.failed ? "removed" : "cancelled"}`);
+  drop(item);
+  (opened ? $("title") : $("choose")).focus();
+  if (item.id) await api.remove(item.id).catch((error) => complain(error.message));
+}
+
+function row(item) {
+  const entry = document.createElement("li");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.innerHTML = '<span class="file" dir="auto"></span><span class="state"></span><progress max="1"></progress>';
+  button.addEventListener("click", () => { opened = item; show(); });
+  entry.append(button);
+  return entry;
+}
+
+function showRow(entry, item) {
+  const button = entry.firstElementChild;
+  const [file, state, bar] = button.children;
+  file.textContent = item.name;
+  state.textContent = item.sentence();
+  state.classList.toggle("failed", item.failed);
+  bar.hidden = item.done || item.failed;
+  bar.value = item.share();
+  bar.setAttribute("aria-label", `Progress of ${item.name}`);
+  if (item === opened) button.setAttribute("aria-current", "true");
+  else button.removeAttribute("aria-current");
+}
+
+const rows = new WeakMap();
+
+function show() {
+  $("drop").classList.toggle("small-zone", items.length > 0);
+  $("drop-title").textContent = items.length ? "Drop more recordings here" : "Drop a noisy recording here";
+  $("list").hidden = items.length < 2;
+  const wanted = items.map((item) => {
+    if (!rows.has(item)) rows.set(item, row(item));
+    showRow(rows.get(item), item);
+    return rows.get(item);
+  });
+  if (wanted.some((entry, k) => $("items").children[k] !== entry) || $("items").children.length !== wanted.length) {
+    $("items").replaceChildren(...wanted);
+  }
+  if (opened) editor.open(opened);
+  else editor.close();
+  changed();
+  events.watch(items.filter((item) => item.id && !item.done && !item.failed).map(({ id }) => id));
+}
+
+function changed() {
+  remember();
+  const done = items.filter((item) => item.done);
+  $("archive").hidden = done.length < 2;
+  $("archive").textContent = done.length === items.length ? "Download all as zip" : `Download ${done.length} as zip`;
+  $("archive").href = api.archiveAddress(done.map((item) => ({ id: item.id, dry: Editor.dry(item) })));
+}
+
+function restore() {
+  let kept = [];
+  try { kept = JSON.parse(sessionStorage.getItem(KEY)) ?? []; } catch { /* nothing to restore */ }
+  items = kept.map(({ id, name, strength, limit }) => Object.assign(new Item(name, id), { strength, limit, changed }));
+  opened = items[0] ?? null;
+  show();
+}
+
+function listen() {
+  $("choose").addEventListener("click", () => $("files").click());
+  $("files").addEventListener("change", () => { add($("files").files); $("files").value = ""; });
+  $("remove").addEventListener("click", removeOpened);
+  for (const kind of ["dragenter", "dragover"]) {
+    document.addEventListener(kind, (event) => { event.preventDefault(); $("drop").classList.add("over"); });
+  }
+  document.addEventListener("dragleave", (event) => { if (!event.relatedTarget) $("drop").classList.remove("over"); });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    $("drop").classList.remove("over");
+    add(event.dataTransfer.files);
+  });
+  let recorder = null;
+  $("record").addEventListener("click", async () => {
+    try {
+      if (recorder) {
+        const file = await recorder.stop();
+        recorder = null;
+        add([file]);
+      } else {
+        recorder = new Recorder((seconds, level) => {
+          $("recording-time").textContent = text.time(seconds);
+          $("recording-level").value = level;
+        });
+        await recorder.start();
+        say("Recording");
+      }
+    } catch (error) {
+      recorder = null;
+      complain(`The microphone cannot be used: ${error.message}`);
+    }
+    $("recording").hidden = !recorder;
+    $("record").textContent = recorder ? "Stop recording" : "Record";
+  });
+}
+
+listen();
+restore();
+try {
+  limits = await api.server();
+  const names = limits.formats.join(", ");
+  $("drop-formats").textContent = `${names}; up to ${limits.max_upload / 1e6} MB and ${limits.max_minutes} minutes`;
+} catch (error) {
+  complain(error.message);
+}

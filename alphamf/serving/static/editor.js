@@ -1,0 +1,312 @@
+// One recording: its pictures, the player, the mix and the download.
+
+import * as api from "./api.js";
+import { PIECE, Player } from "./player.js";
+import { Pictures } from "./picture.js";
+import * as text from "./text.js";
+
+const STEP = 2;
+export const NO_LIMIT = 61;
+
+const $ = (id) => document.getElementById(id);
+
+export class Editor {
+  constructor(say) {
+    this.say = say;
+    this.item = null;
+    this.pictures = new Pictures();
+    this.player = new Player(() => this.showPlace(), () => this.starved());
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe($("timeline"));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    const tick = () => { if (this.player.playing) this.showPlace(); requestAnimationFrame(tick); };
+    requestAnimationFrame(tick);
+  }
+
+  // The part of the input that is left in: the larger of what strength and limit ask for.
+  static dry({ strength, limit }) {
+    const left = 1 - strength / 100;
+    const least = limit >= NO_LIMIT ? 0 : 10 ** (-limit / 20);
+    return Math.round(Math.max(left, least) * 1e4) / 1e4;
+  }
+
+  open(item) {
+    if (this.item !== item) {
+      this.player.pause();
+      this.item = item;
+      this.loaded = false;
+      this.drawn = -1;
+      $("strength").value = item.strength;
+      $("limit").value = item.limit;
+    }
+    $("editor").hidden = false;
+    this.update();
+  }
+
+  close() {
+    this.player.pause();
+    this.item = null;
+    $("editor").hidden = true;
+  }
+
+  update() {
+    const { item } = this;
+    const state = item.state;
+    $("title").textContent = item.name;
+    $("facts").textContent = state?.about ? text.facts(state.about) : "";
+    const failure = item.error ?? state?.error;
+    $("failure").hidden = !failure;
+    $("failure").textContent = failure ?? "";
+    const busy = !failure && state?.state !== "done";
+    $("progress").hidden = !busy;
+    $("remove").textContent = busy ? "Cancel" : "Remove";
+    if (busy) {
+      $("bar").value = item.share();
+      const sentence = item.sentence();
+      $("progress-text").textContent = `${sentence[0].toUpperCase()}${sentence.slice(1)}. ${item.audible()}`;
+    }
+    const heard = !failure && Boolean(state?.about);
+    $("sound").hidden = !heard;
+    if (!heard) return;
+    if (!this.loaded) this.load();
+    this.player.ready = state.ready;
+    const done = state.state === "done";
+    $("download").hidden = !done;
+    $("words").textContent = state.result?.noise ?? "";
+    if (done) this.showResult();
+    this.showAhead();
+    const mark = `${state.ready} ${state.preview?.start}`;
+    if (mark !== this.drawn) {
+      this.drawn = mark;
+      this.fetchPictures();
+    }
+  }
+
+  load() {
+    this.loaded = true;
+    const { about } = this.item.state;
+    this.player.load(this.item.id, about);
+    this.player.mode = document.querySelector("[name=mode]:checked").value;
+    this.player.dry = Editor.dry(this.item);
+    this.pictures.load(this.item.id);
+    $("sureness").textContent = "";
+    $("timeline").setAttribute("aria-valuemax", Math.floor(about.duration));
+    this.setLoop(null);
+    this.mix();
+    this.showPlace();
+  }
+
+  async fetchPictures() {
+    const item = this.item;
+    if (await this.pictures.update()) this.draw();
+    else if (item === this.item) { this.drawn = -1; return; }
+    const found = item === this.item && item.state.state === "done" && this.pictures.sureness();
+    if (found) {
+      const worst = text.time(found.worst.share * item.state.about.duration);
+      $("sureness").textContent =
+        `While there is speech, its level is known to within ±${text.decibels(found.usual)} half of the time; ` +
+        `least sure near ${worst}.`;
+    }
+  }
+
+  draw() {
+    if (!this.item?.state?.about || $("sound").hidden) return;
+    const { ready, about } = this.item.state;
+    const canvases = { before: $("before"), after: $("after"), sure: $("sure"), ruler: $("ruler") };
+    this.pictures.draw(canvases, ready / about.frames, about.duration);
+  }
+
+  showResult() {
+    const { id, state } = this.item;
+    const dry = Editor.dry(this.item);
+    $("result").href = api.resultAddress(id, dry);
+    $("result").textContent = `Download ${state.output.split(".").at(-1).toUpperCase()}`;
+    $("result").setAttribute("aria-label", `${$("result").textContent}: ${state.output}`);
+    $("flac").href = api.resultAddress(id, dry, "flac");
+    $("flac").hidden = state.result.format === "FLAC";
+    const { clipped, note } = state.result;
+    $("note").textContent = [note, clipped ? `${clipped} samples beyond full scale were clipped` : ""]
+      .filter(Boolean).join("; ");
+  }
+
+  // Offer to denoise what lies at the cursor before the rest.
+  showAhead() {
+    const { state } = this.item;
+    const busy = ["waiting", "denoising"].includes(state.state) && !state.previewing;
+    $("ahead").hidden = !busy || this.heardAt(this.player.place());
+  }
+
+  heardAt(place) {
+    const { ready, preview, about } = this.item.state;
+    const end = Math.min(place + PIECE * about.rate, about.frames);
+    return end <= ready || (preview && place >= preview.start && end <= preview.start + preview.frames);
+  }
+
+  mix() {
+    const { item } = this;
+    item.strength = Number($("strength").value);
+    item.limit = Number($("limit").value);
+    const dry = Editor.dry(item);
+    this.player.mix(document.querySelector("[name=mode]:checked").value, dry);
+    const limit = item.limit >= NO_LIMIT ? "no limit" : `${item.limit} dB`;
+    $("strength-text").textContent = `${item.strength} %`;
+    $("limit-text").textContent = limit;
+    $("strength").setAttribute("aria-valuetext", `${item.strength} percent`);
+    $("limit").setAttribute("aria-valuetext", limit);
+    $("effect").textContent =
+      dry === 0 ? "All noise that was found is taken away."
+      : dry === 1 ? "Nothing is taken away."
+      : `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --dry ${dry}.`;
+    if (item.state?.state === "done") this.showResult();
+    item.changed();
+  }
+
+  setLoop(loop) {
+    this.player.loop = loop;
+    $("loop").setAttribute("aria-pressed", String(Boolean(loop)));
+    $("selection").hidden = !loop;
+    if (!loop) return;
+    const { frames } = this.item.state.about;
+    $("selection").style.left = `${(100 * loop[0]) / frames}%`;
+    $("selection").style.width = `${(100 * (loop[1] - loop[0])) / frames}%`;
+  }
+
+  // Set one end of the loop here; the other stays, or is the end of the recording.
+  loopAt(end) {
+    const { frames, rate } = this.item.state.about;
+    const place = this.player.place();
+    const loop = [...(this.player.loop ?? [0, frames])];
+    loop[end] = place;
+    if (loop[1] - loop[0] < rate / 10) loop[1 - end] = end ? 0 : frames;
+    if (loop[1] - loop[0] < rate / 10) return;
+    this.setLoop(loop);
+    this.sayLoop();
+  }
+
+  toggleLoop() {
+    const { frames } = this.item.state.about;
+    this.setLoop(this.player.loop ? null : [0, frames]);
+    this.sayLoop();
+  }
+
+  sayLoop() {
+    const { rate } = this.item.state.about;
+    const loop = this.player.loop;
+    this.say(loop ? `Loop from ${text.spoken(loop[0] / rate)} to ${text.spoken(loop[1] / rate)}` : "No loop");
+  }
+
+  showPlace() {
+    const { player } = this;
+    $("play").classList.toggle("playing", player.playing);
+    $("play").setAttribute("aria-label", player.playing ? "Pause" : "Play");
+    if (!this.item?.state?.about) return;
+    const { rate, frames, duration } = this.item.state.about;
+    const place = player.place();
+    $("cursor").style.left = `${(100 * place) / frames}%`;
+    $("clock").textContent = `${text.time(place / rate, 1)} / ${text.time(duration)}`;
+    const second = Math.floor(place / rate);
+    if (second !== this.second) {
+      this.second = second;
+      $("timeline").setAttribute("aria-valuenow", second);
+      $("timeline").setAttribute("aria-valuetext", `${text.spoken(second)} of ${text.spoken(duration)}`);
+      this.showAhead();
+    }
+  }
+
+  starved() {
+    this.say("The rest is not denoised yet");
+    this.showAhead();
+  }
+
+  async toggle() {
+    try {
+      if (this.player.playing) this.player.pause();
+      else await this.player.play();
+    } catch (error) {
+      this.player.pause();
+      this.say(error.message);
+    }
+  }
+
+  choose(mode) {
+    const input = document.querySelector(`[name=mode][value=${mode}]`);
+    input.checked = true;
+    this.mix();
+    this.say(input.nextElementSibling.textContent);
+  }
+
+  listen() {
+    $("play").addEventListener("click", () => this.toggle());
+    $("mode").addEventListener("change", () => this.mix());
+    $("strength").addEventListener("input", () => this.mix());
+    $("limit").addEventListener("input", () => this.mix());
+    $("loop").addEventListener("click", () => this.toggleLoop());
+    $("loop-start").addEventListener("click", () => this.loopAt(0));
+    $("loop-end").addEventListener("click", () => this.loopAt(1));
+    $("ahead").addEventListener("click", async () => {
+      const { rate } = this.item.state.about;
+      const second = Math.floor(this.player.place() / rate / PIECE) * PIECE;
+      $("ahead").hidden = true;
+      try { await api.preview(this.item.id, second); } catch (error) { this.say(error.message); }
+    });
+    $("editor").addEventListener("keydown", (event) => this.key(event));
+    $("timeline").addEventListener("keydown", (event) => this.arrow(event));
+    $("timeline").addEventListener("pointerdown", (event) => this.drag(event));
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.altKey || event.metaKey || !this.loaded) return;
+    const own = event.target.closest("button, a, summary, input");
+    const keys = {
+      " ": () => this.toggle(),
+      a: () => this.choose("before"),
+      b: () => this.choose("after"),
+      r: () => this.choose("removed"),
+      l: () => this.toggleLoop(),
+      "[": () => this.loopAt(0),
+      "]": () => this.loopAt(1),
+    };
+    const action = keys[event.key.toLowerCase()];
+    if (!action || (event.key === " " && own)) return;
+    event.preventDefault();
+    action();
+  }
+
+  arrow(event) {
+    const { rate, frames } = this.item.state.about;
+    const place = this.player.place();
+    const places = {
+      ArrowLeft: place - STEP * rate, ArrowDown: place - STEP * rate,
+      ArrowRight: place + STEP * rate, ArrowUp: place + STEP * rate,
+      PageDown: place - 10 * rate, PageUp: place + 10 * rate, Home: 0, End: frames,
+    };
+    if (!(event.key in places)) return;
+    event.preventDefault();
+    this.player.seek(places[event.key]);
+  }
+
+  // A click goes there; a drag selects what is looped.
+  drag(event) {
+    if (event.button) return;
+    const { frames, rate } = this.item.state.about;
+    const box = $("timeline").getBoundingClientRect();
+    const at = ({ clientX }) => Math.round(Math.max(0, Math.min(1, (clientX - box.left) / box.width)) * frames);
+    const first = at(event);
+    let far = false;
+    const move = (later) => {
+      far ||= Math.abs(later.clientX - event.clientX) > 6;
+      const ends = [first, at(later)].sort((one, other) => one - other);
+      if (far && ends[1] - ends[0] > rate / 20) this.setLoop(ends);
+    };
+    const end = (later) => {
+      $("timeline").removeEventListener("pointermove", move);
+      if (later.type === "pointercancel") return;
+      if (far) this.sayLoop();
+      this.player.seek(far && this.player.loop ? this.player.loop[0] : first);
+    };
+    $("timeline").setPointerCapture(event.pointerId);
+    $("timeline").addEventListener("pointermove", move);
+    $("timeline").addEventListener("pointerup", end, { once: true });
+    $("timeline").addEventListener("pointercancel", end, { once: true });
+  }
+}

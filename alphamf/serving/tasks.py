@@ -1,0 +1,150 @@
+"""What a worker process does for the server: look at a recording, denoise it, write downloads."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio.inputs import Job
+from alphamf.audio.reader import CHANNELS, open_reader
+from alphamf.denoising.api import PRESETS, denoise_stream
+from alphamf.denoising.file import process
+from alphamf.denoising.request import Request
+from alphamf.errors import AlphaMFError
+from alphamf.serving.picture import Picture
+from alphamf.serving.render import Render
+from alphamf.serving.sound import INPUT_PICTURE, SOUND, SOURCE, Sound, preview_name, samples
+from alphamf.serving.watch import Watch
+from alphamf.tools.files import atomic
+from alphamf.tools.work import Update
+
+PREVIEW_SECONDS = 10
+PREVIEW_PRESET = "fast"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Decode an upload and draw it.
+
+    Attributes
+    ----------
+    folder
+        Of the recording.
+    samples
+        Most samples over all channels.
+    """
+
+    folder: Path
+    samples: int
+
+    def run(self, update: Update | None) -> dict[str, Any]:
+        """Return format, subtype, rate, channels, frames and duration."""
+        with open_reader(self.folder / SOURCE, max_channels=CHANNELS) as reader, ExitStack() as st:
+            size = reader.frames * reader.channels
+            if size > self.samples:
+                longest = self.samples / reader.channels / reader.rate / 60
+                raise AlphaMFError(
+                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, and of this rate and "
+                    f"number of channels {longest:.0f} are taken: `alphamf denoise` takes any"
+                )
+            self._check_disk(2 * 4 * size)
+            sound = st.enter_context((self.folder / SOUND).open("wb"))
+            drawing = st.enter_context((self.folder / INPUT_PICTURE).open("wb"))
+            picture = Picture(reader.frames, reader.rate, drawing)
+            for block in reader.blocks():
+                sound.write(block.tobytes())
+                picture.add(block)
+            picture.finish()
+            return {
+                "format": reader.format,
+                "subtype": reader.subtype,
+                "rate": reader.rate,
+                "channels": reader.channels,
+                "frames": reader.frames,
+                "duration": reader.duration,
+            }
+
+    def _check_disk(self, size: int) -> None:
+        if shutil.disk_usage(self.folder).free < size:
+            raise AlphaMFError("the server's disk has no room for the result")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Denoise ten seconds, to be heard before the whole is done.
+
+    Attributes
+    ----------
+    folder, sound
+        Of the recording.
+    start
+        First sample.
+    seed, jobs
+        As for `alphamf.denoise`.
+    """
+
+    folder: Path
+    sound: Sound
+    start: int
+    seed: int
+    jobs: int
+
+    def run(self, update: Update | None) -> dict[str, Any]:
+        """Return the first sample and the number of samples."""
+        rate, channels, frames = self.sound
+        count = min(PREVIEW_SECONDS * rate, frames - self.start)
+        audio = samples(self.folder / SOUND, channels, self.start, count)
+        segments = denoise_stream(
+            [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
+        )
+        speech = np.concatenate([segment.audio for segment in segments])
+        with atomic(self.folder / preview_name(self.start)) as part:
+            part.write_bytes(speech.tobytes())
+        return {"start": self.start, "frames": count}
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Denoise a recording as ``alphamf denoise`` does.
+
+    Attributes
+    ----------
+    folder
+        Of the recording.
+    preset, seed, jobs
+        As in `Request`.
+    """
+
+    folder: Path
+    preset: str
+    seed: int
+    jobs: int
+
+    def run(self, update: Update | None) -> dict[str, Any]:
+        """Return the report of `process`, the noise in words, and samples of each segment."""
+        with ExitStack() as stack:
+            watch = Watch(self.folder, stack)
+            request = Request(
+                settings=PRESETS[self.preset],
+                observe=watch.begin,
+                preset=self.preset,
+                seed=self.seed,
+                jobs=self.jobs,
+                overwrite=True,
+            )
+            job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
+            report = process(job, update, request)
+        return {**report, "noise": watch.noise.sentence(), "segments": watch.segments}
+
+
+Task = Look | Preview | Whole | Render
+
+
+def work(task: Task, update: Update | None) -> Any:
+    """Do a task; what a worker process calls."""
+    return task.run(update)

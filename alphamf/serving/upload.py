@@ -1,0 +1,80 @@
+"""Receive an upload: into a file, within the limits, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from alphamf.serving.limits import MB, Limits
+
+FULL = "the server's disk has no room for this file"
+
+KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
+"""Content types that are taken; a request without one is taken, too."""
+
+
+def check(request: Request, limits: Limits, store: Path) -> None:
+    """Refuse an upload by its headers.
+
+    Raises
+    ------
+    HTTPException
+        It is none of sound, too large, or there is no room.
+    """
+    kind = request.headers.get("content-type", "")
+    if kind and not kind.lower().startswith(KINDS):
+        raise HTTPException(
+            415, "send the file itself as the body, of type application/octet-stream"
+        )
+    size = int(request.headers.get("content-length", "0"))
+    check_size(size, limits)
+    if shutil.disk_usage(store).free < size + limits.spare:
+        raise HTTPException(507, FULL)
+
+
+def check_size(size: int, limits: Limits) -> None:
+    """Refuse more bytes than are taken."""
+    if size > limits.upload:
+        raise HTTPException(
+            413,
+            f"the file is larger than {limits.upload / MB:g} MB: --max-size allows more, and "
+            "`alphamf denoise` takes any",
+        )
+
+
+async def receive(request: Request, path: Path, limits: Limits) -> None:
+    """Write the body of a request to a file.
+
+    Raises
+    ------
+    HTTPException
+        It is too large, empty, too slow, or the disk is full.
+    ClientDisconnect
+        The browser has left.
+    """
+    begun, size = time.monotonic(), 0
+    stream = request.stream()
+    try:
+        with path.open("xb") as file:
+            while True:
+                try:
+                    chunk = await asyncio.wait_for(anext(stream, None), limits.idle)
+                except TimeoutError:
+                    raise HTTPException(408, "the upload came to a stop") from None
+                if chunk is None:
+                    break
+                size += len(chunk)
+                check_size(size, limits)
+                lasted = time.monotonic() - begun
+                if lasted > limits.idle and size < limits.least_rate * lasted:
+                    raise HTTPException(408, "the upload is too slow")
+                file.write(chunk)
+    except OSError as error:
+        raise HTTPException(507, FULL) from error
+    if not size:
+        raise HTTPException(400, "the file is empty (0 bytes)")

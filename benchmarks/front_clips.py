@@ -1,0 +1,92 @@
+"""Noisy clips that settings may be chosen on: at 16 kHz mixed here, at 8 kHz NOIZEUS's own."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.reader import read
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.mixing import mixture
+from alphamf.tools.arrays import Floats
+from benchmarks.pairs import files
+
+SNRS = (-5, 0, 5, 10, 15)
+KINDS = ("stationary", "babble", "nonstationary", "impulsive")
+TALKERS = 6
+"""Voices of a babble."""
+
+
+class Clip(NamedTuple):
+    """A noisy clip: its name, rate in Hz, and the clean and the noisy sound, shape (samples,)."""
+
+    name: str
+    rate: int
+    clean: Floats
+    noisy: Floats
+
+
+def clips(rate: int, count: int) -> list[Clip]:
+    """Return clips, of voices and noises of which nothing was trained on and nothing is tested on.
+
+    Parameters
+    ----------
+    rate
+        16000: utterances of ``speech-16k`` in noises of ``noise-48k`` and in babble of other
+        voices, all of the split ``dev``, at `SNRS`. 8000: train sentences of NOIZEUS at 0, 5 and
+        10 dB.
+    count
+        How many.
+    """
+    if rate == 8000:
+        every = files(split="train", snrs=["0", "5", "10"])
+        chosen = [every[k] for k in np.random.default_rng(0).permutation(len(every))[:count]]
+        return [
+            Clip(f"{noisy.parent.name}/{noisy.stem}", rate, _mono(clean, rate), _mono(noisy, rate))
+            for clean, noisy in chosen
+        ]
+    voices, noises = (_manifest(name) for name in ("speech-16k", "noise-48k"))
+    order = np.random.default_rng(1).permutation(len(voices))
+    return [_mixed(k, [voices[j] for j in np.roll(order, -k)], noises, rate) for k in range(count)]
+
+
+def _manifest(corpus: str) -> list[tuple[Path, str, str]]:
+    """Return path, kind and speaker of the files of split ``dev``."""
+    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", corpus)
+    try:
+        with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["split"] == "dev"]
+    except OSError:
+        raise AlphaMFError(f"there is no {corpus} in {folder}: set ALPHAMF_DATA") from None
+    return [(folder / row["path"], row["kind"], row.get("speaker", "")) for row in rows]
+
+
+def _mixed(
+    number: int, voices: list[tuple[Path, str, str]], noises: list[tuple[Path, str, str]], rate: int
+) -> Clip:
+    """Mix the first of some voices with a noise; kind and SNR go round with the number."""
+    rng = np.random.default_rng((2, number))
+    kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
+    path, _, speaker = voices[0]
+    clean = _mono(path, rate)
+    if kind == "babble":
+        others = [_mono(path, rate) for path, _, name in voices[1:] if name != speaker][:TALKERS]
+        noise = sum(np.resize(each / each.std(), len(clean)) for each in others)
+        name = kind
+    else:
+        known = [path for path, each, _ in noises if each == kind]
+        chosen = known[rng.integers(len(known))]
+        noise, name = _mono(chosen, rate), chosen.stem
+    power = mixture.power(clean, rate, "plain")
+    noisy, _ = mixture.mix(clean, power, mixture.noise(noise, rate), snr, rng)
+    return Clip(f"{path.stem}_{name}_{snr}dB", rate, clean, noisy)
+
+
+def _mono(path: Path, rate: int) -> Floats:
+    sound, native = read(str(path))
+    return sound[:, 0] if native == rate else resample(sound[:, 0], native, rate)

@@ -1,0 +1,233 @@
+"""The parsers of this package, as functions of bytes, with files that each accepts.
+
+`benchmarks.fuzz_parsers` feeds them what a coverage-guided fuzzer makes. A new parser is one more
+entry of `PARSERS`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio import formats
+from alphamf.audio.media import kinds
+from alphamf.audio.metadata import keep
+from alphamf.audio.reader import open_reader
+from alphamf.audio.stft import Frame
+from alphamf.evaluation import outputs, runner
+from alphamf.evaluation.mixing import table
+from alphamf.evaluation.pairs import read_pairs
+from alphamf.evaluation.results import Result
+from alphamf.inference import checkpoint
+from alphamf.inference.samplers.langevin import SGLDState
+from alphamf.inference.targets.gaussian import LinearGaussian
+from alphamf.learnt import dictionary, network
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools import jobs
+from alphamf.training.dictionary import unfinished
+from alphamf.training.dictionary.settings import TrainingSettings
+from benchmarks.hostile_models import model
+from benchmarks.mutants import sounds
+
+
+class Parser(NamedTuple):
+    """A parser.
+
+    Attributes
+    ----------
+    parse
+        Takes the bytes and a folder; raises AlphaMFError for what it refuses.
+    seeds
+        Returns inputs to begin with.
+    """
+
+    parse: Callable[[bytes, Path], None]
+    seeds: Callable[[], Iterable[bytes]]
+
+
+def _file(data: bytes, folder: Path) -> Path:
+    path = folder / "input"
+    path.write_bytes(data)
+    return path
+
+
+def _header(data: bytes, folder: Path) -> None:
+    patch = formats.check(path := _file(data, folder), "input")
+    assert patch is None or 0 <= patch.position <= len(data) - len(patch.data), patch
+    if (kind := kinds.find(path)) is not None:
+        with path.open("rb") as file:
+            kind.check(file, len(data), "input")
+
+
+def _metadata(data: bytes, folder: Path) -> None:
+    """Keep what a file says beside its sound in an output, by the bytes and not by mutagen."""
+    forms = {b"RIFF": "WAV", b"RF64": "RF64", b"FORM": "AIFF", b"fLaC": "FLAC"}
+    form = forms.get(data[:4], "MP3")
+    output = folder / "output"
+    output.write_bytes(_outputs()[form])
+    keep.keep(_file(data, folder), form, output, form, None)
+    with open_reader(output) as reader:
+        assert reader.frames > 0
+
+
+@cache
+def _outputs() -> dict[str, bytes]:
+    found = _found()
+    others = {"AIFF": b"FORM", "RF64": b"RF64"}
+    every = found["others"] + found["wav"]
+    return {
+        **{form: next(s for s in every if s.startswith(head)) for form, head in others.items()},
+        **{kind.upper(): found[kind][0] for kind in ("wav", "flac", "mp3")},
+    }
+
+
+def _sound(data: bytes, folder: Path) -> None:
+    """Decode a file, of which the first byte says how: whole or salvaged, a file or a pipe."""
+    way, data = (data[0], data[1:]) if data else (0, data)
+    source = io.BytesIO(data) if way & 2 else _file(data, folder)
+    with open_reader(source, salvage=bool(way & 1), max_channels=64) as reader:
+        assert sum(len(block) for block in reader.blocks()) == reader.frames > 0
+        assert np.isfinite([reader.peak, reader.rms]).all()
+
+
+@cache
+def _found() -> dict[str, list[bytes]]:
+    return sounds(None)
+
+
+def _sounds() -> list[bytes]:
+    return [data for kind in _found().values() for data in kind]
+
+
+def _packed(data: bytes, folder: Path, array: str) -> Path:
+    """Write an archive of a header and an array: the bytes before and from the array's magic."""
+    header, _, rest = data.partition(b"\x93NUMPY")
+    packed = io.BytesIO()
+    np.save(packed, np.array(header.decode("utf-8", "replace")))
+    with zipfile.ZipFile(path := folder / "input", "w") as archive:
+        archive.writestr("header.npy", packed.getvalue())
+        archive.writestr(f"{array}.npy", b"\x93NUMPY" + rest)
+    return path
+
+
+def _unpacked(path: Path, array: str) -> bytes:
+    """Return what `_packed` makes an archive like this one of."""
+    with np.load(path) as arrays, zipfile.ZipFile(path) as archive:
+        return str(arrays["header"]).encode() + archive.read(f"{array}.npy")
+
+
+def _unchecked(data: bytes, folder: Path) -> Path:
+    """Write an archive, and let zipfile read it without the checksums that stop all changes."""
+    zipfile.ZipExtFile._update_crc = lambda *_: None  # type: ignore[attr-defined]
+    return _file(data, folder)
+
+
+def _archive(data: bytes, folder: Path) -> None:
+    dictionary.load(_unchecked(data, folder))
+
+
+def _dictionary(data: bytes, folder: Path) -> None:
+    found = dictionary.load(_packed(data, folder, "basis"))
+    assert np.isfinite(found.basis).all() and found.bins > 0 < found.rank
+
+
+def _dictionaries() -> list[bytes]:
+    with TemporaryDirectory() as folder:
+        path = _file(model(np.ones((258, 1), np.float16)), Path(folder))
+        return [path.read_bytes(), _unpacked(path, "basis")]
+
+
+def _network(data: bytes, folder: Path) -> None:
+    for kind in (Refiner, SecondStage):
+        found = kind.load(_packed(data, folder, "parameters"))
+        assert found.rate > 0 and 1 <= found.frame.hop_length <= found.frame.n_fft
+
+
+def _networks() -> list[bytes]:
+    frame = Frame(8, 4)
+    shapes = network.shapes(frame.bins, network.Sizes(1, 1, 1, 2, 1, 1))
+    parameters = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    with TemporaryDirectory() as folder:
+        Refiner(parameters, 8000, frame).save(path := Path(folder, "x"))
+        return [_unpacked(path, "parameters")]
+
+
+def _checkpoint(data: bytes, folder: Path) -> None:
+    target = LinearGaussian(np.ones((2, 2)), np.ones(2), 1)
+    state = SGLDState(np.zeros(2), 0)
+    checkpoint.load(_unchecked(data, folder), {}, state, target, None)
+
+
+def _checkpoints() -> list[bytes]:
+    stored = io.BytesIO()
+    np.savez(stored, identity=np.array("{}"), **{"state.theta": np.ones(2), "state.step": 3})
+    return [stored.getvalue()]
+
+
+def _candidate(data: bytes, folder: Path) -> None:
+    unfinished.load(_unchecked(data, folder), TrainingSettings())
+
+
+def _candidates() -> list[bytes]:
+    stored = io.BytesIO()
+    settings = TrainingSettings()
+    rows = settings.context * settings.frame.bins
+    np.savez(stored, basis=np.ones((rows, 1), np.float16), scores=np.ones(1), about=np.array("{}"))
+    return [stored.getvalue()]
+
+
+def _pairs(data: bytes, folder: Path) -> None:
+    for pair in read_pairs(str(_file(data, folder))):
+        assert pair.snr is None or np.isfinite(pair.snr), pair
+
+
+def _corpus(data: bytes, folder: Path) -> None:
+    """Read the table of a corpus of mixtures; what it names may be removed."""
+    (folder / table.TABLE).write_bytes(data)
+    for name in table.written_in(folder / table.TABLE):
+        table.check_within(folder / name, folder)
+        assert (folder / name).resolve().is_relative_to(folder.resolve()), name
+
+
+def _results(data: bytes, folder: Path) -> None:
+    """Read results of an earlier evaluation, and write what it ends with from them."""
+    known = jobs.ResultsFile(
+        _file(data, folder), lambda result: result.key, Result.to_json, Result.from_json
+    ).last()
+    if known:
+        results = list(known.values())
+        for result in results:
+            runner.audio_name(result.method, "x")
+        outputs.write(folder, results, {})
+
+
+def _lines() -> list[bytes]:
+    names = {"version": "0", "key": "k", "method": "fast", "noisy": "a", "clean": "b"}
+    known = Result(**names, noise="car", snr=5.0, seed=0, rate=8000, scores={"pesq": None})
+    failed = Result(**names, noise=None, snr=None, seed=0, error="it failed")
+    return [json.dumps(each.to_json()).encode() + b"\n" for each in (known, failed)]
+
+
+PARSERS = {
+    "header": Parser(_header, _sounds),
+    "metadata": Parser(_metadata, lambda: list(_outputs().values())),
+    "sound": Parser(_sound, lambda: [bytes([k % 4]) + s for k, s in enumerate(_sounds())]),
+    "archive": Parser(_archive, lambda: _dictionaries()[:1]),
+    "dictionary": Parser(_dictionary, lambda: _dictionaries()[1:]),
+    "network": Parser(_network, _networks),
+    "checkpoint": Parser(_checkpoint, _checkpoints),
+    "candidate": Parser(_candidate, _candidates),
+    "pairs": Parser(_pairs, lambda: [b"clean,noisy,noise,snr\na,b,car,5\n"]),
+    "corpus": Parser(_corpus, lambda: [b"clean,noisy\nclean/a.wav,noisy/b.wav\n"]),
+    "results": Parser(_results, _lines),
+}
+"""By name."""

@@ -1,0 +1,117 @@
+r"""Does a voice keep its place between the channels? The table of ``docs/log/in-and-out.md``.
+
+Stereo mixtures of known images (`benchmarks.stereo_mixtures`) are denoised with linked and with
+separate channels. Compared with the clean images: SI-SDR; the error of the level difference of the
+channels, in dB, in frames of weak speech (10 to 30 dB below the level of the loud ones); the error
+of their phase difference there, in degrees, weighted with the magnitude of the clean cells. For
+example::
+
+    python -m benchmarks.stereo --count 6 --preset fast --write
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from alphamf import PRESETS, denoise
+from alphamf.audio.stft import Frame, forward
+from alphamf.evaluation.score import si_sdr
+from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
+from benchmarks.report import caption, write_section
+from benchmarks.stereo_mixtures import KINDS, RATE, VOICES, Mixture, mixtures
+
+PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
+
+FRAME = Frame(1024, 512)
+
+WEAK = (-30.0, -10.0)
+"""Levels of weak speech below the mean of loud speech, in dB."""
+
+Found = dict[tuple[str, str], list[list[float]]]
+"""A row for each mixture, by its kind and how the channels are taken."""
+
+SCORES = ("SI-SDR dB", "level error dB", "phase error °")
+
+
+def scores(clean: Floats, found: Floats) -> list[float]:
+    """Return `SCORES` of an output, shape (samples, 2), against the clean images."""
+    spectra, others = (
+        np.stack([forward(np.ascontiguousarray(channel), FRAME) for channel in audio.T])
+        for audio in (clean, found)
+    )
+    power, other = ((np.abs(each) ** 2).sum(axis=1) for each in (spectra, others))
+    level = 10 * np.log10(power.mean(axis=0) + 1e-20)
+    level -= 10 * np.log10(power.mean(axis=0)[level > level.max() - 30].mean())
+    wander = np.abs(_difference(power) - _difference(other))
+    cross, seen = spectra[0] * spectra[1].conj(), others[0] * others[1].conj()
+    phase, weight = np.abs(np.degrees(np.angle(seen * cross.conj()))), np.abs(cross)
+    weak = (WEAK[0] < level) & (level <= WEAK[1])
+    return [
+        float(np.mean([si_sdr(*pair) for pair in zip(clean.T, found.T, strict=True)])),
+        float(wander[weak].mean()),
+        float(np.average(phase[:, weak], weights=weight[:, weak])),
+    ]
+
+
+def _difference(power: Floats) -> Floats:
+    difference: Floats = np.diff(10 * np.log10(power + 1e-12), axis=0)[0]
+    return difference
+
+
+def measured(mixture: Mixture, preset: str) -> dict[str, list[float]]:
+    """Return `SCORES`, and seconds of processor time per second, by how the channels are taken."""
+    found = {"noisy": [*scores(mixture.clean, mixture.noisy), 0.0]}
+    for channels in ("separate", "linked"):
+        settings = replace(PRESETS[preset], channels=channels)
+        started = time.process_time()
+        audio = denoise(mixture.noisy, RATE, settings).audio
+        seconds = time.process_time() - started
+        found[channels] = [*scores(mixture.clean, audio), seconds * RATE / len(audio)]
+    return found
+
+
+def table(found: Found) -> str:
+    """Return the means of what was found of mixtures and channels, with standard errors."""
+    lines = []
+    for (kind, name), rows in sorted(found.items(), key=lambda item: KINDS.index(item[0][0])):
+        cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
+        lines.append([kind, name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+    return tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines)
+
+
+def main() -> None:
+    """Print the table, or write it into the page."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.stereo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--count", type=int, default=6, help=f"voices, at most {VOICES}")
+    parser.add_argument("--snr", type=float, default=5.0, help="in dB")
+    parser.add_argument("--kinds", default=",".join(KINDS), help="with commas between")
+    parser.add_argument("--preset", default="fast")
+    parser.add_argument("--write", action="store_true", help="into docs/log/in-and-out.md")
+    asked = parser.parse_args()
+    found: Found = {}
+    for mixture in mixtures(asked.count, asked.snr, tuple(asked.kinds.split(","))):
+        for name, row in measured(mixture, asked.preset).items():
+            found.setdefault((mixture.kind, name), []).append(row)
+        print(mixture.name, file=sys.stderr, flush=True)
+    text = f"{table(found)}\n\n{asked.count} voices at {asked.snr:g} dB. " + caption(
+        "benchmarks.stereo", sys.argv[1:], ("alphamf", "numpy")
+    )
+    if asked.write:
+        write_section(PAGE, "stereo", text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""``alphamf serve``: the page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from alphamf.cli import report
+from alphamf.cli.options import RUN, Quiet, check_least
+from alphamf.errors import AlphaMFError
+
+NETWORK = "Network"
+
+
+def serve(
+    port: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Port to listen at.",
+            show_default="a free one",
+            rich_help_panel=NETWORK,
+        ),
+    ] = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Open no browser.", rich_help_panel=NETWORK)
+    ] = False,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen at. Beyond this machine it takes a token in the environment "
+            "variable ALPHAMF_TOKEN, and --name.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Host name under which browsers reach a server that listens beyond this machine.",
+            show_default=False,
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    max_size: Annotated[
+        int, typer.Option(metavar="MB", help="Largest file that is taken.", rich_help_panel=RUN)
+    ] = 1000,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Files denoised side by side.",
+            show_default="one per core",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Denoise recordings in the browser, on a page of this machine.
+
+    Nothing leaves the machine: the page asks this command alone, which answers nobody else. It
+    ends with Ctrl-C, and leaves no file.
+    """
+    with report.user_errors():
+        if not 0 <= port <= 65535:
+            raise AlphaMFError(f"--port must be from 0 to 65535, not {port}")
+        check_least("--max-size", max_size, 1)
+        check_least("--jobs", jobs, 1)
+        try:
+            from alphamf.serving.limits import MB, Limits
+            from alphamf.serving.server import Serving, serve
+        except ModuleNotFoundError as error:
+            raise AlphaMFError(
+                f"the page needs {error.name}, of the extra `web`: pip install 'alphamf[web]'"
+            ) from error
+        from alphamf.tools.pool import cores
+
+        serving = Serving(
+            host=host,
+            port=port,
+            names=name or [],
+            jobs=jobs or cores(),
+            limits=Limits(upload=max_size * MB),
+        )
+
+        def ready(page: str, once: str) -> None:
+            if not quiet:
+                typer.echo(f"Open {page}\nCtrl-C ends it.", err=True)
+            if not no_browser:
+                import webbrowser
+
+                webbrowser.open(once)
+
+        serve(serving, ready)

@@ -1,0 +1,419 @@
+"""Media files: what is heard when, what is copied bit for bit, and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphamf.audio import formats, inputs
+from alphamf.audio.reader import Reader, open_reader, read
+from alphamf.audio.writer import destination, open_writer
+from alphamf.errors import AlphaMFError
+from benchmarks.mutants import mutate
+from tests.support import claps
+from tests.support.claps import Sound
+
+av = pytest.importorskip("av", reason="needs the extra media")
+
+
+def copied(source: Path, output: Path | None = None, track: int | None = None) -> tuple[Path, str]:
+    """Write what is read, as `alphamf denoise` does, and return the output and its notes."""
+    derived = output is None
+    output = output or source.with_stem(f"{source.stem}.out")
+    with open_reader(source, track=track) as reader:
+        target = destination(str(output), reader, derived=derived)
+        form = {"format": target.format, "subtype": target.subtype}
+        with open_writer(
+            target.path, reader.rate, reader.channels, **form, original=reader
+        ) as writer:
+            for block in reader.blocks(10007):
+                writer.write(block)
+        return Path(target.path), "; ".join(filter(None, (target.note, *writer.left_out)))
+
+
+def properties(path: Path, track: int | None = None) -> Reader:
+    with open_reader(path, track=track) as reader:
+        return reader
+
+
+# In time ----------------------------------------------------------------------------------------
+
+OPUS = Sound("libopus", "flt")
+VIDEOS = [
+    ("mp4", "mp4", Sound(), "mpeg4"),
+    ("mp4", "mp4", Sound(rate=44100, channels=2), "libx264"),  # with pictures that are reordered
+    ("mp4", "mp4", OPUS, "mpeg4"),
+    ("mov", "mov", Sound(), "mpeg4"),
+    ("mov", "mov", Sound("pcm_s16le", "s16"), "mpeg4"),
+    ("matroska", "mkv", Sound(), "mpeg4"),
+    ("matroska", "mkv", Sound(rate=44100), "libx264"),
+    ("matroska", "mkv", OPUS, "mpeg4"),
+    ("webm", "webm", OPUS, "libvpx"),
+    ("asf", "wmv", Sound("wmav2"), "msmpeg4"),
+    ("3gp", "3gp", Sound("libopencore_amrnb", "s16", 8000, 1, 12200), "mpeg4"),
+]
+
+
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.slow), 0.5371])
+@pytest.mark.parametrize(("muxer", "suffix", "sound", "video"), VIDEOS)
+def test_claps_are_heard_when_they_are_seen(tmp_path, muxer, suffix, sound, video, delay):
+    """The click's distance from the picture stays the same to the sample."""
+    source = tmp_path / f"a.{suffix}"
+    claps.make(source, muxer, sound, video=video, delay=delay)
+    output, note = copied(source)
+    assert output.name == f"a.out.{suffix}" and note == ""
+    before, after = claps.offsets(source), claps.offsets(output)
+    np.testing.assert_allclose(after, before, atol=0.01)
+    assert claps.packets(output, 0) == claps.packets(source, 0)
+    one, two = properties(source), properties(output)
+    assert (one.rate, one.channels, one.format, one.subtype) == (
+        two.rate, two.channels, two.format, two.subtype,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("muxer", "suffix", "near"), [("mp4", "mp4", 0.01), ("matroska", "mkv", 48)]
+)
+def test_a_pause_between_packets_stays_one(tmp_path, muxer, suffix, near):
+    """A recorder that dropped packets says so by their time stamps alone, of 1 ms in Matroska."""
+    source, gap = tmp_path / f"a.{suffix}", tmp_path / f"gap.{suffix}"
+    claps.make(source, muxer, Sound())
+    with av.open(str(source)) as old, av.open(str(gap), "w", format=muxer) as new:
+        streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
+        for packet in old.demux():
+            time = packet.pts is not None and float(packet.pts * packet.time_base)
+            if packet.size and not (packet.stream.index == 1 and 0.8 < time < 1.1):
+                packet.stream = streams[packet.stream.index]
+                new.mux(packet)
+    output, _ = copied(gap)
+    np.testing.assert_allclose(claps.offsets(output), claps.offsets(source), atol=near)
+    assert properties(gap).frames == pytest.approx(properties(source).frames, abs=1024)
+
+
+ALONE = [
+    pytest.param(
+        form.name,
+        codec,
+        form.suffixes[0],
+        # Each container once, and each codec of Matroska.
+        marks=[] if codec == form.subtypes[0] or form.name == "MATROSKA" else pytest.mark.slow,
+    )
+    for form in formats.FORMATS.values()
+    if form.muxer
+    for codec in form.subtypes
+]
+
+
+@pytest.mark.parametrize(("form", "codec", "suffix"), ALONE)
+def test_every_container_keeps_length_channels_rate_and_time(tmp_path, form, codec, suffix):
+    rate, channels = (8000, 1) if codec == "AMR_NB" else (48000, 2)
+    sound = claps.clicks(rate, channels, 0.7)
+    path = tmp_path / f"a{suffix}"
+    paths = path, tmp_path / f"b{suffix}"
+    for name in paths:
+        with open_writer(name, rate, channels, format=form, subtype=codec) as writer:
+            for block in np.array_split(sound, 3):
+                writer.write(block)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    with open_reader(path) as reader:
+        assert (reader.rate, reader.channels) == (rate, channels)
+        assert (reader.format, reader.subtype) == (form, codec)
+        got = np.concatenate(list(reader.blocks()))[:, 0]
+    assert len(sound) <= len(got) < len(sound) + 2 * 2048
+    if form in ("MP4", "MOV", "M4A") or codec.startswith(("ALAC", "FLAC", "PCM", "OPUS")):
+        assert codec.endswith("AC3") or len(got) == len(sound)
+    if codec == "AMR_NB":
+        assert len(got) == len(sound)
+    spectrum = np.fft.rfft(got, 1 << 17) * np.fft.rfft(sound[:, 0], 1 << 17).conj()
+    assert np.fft.irfft(spectrum).argmax() == 0
+    if codec.startswith(("ALAC", "FLAC", "PCM", "FLOAT")):
+        bits = 24 if codec == "FLOAT" else min(24, int(codec[-2:]))
+        assert np.abs(got - sound[:, 0]).max() <= 2.0**-bits * 1.001
+
+
+@pytest.mark.parametrize("codec", ["AAC", "OPUS", "FLAC_24"])
+def test_eight_channels_keep_their_order(tmp_path, codec):
+    """PyAV itself reads beyond the planes of as many channels."""
+    sound = claps.clicks(48000, 8, 0.7) * np.linspace(1, 0.3, 8, dtype=np.float32)
+    path = tmp_path / "a.mka"
+    with open_writer(path, 48000, 8, format="MATROSKA", subtype=codec) as writer:
+        writer.write(sound)
+    got = read(path)[0][: len(sound)]
+    levels = np.sqrt((got**2).mean(0)) / np.sqrt((sound**2).mean(0))
+    lossless = codec == "FLAC_24"
+    assert ((levels > 0.7) & (levels < 1.2))[[0, 1, 2, 4, 5, 6, 7]].all()  # 3: low frequencies
+    assert not lossless or np.abs(got - sound).max() < 2.0**-23
+    with (
+        pytest.raises(AlphaMFError, match="cannot be written as MATROSKA FLAC_24 with 9 channels"),
+        open_writer(path, 48000, 9, format="MATROSKA", subtype="FLAC_24"),
+    ):
+        pass
+
+
+# What is copied ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("muxer", "suffix"), [("mp4", "mp4"), ("matroska", "mkv")])
+def test_other_tracks_chapters_and_names_stay(tmp_path, muxer, suffix):
+    source = tmp_path / f"a.{suffix}"
+    fields = {"title": "Räume", "artist": "Me", "comment": "x"}
+    claps.make(source, muxer, Sound(), Sound(rate=44100), chapters=True, metadata=fields)
+    output, _ = copied(source, track=2)
+    assert claps.packets(output, 0) == claps.packets(source, 0)
+    assert claps.packets(output, 1) == claps.packets(source, 1)
+    assert claps.packets(output, 2) != claps.packets(source, 2)
+    np.testing.assert_allclose(claps.offsets(output, 1), claps.offsets(source, 1), atol=0.01)
+    with av.open(str(source)) as old, av.open(str(output)) as new:
+        titles = [[c["metadata"]["title"] for c in file.chapters()] for file in (old, new)]
+        assert titles[0] == titles[1] == ["one", "two"]
+        for key in ("title", "artist", "comment"):
+            assert {k.lower(): v for k, v in new.metadata.items()}[key] == fields[key]
+        kept = [[(s.type, s.metadata.get("language"), int(s.disposition)) for s in file.streams]
+                for file in (old, new)]  # fmt: skip
+        assert kept[0][:3] == kept[1][:3]
+
+
+def test_a_picture_that_stands_upright_stays_upright(tmp_path):
+    """A telephone's turn of the picture is in the header of its track."""
+    source = tmp_path / "a.mp4"
+    claps.make(source, "mp4", Sound())
+    upright = (0x10000).to_bytes(4, "big")
+    plain = upright + bytes(12) + upright + bytes(12) + (1 << 30).to_bytes(4, "big")
+    turned = (
+        bytes(4) + upright + bytes(4) + (-0x10000).to_bytes(4, "big", signed=True) + bytes(16)
+    ) + (1 << 30).to_bytes(4, "big")
+    data = source.read_bytes()
+    at = data.index(plain, data.index(b"tkhd"))
+    source.write_bytes(data[:at] + turned + data[at + 36 :])
+    output, _ = copied(source)
+    written = output.read_bytes()
+    assert written[written.index(b"tkhd") :].find(turned) < 100
+
+
+def test_an_index_at_the_start_stays_there(tmp_path):
+    """A film that plays while it is loaded goes on to do so."""
+    for name, options in (("first", {"movflags": "+faststart"}), ("last", {})):
+        source = tmp_path / f"{name}.mp4"
+        claps.make(tmp_path / "a.mp4", "mp4", Sound())
+        with (
+            av.open(str(tmp_path / "a.mp4")) as old,
+            av.open(str(source), "w", options=options) as new,
+        ):
+            streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
+            for packet in old.demux():
+                if packet.size:
+                    packet.stream = streams[packet.stream.index]
+                    new.mux(packet)
+        output, _ = copied(source)
+        for data in (source.read_bytes(), output.read_bytes()):
+            assert (data.index(b"moov") < data.index(b"mdat")) == (name == "first")
+        assert claps.packets(output, 0) == claps.packets(source, 0)
+        np.testing.assert_allclose(claps.offsets(output), claps.offsets(source), atol=0.01)
+
+
+def test_the_bit_rate_is_about_the_same(tmp_path):
+    for kilobits in (64, 192):
+        source = tmp_path / "a.m4a"
+        sound = 0.1 * np.random.default_rng(0).standard_normal((48000 * 2, 2)).astype(np.float32)
+        with_rate = Sound(channels=2, bit_rate=1000 * kilobits)
+        claps.make(source, "ipod", with_rate, video=None, content=sound)
+        output, _ = copied(source)
+        before, after = properties(source).track, properties(output).track
+        assert after.bit_rate == pytest.approx(before.bit_rate, rel=0.1)
+
+
+def test_the_sound_of_a_video_alone_and_in_another_container(tmp_path):
+    source = tmp_path / "a.mp4"
+    claps.make(source, "mp4", Sound())
+    for suffix, form in (("wav", "WAV"), ("m4a", "M4A"), ("mka", "MATROSKA"), ("aac", "ADTS")):
+        output, note = copied(source, tmp_path / f"b.{suffix}")
+        assert properties(output).format == form
+        assert properties(output).rate == 48000
+    output, note = copied(source, tmp_path / "b.m4a")
+    assert note == "video track 0"
+    output, note = copied(source, tmp_path / "b.mkv")
+    np.testing.assert_allclose(claps.offsets(output), claps.offsets(source), atol=0.01)
+    with pytest.raises(AlphaMFError, match="cannot be written as AMR AMR_NB with 1 channels at 48"):
+        copied(source, tmp_path / "b.amr")
+
+
+def test_a_codec_without_encoder_gives_way_to_the_containers_own(tmp_path):
+    source = tmp_path / "a.mkv"
+    with open_writer(tmp_path / "a.ogg", 48000, 1, format="OGG", subtype="VORBIS") as writer:
+        writer.write(claps.clicks(48000))
+    with av.open(str(tmp_path / "a.ogg")) as ogg, av.open(str(source), "w") as file:
+        stream = file.add_stream_from_template(ogg.streams[0], opaque=True)
+        for packet in ogg.demux():
+            if packet.size:
+                packet.stream = stream
+                file.mux(packet)
+    output, note = copied(source)
+    assert note == "MATROSKA VORBIS is written as MATROSKA AAC"
+    assert properties(output).subtype == "AAC"
+
+
+def test_pictures_of_the_same_time_go_into_a_container_that_has_none(tmp_path):
+    """Matroska takes two packets at a time, MP4 does not."""
+    claps.make(tmp_path / "a.mkv", "matroska", Sound())
+    with av.open(str(tmp_path / "a.mkv")) as old, av.open(str(tmp_path / "b.mkv"), "w") as new:
+        streams = [new.add_stream_from_template(s, opaque=True) for s in old.streams]
+        before = 0
+        for packet in old.demux():
+            if packet.size:
+                if packet.stream.index == 0 and 300 < packet.pts < 400:
+                    packet.pts = packet.dts = before
+                before = packet.pts if packet.stream.index == 0 else before
+                packet.stream = streams[packet.stream.index]
+                new.mux(packet)
+    output, _ = copied(tmp_path / "b.mkv", tmp_path / "b.mp4")
+    old, new = claps.packets(tmp_path / "b.mkv", 0), claps.packets(output, 0)
+    assert [data for _, data in new] == [data for _, data in old]
+    assert max(abs(one[0] - two[0]) for one, two in zip(old, new, strict=True)) < 0.005
+
+
+# What is refused --------------------------------------------------------------------------------
+
+
+def refusal(source: Path, **options: object) -> str:
+    with pytest.raises(AlphaMFError) as refused, open_reader(source, **options):
+        pass
+    return str(refused.value)
+
+
+CUT = [
+    ("mp4", "mp4", Sound(), "its index (moov) is missing"),
+    ("ismv", "mp4", Sound(), "bytes of samples and"),
+    ("matroska", "mkv", Sound(), "bytes of samples and"),
+    ("asf", "wma", Sound("wmav2"), "bytes of samples and"),
+    ("adts", "aac", Sound(), "its last AAC frame is not whole"),
+    ("amr", "amr", Sound("libopencore_amrnb", "s16", 8000), "its last AMR frame is not whole"),
+]
+
+
+@pytest.mark.parametrize(("muxer", "suffix", "sound", "reason"), CUT)
+def test_a_file_that_was_cut_is_refused_or_salvaged(tmp_path, muxer, suffix, sound, reason):
+    source = tmp_path / f"a.{suffix}"
+    claps.make(source, muxer, sound, video=None)
+    whole = properties(source)
+    data = source.read_bytes()
+    source.write_bytes(data[: len(data) * 2 // 3 - 1])
+    assert "a." in (sentence := refusal(source)) and "cut short" in sentence and reason in sentence
+    if muxer == "mp4":
+        assert "cut short" in refusal(source, salvage=True)
+        return
+    with open_reader(source, salvage=True) as reader:
+        assert 0.4 * whole.frames < reader.frames < 0.9 * whole.frames
+        assert reader.cut is not None and "of it are used" in reader.cut
+        assert sum(map(len, reader.blocks())) == reader.frames
+
+
+def test_damage_inside_is_found(tmp_path):
+    source = tmp_path / "a.m4a"
+    claps.make(source, "ipod", Sound("alac", "s16p"), video=None)
+    data = bytearray(source.read_bytes())
+    at = data.index(b"mdat") + 60_000
+    data[at : at + 20_000] = np.random.default_rng(0).bytes(20_000)
+    source.write_bytes(data)
+    assert "a.m4a is damaged or cut short" in refusal(source)
+
+
+def test_a_seek_before_the_start_is_damage(tmp_path):
+    """Found by `benchmarks.fuzz`: FFmpeg asks for it where an object of ASF has a senseless size."""
+    source = tmp_path / "a.wma"
+    claps.make(source, "asf", Sound("wmav2"), video=None)
+    data = bytearray(source.read_bytes())
+    at = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")) + 16
+    data[at : at + 8] = b"\xff" * 8
+    source.write_bytes(data)
+    assert "a.wma cannot be read as ASF" in refusal(source)
+
+
+def test_tracks_that_are_not_there(tmp_path):
+    claps.make(tmp_path / "a.mp4", "mp4", Sound())
+    claps.make(tmp_path / "mute.mp4", "mp4")
+    assert "a.mp4 has 1 audio track: there is no --track 2" in refusal(tmp_path / "a.mp4", track=2)
+    assert refusal(tmp_path / "mute.mp4").endswith("mute.mp4 has no audio track")
+    with open_writer(tmp_path / "a.wav", 8000, 1) as writer:
+        writer.write(claps.clicks(8000))
+    assert "a.wav has no tracks" in refusal(tmp_path / "a.wav", track=2)
+
+
+def test_a_playlist_that_names_other_files_is_no_media_file(tmp_path):
+    claps.make(tmp_path / "a.mp4", "mp4", Sound())
+    for text in ("#EXTM3U\n#EXTINF:3,\na.mp4\n", "ffconcat version 1.0\nfile a.mp4\n"):
+        (tmp_path / "list.mp4").write_text(text)
+        assert refusal(tmp_path / "list.mp4").endswith("list.mp4 is not audio of a known format")
+
+
+def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):
+    claps.make(tmp_path / "a.mp4", "mp4", Sound())
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert refusal(tmp_path / "a.mp4").endswith(
+        "a.mp4 is MP4, which needs PyAV: pip install 'alphamf[media]'"
+    )
+    with (
+        pytest.raises(AlphaMFError, match=r"needs PyAV: pip install 'alphamf\[media\]'"),
+        open_writer(tmp_path / "b.m4a", 8000, 1, format="M4A", subtype="AAC"),
+    ):
+        pass
+
+
+def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):
+    claps.make(tmp_path / "a.mp4", "mp4", Sound())
+    assert inputs.find([str(tmp_path)]) == [str(tmp_path / "a.mp4")]
+    monkeypatch.setattr(formats, "find_spec", lambda name: None)
+    with pytest.raises(AlphaMFError, match="is a folder without audio files"):
+        inputs.find([str(tmp_path)])
+
+
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path):
+    resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, limits[1]))
+    try:
+        for suffix, form in (("mp4", "MP4"), ("mkv", "MATROSKA")):
+            with (
+                pytest.raises(AlphaMFError, match=rf"a\.{suffix} cannot be written"),
+                open_writer(
+                    tmp_path / f"a.{suffix}", 48000, 1, format=form, subtype="AAC"
+                ) as writer,
+            ):
+                for _ in range(20):
+                    writer.write(
+                        np.random.default_rng(0).standard_normal((48000, 1), np.float32) / 4
+                    )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_read_from_a_stream_too(tmp_path):
+    path = tmp_path / "a.mp4"
+    claps.make(path, "mp4", Sound())
+    with path.open("rb") as stream:
+        sound, rate = read(stream)
+    np.testing.assert_array_equal(sound, read(path)[0])
+    assert rate == 48000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [suffix for _, suffix, *_ in CUT])
+def test_what_a_byte_mutator_makes_is_a_result_or_a_sentence(tmp_path, suffix):
+    muxer, _, sound, _ = next(case for case in CUT if case[1] == suffix)
+    claps.make(tmp_path / "whole", muxer, sound, video=None)
+    data, results = (tmp_path / "whole").read_bytes(), 0
+    for number in range(100):
+        rng = np.random.default_rng(number)
+        source = tmp_path / f"a.{suffix}"
+        source.write_bytes(mutate(rng, data, data))
+        try:
+            output, _ = copied(source)
+        except AlphaMFError as error:
+            assert str(error).isprintable()
+            continue
+        assert properties(output).rate > 0
+        results += 1
+    assert results < 100

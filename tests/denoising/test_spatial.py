@@ -1,0 +1,184 @@
+"""Channels that share a voice: who does, what becomes of its place, and of those that do not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import soundfile
+from typer.testing import CliRunner
+
+from alphamf import PRESETS, Stream, denoise
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame, forward
+from alphamf.cli.app import app
+from alphamf.denoising import spatial
+from alphamf.denoising.workers import Workers
+from alphamf.evaluation.score import si_sdr
+from tests.support.places import DATA
+
+QUICK = replace(PRESETS["fast"], steps=12, keep=6)
+SEPARATE = replace(QUICK, channels="separate")
+FRAME = Frame(256, 64)
+
+
+@pytest.fixture(scope="module")
+def voice():
+    clean, rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32", frames=48000)
+    return resample(clean, rate, 8000), 8000
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Return a second at a rate that the second stage is for."""
+    clean, rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32", frames=24000)
+    return clean[8000:], rate
+
+
+@pytest.fixture(scope="module")
+def noises():
+    rng = np.random.default_rng(0)
+    level = 0.02 * (1 + np.sin(np.arange(24000) / 3000))
+    return (level * rng.standard_normal((4, 24000))).astype(np.float32)
+
+
+def level_error(clean, found):
+    """Mean error in dB of the level between channels, in frames 10 to 30 dB below the loudest."""
+    powers = [
+        np.stack([(np.abs(forward(np.ascontiguousarray(c), FRAME)) ** 2).sum(0) for c in audio.T])
+        for audio in (clean, found)
+    ]
+    level = 10 * np.log10(powers[0].sum(0) + 1e-12)
+    weak = (level < level.max() - 10) & (level > level.max() - 30)
+    of_clean, of_found = (10 * np.log10((a + 1e-9) / (b + 1e-9)) for a, b in powers)
+    return np.abs(of_found - of_clean)[weak].mean()
+
+
+@pytest.mark.parametrize("right", [1.0, 0.4])
+def test_a_voice_keeps_its_place(voice, noises, right):
+    clean, rate = voice
+    clean = np.stack([clean, right * np.roll(clean, 5)], 1)
+    noisy = clean + noises[:2].T * np.float32([1, 1.5 * right])
+    apart, together = (denoise(noisy, rate, each).audio for each in (SEPARATE, QUICK))
+    scores = [
+        np.mean([si_sdr(*pair) for pair in zip(clean.T, x.T, strict=True)])
+        for x in (apart, together)
+    ]
+    assert scores[1] > scores[0] + 0.5
+    assert level_error(clean, together) < min(1.5, 0.6 * level_error(clean, apart))
+
+
+def test_two_voices_are_not_linked(voice, noises):
+    clean, rate = voice
+    noisy = np.stack([clean, np.roll(clean, 10000)], 1) + noises[:2].T
+    found, alone = (denoise(noisy, rate, each) for each in (QUICK, SEPARATE))
+    np.testing.assert_array_equal(found.audio, alone.audio)
+    np.testing.assert_array_equal(found.gain, alone.gain)
+
+
+def test_channels_separate_are_each_denoised_alone(voice, noises):
+    clean, rate = voice
+    noisy = clean[:, None] + noises[:2].T
+    found = denoise(noisy, rate, SEPARATE).audio
+    for channel in range(2):
+        alone = denoise(noisy[:, channel], rate, QUICK).audio
+        np.testing.assert_array_equal(found[:, channel], alone)
+
+
+def test_those_that_share_a_voice_among_many(voice, noises):
+    """Three channels hold one voice, one another, one nothing; those two come out as if alone."""
+    clean, rate = voice
+    other = np.roll(clean, 10000)
+    silent = np.zeros_like(clean)
+    sounds = np.stack([clean, other, 0.5 * np.roll(clean, 3), clean, silent], 1)
+    sounds[:, :4] += noises.T
+    spectra = np.stack([forward(np.ascontiguousarray(c), FRAME) for c in sounds.T])
+    gains = np.abs(spectra) ** 2
+    gains /= gains + 0.1 * gains.mean()
+    assert spatial.sharing(spectra, gains) == [[0, 2, 3], [1], [4]]
+    found, alone = (denoise(sounds, rate, each).audio for each in (QUICK, SEPARATE))
+    np.testing.assert_array_equal(found[:, [1, 4]], alone[:, [1, 4]])
+    for k in (0, 2, 3):
+        assert si_sdr(clean, found[:, k] if k != 2 else np.roll(found[:, k], -3)) > si_sdr(
+            clean, alone[:, k] if k != 2 else np.roll(alone[:, k], -3)
+        )
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_chunks_and_jobs_make_no_difference(voice, noises, monkeypatch, on_device):
+    clean, rate = voice
+    noisy = np.tile(clean[:, None] + noises[:2].T, (6, 1))
+    settings = replace(QUICK, steps=3, keep=2, refine=False)
+    if on_device:
+        begin = Workers.__init__
+
+        def init(self, *arguments, **options):
+            begin(self, *arguments, **options)
+            self._together = True
+
+        monkeypatch.setattr(Workers, "__init__", init)
+    whole = denoise(noisy, rate, settings)
+    if not on_device:
+        side = denoise(noisy, rate, settings, jobs=3)
+        np.testing.assert_array_equal(side.audio, whole.audio)
+    with Stream(rate, 2, settings) as stream:
+        parts = [stream.process(noisy[k : k + 30011]) for k in range(0, len(noisy), 30011)]
+        parts.append(stream.flush())
+    np.testing.assert_array_equal(np.concatenate(parts), whole.audio)
+
+
+@pytest.mark.parametrize("preset", [QUICK, replace(QUICK, refine=False)])
+def test_the_limit_holds_for_linked_channels(wide, noises, preset):
+    clean, rate = wide
+    noisy = clean[:, None] + noises[:2, :16000].T
+    held = denoise(noisy, rate, replace(preset, max_attenuation=0.0)).audio
+    np.testing.assert_allclose(held, noisy, atol=2e-6)
+    free, held = (
+        denoise(noisy, rate, replace(preset, max_attenuation=limit)).audio for limit in (None, 6.0)
+    )
+    assert np.sum(free**2) < np.sum(held**2)
+    assert np.sum(held**2) > 0.23 * np.sum(noisy**2)
+
+
+def test_wiener_with_known_covariances():
+    """Where the speech has rank one and all gains are equal, no noise remains apart from it."""
+    rng = np.random.default_rng(1)
+    speech = rng.standard_normal((5, 400)) + 1j * rng.standard_normal((5, 400))
+    place = np.array([1.0, 0.5 - 0.5j, -0.3j])[:, None, None]
+    noise = rng.standard_normal((3, 5, 400)) + 1j * rng.standard_normal((3, 5, 400))
+    spectra = (place * speech + 0.3 * noise).astype(np.complex64)
+    power = np.abs(place) ** 2 * np.ones((3, 5, 400))
+    gains = (power / (power + 0.09)).astype(np.float32)
+    found = spatial.speech(spectra, gains)
+    apart = [np.sum(np.abs(x[1:] - place[1:] * x[:1]) ** 2) for x in (spectra, found)]
+    assert apart[1] < 0.4 * apart[0]
+    before, after = (np.mean(np.abs(x - place * speech) ** 2) for x in (spectra, found))
+    assert after < 0.75 * before
+
+
+def test_digital_silence_in_places(voice):
+    clean, rate = voice
+    noisy = np.stack([clean, 0.5 * clean], 1)
+    noisy[6000:18000] = 0
+    found = denoise(noisy, rate, QUICK).audio
+    assert np.isfinite(found).all()
+    assert np.abs(found[8000:16000]).max() < 1e-6
+
+
+def test_the_command(wide, noises, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    clean, rate = wide
+    soundfile.write("two.wav", clean[:, None] + noises[:2, :16000].T, rate, subtype="FLOAT")
+    common = ["denoise", "two.wav", "--preset", "fast", "--steps", "6", "-q"]
+    for name in ("linked", "separate"):
+        result = CliRunner().invoke(app, [*common, "--channels", name, "-o", f"{name}.wav"])
+        assert result.exit_code == 0, result.output
+    default = CliRunner().invoke(app, [*common, "-o", "default.wav"])
+    assert default.exit_code == 0
+    linked, separate, default = (
+        soundfile.read(f"{name}.wav")[0] for name in ("linked", "separate", "default")
+    )
+    np.testing.assert_array_equal(linked, default)
+    assert not np.array_equal(linked, separate)
+    assert CliRunner().invoke(app, [*common, "--channels", "mid", "--overwrite"]).exit_code == 2

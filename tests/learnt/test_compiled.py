@@ -1,0 +1,251 @@
+"""The compiled layers against the same layers in float64, copy by copy."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from alphamf.learnt import compiled, layers, network
+
+if not compiled.AVAILABLE:
+    pytest.skip("the compiled layers were not built", allow_module_level=True)
+
+from alphamf.learnt import _network
+
+COPIES = ("default", "unfused", "v3", "v4", "amx")
+WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
+"""Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
+SIZES = {
+    "narrow": network.NARROW_SIZES,
+    "wide": network.WIDE_SIZES,
+    "odd": network.Sizes(width=13, hidden=21, blocks=2, maps=2, local=7, deep=1),
+}
+
+
+def drawn(sizes, bins, seed=0):
+    """Return parameters that all matter, and are those of a trained network in size."""
+    rng = np.random.default_rng(seed)
+    start = network.start(rng, bins, sizes)
+    return {
+        name: (value + 0.1 * rng.standard_normal(value.shape)).astype(np.float32)
+        for name, value in start.items()
+    }
+
+
+def both(sizes, bins, shape, seed=0):
+    """Return what the compiled network gives for some features, and what NumPy does in float64."""
+    parameters = drawn(sizes, bins, seed)
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((*shape, bins, network.FEATURES)).astype(np.float32)
+    exact = {name: value.astype(np.float64) for name, value in parameters.items()}
+    expected = network.outputs(exact, features.astype(np.float64), np)
+    return compiled.Network(parameters, bins).outputs(features), expected
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(
+    ("bins", "shape"),
+    [(1, (3,)), (9, (1,)), (47, (2,)), (48, (50,)), (49, (2, 20)), (129, (160,)), (257, (2, 1, 3))],
+)
+def test_outputs_are_those_of_the_network(sizes, bins, shape):
+    """Of fewer and more bins than a tile has, and of windows side by side."""
+    found, expected = both(SIZES[sizes], bins, shape)
+    assert found.dtype == np.float32 and found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
+
+
+def mixed(frames, distance, x, scale, shift, taps):
+    """Compute one window of `_network.mix` by NumPy."""
+    u = x - x.mean(-1, keepdims=True)
+    u = u / np.sqrt((u * u).mean(-1, keepdims=True) + 1e-5) * scale + shift
+    return layers.dilated(u.reshape(-1, frames, x.shape[-1]), taps, distance, np).reshape(x.shape)
+
+
+@pytest.mark.parametrize("width", [1, 16, 37])
+@pytest.mark.parametrize(("windows", "frames", "distance"), [(1, 1, 1), (1, 50, 4), (3, 20, 16)])
+def test_mix_normalises_and_correlates_within_windows(width, windows, frames, distance):
+    rng = np.random.default_rng(0)
+    x = (5 + 3 * rng.standard_normal((windows * frames, width))).astype(np.float32)
+    scale, shift = rng.standard_normal((2, width)).astype(np.float32)
+    taps = rng.standard_normal((5, width)).astype(np.float32)
+    out = np.full_like(x, np.nan)
+    _network.mix(frames, distance, x, scale, shift, taps, out)
+    arrays = [each.astype(np.float64) for each in (x, scale, shift, taps)]
+    np.testing.assert_allclose(out, mixed(frames, distance, *arrays), atol=2e-5)
+
+
+def test_rectify_and_add():
+    rng = np.random.default_rng(0)
+    x, change = rng.standard_normal((2, 7, 21)).astype(np.float32)
+    bias = rng.standard_normal(21).astype(np.float32)
+    found, summed = x.copy(), x.copy()
+    _network.rectify(found, bias)
+    np.testing.assert_allclose(found, layers.rectified(x + bias, np), atol=1e-6)
+    _network.add(summed, change, bias)
+    np.testing.assert_allclose(summed, x + change + bias, atol=1e-6)
+
+
+def rounded(x):
+    """Return the nearest bfloat16 of each number, in float64."""
+    parts, exponents = np.frexp(x.astype(np.float64))
+    return np.ldexp(np.round(parts * 256) / 256, exponents)
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 70])
+@pytest.mark.parametrize(("depth", "columns"), [(32, 16), (96, 32), (64, 80)])
+def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
+    """By AMX; or by NumPy, of all bits. Rows may lie apart."""
+    rng = np.random.default_rng(0)
+    x, out = (rng.standard_normal((rows, n + 5)).astype(np.float32) for n in (depth, columns))
+    before, right = out.copy(), rng.standard_normal((depth, columns)).astype(np.float32)
+    compiled.multiply(x[:, 2:-3], compiled.packed(right), out[:, 2:-3])
+    factors = [x[:, 2:-3], right]
+    if compiled.variant() == "amx":
+        factors = [rounded(each) for each in factors]
+    np.testing.assert_allclose(out[:, 2:-3], factors[0] @ factors[1], atol=1e-4)
+    np.testing.assert_array_equal(out[:, :2], before[:, :2])
+    np.testing.assert_array_equal(out[:, -3:], before[:, -3:])
+
+
+@pytest.mark.skipif(compiled.variant() != "amx", reason="needs a processor with AMX")
+def test_matrices_that_do_not_fit_are_refused():
+    x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
+    matrix = np.ones((64, 32), np.float32)
+    right = compiled.packed(matrix)
+    for refused in (
+        lambda: _network.pack(16, matrix, right[1:]),
+        lambda: _network.pack(0, matrix, right),
+        lambda: _network.pack(-16, matrix, right),
+        lambda: _network.pack(8, matrix, right),
+        lambda: _network.pack(128, matrix, right),
+        lambda: _network.pack(32, matrix.astype(np.float64), right),
+        lambda: _network.multiply(x[:3], right, out),
+        lambda: _network.multiply(x[:, :32], right, out),
+        lambda: _network.multiply(x, right[:1], out),
+        lambda: _network.multiply(x, right, out[:, :16]),
+        lambda: _network.multiply(x, right, out[:, ::2]),
+        lambda: _network.multiply(x.astype(np.float64), right, out),
+        lambda: _network.multiply(x, right.astype(np.int16), out),
+        lambda: _network.multiply(x[0], right, out),
+        lambda: _network.multiply(x[:, :33], right, out),
+        lambda: _network.multiply(x[:, ::-1], right, out),
+        lambda: _network.multiply(x[::-1], right, out),
+    ):
+        with pytest.raises((ValueError, BufferError)):
+            refused()
+
+
+def test_buffers_that_do_not_fit_are_refused():
+    row, rows = np.zeros(6, np.float32), np.zeros((4, 6), np.float32)
+    taps, flat = np.zeros((5, 6), np.float32), np.zeros(5 * 64 + 16, np.float32)
+    out = np.zeros(64, np.float32)
+    steps = ((np.zeros((3, 3, 5, 1), np.float32), np.zeros(1, np.float32), 1, 1),)
+    weight, bias, *_ = steps[0]
+    _network.mix(2, 1, rows, row, row, taps, rows.copy())
+    _network.correlate(5, 9, 0, steps, flat, out)
+    for refused in (
+        lambda: _network.mix(3, 1, rows, row, row, taps, rows.copy()),
+        lambda: _network.mix(0, 1, rows, row, row, taps, rows.copy()),
+        lambda: _network.mix(2, 0, rows, row, row, taps, rows.copy()),
+        lambda: _network.mix(2, 1, rows, row[:5], row, taps, rows.copy()),
+        lambda: _network.mix(2, 1, rows, row, row[:5], taps, rows.copy()),
+        lambda: _network.mix(2, 1, rows, row, row, np.zeros(7, np.float32), rows.copy()),
+        lambda: _network.mix(2, 1, rows, row, row, taps, rows[:3].copy()),
+        lambda: _network.mix(2, 1, rows.astype(np.float64), row, row, taps, rows.copy()),
+        lambda: _network.rectify(rows, row[:5]),
+        lambda: _network.rectify(rows, row[:0]),
+        lambda: _network.add(rows, rows[:3], row),
+        lambda: _network.correlate(5, 9, 0, (), flat, out),
+        lambda: _network.correlate(5, 9, 0, steps, flat[:-1], out),
+        lambda: _network.correlate(5, 9, 0, steps, flat[:16], out),
+        lambda: _network.correlate(5, 9, 0, steps, flat, out[:-1]),
+        lambda: _network.correlate(5, 9, 5, steps, flat, out),
+        lambda: _network.correlate(5, 9, -1, steps, flat, out),
+        lambda: _network.correlate(5, 0, 0, steps, flat, out),
+        lambda: _network.correlate(0, 9, 0, steps, flat, out),
+        lambda: _network.correlate(4, 9, 0, steps, flat, out),
+        lambda: _network.correlate(5, 9, 0, (None,), flat, out),
+        lambda: _network.correlate(5, 9, 0, ((weight, bias, 0, 1),), flat, out),
+        lambda: _network.correlate(5, 9, 0, ((weight, bias, 1, 0),), flat, out),
+        lambda: _network.correlate(5, 9, 0, ((weight, bias, 1, 17),), flat, out),
+        lambda: _network.correlate(5, 9, 0, ((weight, bias[:0], 1, 1),), flat, out),
+        lambda: _network.correlate(5, 9, 0, 9 * steps, flat, out),
+    ):
+        with pytest.raises(ValueError, match="buffer"):
+            refused()
+
+
+def test_a_kernel_farther_apart_than_there_are_frames():
+    """As many frames as one, and fewer than the kernel's reach."""
+    for frames in (1, 5, 8, 9):
+        found, expected = both(network.WIDE_SIZES, 20, (frames,), seed=frames)
+        np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
+
+
+CODE = """
+import hashlib
+import numpy as np
+from alphamf.learnt import compiled, network
+from tests.learnt.test_compiled import SIZES, WITHIN, both, drawn
+for sizes in SIZES.values():
+    for bins in (20, 129):
+        found, expected = both(sizes, bins, (2, 20))
+        np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
+rng = np.random.default_rng(0)
+x = rng.standard_normal((40, 37)).astype(np.float32)
+scale, shift = rng.standard_normal((2, 37)).astype(np.float32)
+taps, out = rng.standard_normal((5, 37)).astype(np.float32), np.empty_like(x)
+compiled._network.mix(20, 4, x, scale, shift, taps, out)
+compiled._network.rectify(out, shift)
+compiled._network.add(out, x, scale)
+made = compiled.Network(drawn(network.WIDE_SIZES, 129), 129)
+flat = rng.standard_normal(20 * 9 * 160 + 16).astype(np.float32)
+planes = flat[:-16].reshape(20, 9, 160)
+planes[..., :16] = planes[..., 16 + 129 :] = flat[-16:] = 0
+last = np.empty((20, 2, 160), np.float32)
+compiled._network.correlate(9, 129, 5, made._steps, flat, last)
+digest = hashlib.sha256(out.tobytes() + last[..., 16 : 16 + 129].tobytes())
+print(compiled.variant(), digest.hexdigest())
+"""
+
+
+def test_every_copy_gives_what_numpy_gives():
+    """And without fused multiply-adds the same bits, as processors with any vectors then do."""
+    found = {}
+    for name in COPIES:
+        command = [sys.executable, "-c", CODE]
+        variables = {**os.environ, "ALPHAMF_LOOPS": name, "OPENBLAS_NUM_THREADS": "1"}
+        copy, digest = subprocess.check_output(command, env=variables, text=True).split()
+        found[copy] = digest
+    assert found.get("unfused", found["default"]) == found["default"]
+    assert found.get("v3") == found.get("v4", found.get("v3"))
+
+
+def test_a_pickled_network_holds_nothing_of_this_processor():
+    from alphamf.learnt.refiner import Refiner
+    from tests.learnt.test_refiner import FRAME, posterior
+
+    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    before = len(pickle.dumps(refiner))
+    found = refiner.refine(**posterior())
+    assert len(pickle.dumps(refiner)) == before
+    again = pickle.loads(pickle.dumps(refiner)).refine(**posterior())
+    np.testing.assert_array_equal(found, again)
+
+
+def test_without_a_compiler_numpy_does_the_work(monkeypatch):
+    from alphamf.learnt.refiner import Refiner
+    from tests.learnt.test_refiner import FRAME, posterior
+
+    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    given = posterior((FRAME.bins, 200))
+    found = refiner.refine(**given)
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
+    assert compiled.variant() == "numpy"
+    for one, other in zip(found, refiner.refine(**given), strict=True):
+        np.testing.assert_allclose(one, other, atol=5 * WITHIN)

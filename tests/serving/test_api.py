@@ -1,0 +1,302 @@
+"""``alphamf serve``: the API as a client meets it."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import soundfile
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+
+from benchmarks.page_server import running
+from tests.support.places import ROOT
+
+RATE = 8000
+
+
+def noisy(path, seconds=2.0, rate=RATE, channels=2, **options):
+    rng = np.random.default_rng(3)
+    t = np.arange(round(seconds * rate)) / rate
+    voice = 0.2 * np.sin(2 * np.pi * 160 * t * (1 + 0.02 * np.sin(9 * t))) * (np.sin(5 * t) > 0)
+    sound = voice[:, None] + 0.02 * rng.standard_normal((len(t), channels))
+    soundfile.write(path, sound, rate, **options)
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running(tmp_path_factory.mktemp("serve") / "tmp", "--jobs", "1", "--max-size", "2") as it:
+        yield it
+    assert list(it.folder.iterdir()) == []
+    assert "Traceback" not in (it.folder.parent / "tmp.log").read_text()
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory):
+    return noisy(tmp_path_factory.mktemp("sound") / "talk.wav")
+
+
+@pytest.fixture(scope="module")
+def done(server, talk):
+    """Denoise a recording."""
+    key = server.send(talk, seed=5)
+    return server.wait(key)
+
+
+def cli(path, output, *options):
+    command = [sys.executable, "-c", "from alphamf.cli.start import main; main()", "denoise"]
+    subprocess.run([*command, str(path), "-o", str(output), "-q", *options], check=True, cwd=ROOT)
+    return output.read_bytes()
+
+
+def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_path):
+    assert done["state"] == "done" and done["output"] == "talk.denoised.wav"
+    status, headers, data = server.ask("GET", f"api/recordings/{done['id']}/result")
+    assert status == 200 and 'filename="talk.denoised.wav"' in headers["content-disposition"]
+    assert data == cli(talk, tmp_path / "a.wav", "--preset", "fast", "--seed", "5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["wav", "ogg", "mp3"])
+def test_a_part_of_the_noise_is_left_as_by_dry(server, tmp_path, ending):
+    """The bytes of some encoders depend on how many samples they are given at a time."""
+    path = noisy(tmp_path / f"talk.{ending}", 17, RATE, 1)
+    key = server.wait(server.send(path))["id"]
+    for dry in ("0.25", "0.2", "0"):
+        _, _, data = server.ask("GET", f"api/recordings/{key}/result?dry={dry}")
+        output = tmp_path / f"{dry}.{ending}"
+        assert data == cli(path, output, "--preset", "fast", "--dry", dry), dry
+
+
+@pytest.mark.slow
+def test_media_come_back_in_their_own_container(server, talk, tmp_path):
+    pytest.importorskip("av", reason="the extra media is not installed")
+    path = tmp_path / "talk.m4a"
+    cli(talk, path, "--preset", "fast")
+    found = server.wait(server.send(path))
+    assert found["output"] == "talk.denoised.m4a" and found["about"]["format"] == "M4A"
+    for dry in ("0", "0.25"):
+        _, _, data = server.ask("GET", f"api/recordings/{found['id']}/result?dry={dry}")
+        assert data == cli(path, tmp_path / f"{dry}.m4a", "--preset", "fast", "--dry", dry)
+    _, _, flac = server.ask("GET", f"api/recordings/{found['id']}/result?format=flac")
+    assert len(soundfile.read(io.BytesIO(flac))[0]) == found["about"]["frames"]
+
+
+def test_another_format_holds_the_same_samples(server, done, talk):
+    _, headers, data = server.ask("GET", f"api/recordings/{done['id']}/result?format=flac")
+    _, _, wav = server.ask("GET", f"api/recordings/{done['id']}/result")
+    assert "talk.denoised.flac" in headers["content-disposition"]
+    flac, rate = soundfile.read(io.BytesIO(data), dtype="int16")
+    assert rate == RATE and np.array_equal(flac, soundfile.read(io.BytesIO(wav), dtype="int16")[0])
+
+
+def test_the_sound_for_the_browser_is_input_and_speech(server, done, talk):
+    audio, _ = soundfile.read(talk, dtype="float32")
+    count = 700
+    _, headers, data = server.ask(
+        "GET", f"api/recordings/{done['id']}/sound?start=900&frames={count}"
+    )
+    parts = np.frombuffer(data, "<f4").reshape(2, 2, count)
+    assert headers["x-speech"] == "whole"
+    assert np.array_equal(parts[0].T, audio[900 : 900 + count])
+    _, _, wav = server.ask("GET", f"api/recordings/{done['id']}/result")
+    speech, _ = soundfile.read(io.BytesIO(wav), dtype="float32")
+    assert np.abs(parts[1].T - speech[900 : 900 + count]).max() <= 2**-15
+
+
+def test_pictures_come_from_a_column_on(server, done):
+    address = f"api/recordings/{done['id']}/picture?of="
+    whole = {of: server.ask("GET", address + of)[2] for of in ("input", "speech", "band")}
+    assert len(whole["input"]) == len(whole["speech"]) and len(whole["input"]) % 98 == 0
+    assert whole["input"] != whole["speech"] and whole["band"]
+    assert server.ask("GET", f"{address}speech&first=3")[2] == whole["speech"][3 * 98 :]
+    low, middle, high = np.frombuffer(whole["band"], np.uint8).reshape(-1, 3).T.astype(int)
+    assert (low <= middle).all() and (middle <= high).all() and (low < high).any()
+
+
+@pytest.mark.slow
+def test_a_zip_holds_all_under_names_that_differ(server, done, talk):
+    other = server.wait(server.send(talk, seed=6))
+    query = f"id={done['id']}&id={other['id']}&dry=0&dry=0.5"
+    status, _, data = server.ask("GET", f"api/archive?{query}")
+    assert status == 200
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert archive.namelist() == ["talk.denoised.wav", "talk.denoised (2).wav"]
+    _, _, single = server.ask("GET", f"api/recordings/{other['id']}/result?dry=0.5")
+    assert archive.read("talk.denoised (2).wav") == single and archive.testzip() is None
+
+
+def test_progress_comes_as_events(server, talk):
+    key = server.send(talk)
+    connection = http.client.HTTPConnection(server.host, timeout=60)
+    connection.request("GET", f"{server.path}api/events?id={key}")
+    answer = connection.getresponse()
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    states = []
+    while not states or states[-1]["state"] not in ("done", "failed"):
+        line = answer.readline().decode()
+        if line.startswith("data: "):
+            states.append(json.loads(line[6:]))
+    assert states[-1]["progress"] == 1 and any(state["preview"] for state in states)
+    progress = [state["progress"] for state in states]
+    assert progress == sorted(progress)
+    assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
+    rest = answer.read().decode()
+    assert "event: removed" in rest  # and the stream has ended
+    connection.close()
+
+
+@pytest.mark.slow
+def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
+    before = server.files()
+    key = server.send(noisy(tmp_path / "long.wav", 12, channels=1), preset="best")
+    server.wait(key, "denoising")
+    assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
+    assert server.ask("GET", f"api/recordings/{key}")[0] == 404
+    assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
+    until = time.monotonic() + 20
+    while server.files() - before and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not server.files() - before
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"RIFF\x24\x00\x00\x00WAVEnonsense", "a.wav"),
+        (b"hello, this is no sound at all", "a.wav is not audio of a known format"),
+    ],
+)
+def test_a_broken_file_is_one_sentence_without_paths(server, data, sentence):
+    answer = server.json("POST", "api/recordings?name=..%2f..%2fetc%2fa.wav", data)
+    found = server.wait(answer["id"])
+    assert found["state"] == "failed" and found["name"] == "a.wav"
+    assert sentence in found["error"] and str(server.folder) not in found["error"]
+    assert server.ask("GET", f"api/recordings/{answer['id']}/result")[0] == 409
+
+
+def test_what_is_too_large_or_empty_or_of_another_kind_is_refused(server):
+    before = server.files()
+    status, _, data = server.ask("POST", "api/recordings", b"\0" * 2_000_001)
+    assert status == 413 and "2 MB" in json.loads(data)["error"]
+    assert server.ask("POST", "api/recordings", b"")[0] == 400
+    for kind in ("multipart/form-data; boundary=x", "text/plain", "application/json"):
+        assert server.ask("POST", "api/recordings", b"abc", {"content-type": kind})[0] == 415
+    assert not server.files() - before
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("api/recordings/0/sound", 404),
+        ("api/recordings?preset=magic", 405),
+        ("api/archive", 400),
+        ("api/events", 400),
+        ("api/../api/recordings", 404),
+        ("static/app.js", 404),
+        ("%2e%2e/%2e%2e/etc/passwd", 404),
+        ("app.py", 404),
+    ],
+)
+def test_other_paths_are_refused(server, path, status):
+    assert server.ask("GET", path)[0] == status
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["dry=2", "dry=nan", "dry=-1", "dry=x", "format=exe", "format=../../a", "format="],
+)
+def test_wrong_numbers_and_formats_are_refused(server, done, query):
+    status, _, data = server.ask("GET", f"api/recordings/{done['id']}/result?{query}")
+    assert status == 400 and json.loads(data)["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "127.0.0.1@evil.example"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({}, 200),
+    ],
+)
+def test_only_this_page_may_ask(server, headers, status):
+    assert server.ask("GET", "api/server", headers=headers)[0] == status
+
+
+def test_its_own_origin_may_ask(server):
+    assert server.ask("GET", "api/server", headers={"Origin": f"http://{server.host}"})[0] == 200
+
+
+def test_without_the_token_there_is_nothing(server):
+    for path in ("/", "/api/server", f"{server.path[:-2]}x/api/server", "/open/x", "//", "/%00/"):
+        assert server.ask("GET", path, whole=True)[0] == 404
+    status, headers, _ = server.ask("GET", server.path.rstrip("/"), whole=True)
+    assert (status, headers["location"]) == (308, server.path)
+    assert server.ask("GET", "/health", whole=True)[0] == 200
+
+
+def test_answers_carry_a_strict_policy(server):
+    _, headers, data = server.ask("GET", "")
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer" and headers["cache-control"] == "no-store"
+    assert headers.get("access-control-allow-origin") is None
+    assert headers.get("server") is None
+    page = data.decode()
+    assert not re.search(r"<script>|style=|\son\w+=|https?://", page)
+
+
+def test_the_description_names_every_route(server):
+    from alphamf.serving.app import _routes
+    from alphamf.serving.limits import Limits
+
+    spec = server.json("GET", "api/openapi.json")
+    described = {
+        (path, method.upper())
+        for path, entry in spec["paths"].items()
+        for method in entry
+        if method != "parameters"
+    }
+    routes = {
+        (route.path, method)
+        for route in _routes(None, Limits(), lambda: False)
+        for method in route.methods - {"HEAD"}
+    }
+    assert described - {("/api/openapi.json", "GET")} == routes
+
+
+def test_states_are_as_described(server, done):
+    schema = server.json("GET", "api/openapi.json")["components"]["schemas"]["Recording"]
+    assert set(done) == set(schema["properties"]) == set(schema["required"])
+    for part in ("about", "result", "preview"):
+        assert set(done[part]) == set(schema["properties"][part]["properties"])
+
+
+@pytest.mark.slow
+def test_the_example_of_the_docs_runs(server, talk, tmp_path):
+    page = (ROOT / "docs/page.md").read_text(encoding="utf-8")
+    code = page.split("<!-- example -->\n```python\n")[1].split("```")[0]
+    command = [sys.executable, "-c", code, server.page, talk.name]
+    (tmp_path / talk.name).write_bytes(talk.read_bytes())
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, text=True)
+    assert result.stdout.endswith("done, 100%\n")
+    assert (tmp_path / "talk.denoised.wav").read_bytes() == cli(talk, tmp_path / "c.wav")
+    assert len(code.splitlines()) <= 20

@@ -1,0 +1,326 @@
+"""The page in a browser: upload, play, mix, download, cancel, errors, tabs, phones, axe."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+import numpy as np
+import pytest
+import soundfile
+
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+pytest.importorskip("selenium", reason="selenium is not installed")
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from benchmarks.page_server import chromium, resize, running
+from tests.serving.test_api import cli, noisy
+from tests.support.places import ROOT
+
+pytestmark = pytest.mark.slow
+
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serve") / "tmp"
+    with running(folder, "--jobs", "1", "--max-size", "1") as it:
+        yield it
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    it = chromium(tmp_path_factory.mktemp("chromium"))
+    if it is None:
+        pytest.skip("chromium and chromedriver are not installed")
+    it.set_script_timeout(30)
+    yield it
+    it.quit()
+
+
+@pytest.fixture
+def page(browser, server):
+    """Open the page, empty."""
+    browser.get(server.page)
+    browser.execute_script("sessionStorage.clear()")
+    browser.get(f"{server.page}?preset=fast&seed=3")
+    resize(browser, 1280, 1200)
+    browser.get_log("browser")
+    return browser
+
+
+@pytest.fixture(scope="module")
+def talk(tmp_path_factory):
+    return noisy(tmp_path_factory.mktemp("sound") / "talk.wav", 4.0)
+
+
+def by_id(page, name):
+    return page.find_element(By.ID, name)
+
+
+def drop(page, *paths):
+    by_id(page, "files").send_keys("\n".join(str(path) for path in paths))
+
+
+def until(page, condition, seconds=240):
+    return WebDriverWait(page, seconds, 0.1).until(condition)
+
+
+def wait_done(page):
+    until(page, lambda p: by_id(p, "result").is_displayed())
+
+
+def key_of(page):
+    return json.loads(page.execute_script("return sessionStorage.recordings"))[0]["id"]
+
+
+def slide(page, name, value):
+    page.execute_script(
+        "const s = document.getElementById(arguments[0]); s.value = arguments[1];"
+        "s.dispatchEvent(new Event('input', {bubbles: true}))",
+        name,
+        value,
+    )
+
+
+def fetched(page, server, name):
+    """Return the bytes that a download link leads to."""
+    address = by_id(page, name).get_attribute("href")
+    assert address.startswith(server.page)
+    return server.ask("GET", address.removeprefix(server.page))[2]
+
+
+def test_from_a_file_to_its_download(page, server, talk, tmp_path):
+    assert by_id(page, "drop-title").text == "Drop a noisy recording here"
+    drop(page, talk)
+    wait_done(page)
+    assert by_id(page, "title").text == "talk.wav"
+    assert by_id(page, "facts").text == "0:04 · 8 kHz · stereo · WAV 16 bit"
+    assert by_id(page, "words").text and "dB" in by_id(page, "words").text
+    assert fetched(page, server, "result") == cli(
+        talk, tmp_path / "cli.wav", "--preset", "fast", "--seed", "3"
+    )
+    inked = """
+        return ["before", "after", "sure"].map((name) => {
+          const canvas = document.getElementById(name);
+          const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+          return new Set(data).size;
+        });
+    """
+    assert all(shades > 8 for shades in until(page, lambda p: p.execute_script(inked)))
+    assert page.get_log("browser") == []
+
+
+def test_it_plays_and_changes_over_without_losing_its_place(page, talk):
+    drop(page, talk)
+    wait_done(page)
+    by_id(page, "play").click()
+    until(page, lambda p: by_id(p, "play").get_attribute("aria-label") == "Pause")
+
+    def place():
+        minutes, seconds = by_id(page, "clock").text.split(" / ")[0].split(":")
+        return 60 * float(minutes) + float(seconds)
+
+    until(page, lambda p: place() > 0.3)
+    before = place()
+    by_id(page, "timeline").send_keys("a")
+    assert page.execute_script("return document.querySelector('[name=mode]:checked').value") == (
+        "before"
+    )
+    assert before <= place() < before + 2
+    assert by_id(page, "play").get_attribute("aria-label") == "Pause"
+    by_id(page, "timeline").send_keys(Keys.SPACE)
+    assert by_id(page, "play").get_attribute("aria-label") == "Play"
+    rest = place()
+    time.sleep(0.3)
+    assert place() == rest
+    by_id(page, "timeline").send_keys(Keys.HOME)
+    assert place() == 0
+    by_id(page, "timeline").send_keys(Keys.ARROW_RIGHT)
+    assert place() == 2
+    assert by_id(page, "timeline").get_attribute("aria-valuetext") == "2 seconds of 4 seconds"
+    assert page.get_log("browser") == []
+
+
+HEARD = """
+    const done = arguments[2];
+    (async () => {
+      const { Player, gains } = await import("./player.js");
+      const [id, about] = arguments;
+      // The same graph and schedule on a clock that does not wait.
+      const context = new OfflineAudioContext(about.channels, about.frames, about.rate);
+      const player = new Player(() => {}, () => {});
+      player.load(id, about);
+      player.ready = about.frames;
+      const wanted = gains(document.querySelector("[name=mode]:checked").value, window.dry);
+      for (let k = 0; k * 2 * about.rate < about.frames; k++) {
+        const piece = await player.piece(k);
+        for (const [buffer, gain] of [[piece.input, wanted.input], [piece.speech, wanted.speech]]) {
+          const source = new AudioBufferSourceNode(context, { buffer });
+          source.connect(new GainNode(context, { gain })).connect(context.destination);
+          source.start(k * 2);
+        }
+      }
+      const heard = await context.startRendering();
+      done(Array.from({ length: about.channels }, (_, c) => [...heard.getChannelData(c)]));
+    })();
+"""
+
+
+@pytest.mark.parametrize(
+    ("strength", "limit", "dry"), [(100, 61, 0), (60, 61, 0.4), (100, 12, 0.2512)]
+)
+def test_what_is_heard_is_what_is_downloaded(page, server, talk, strength, limit, dry):
+    drop(page, talk)
+    wait_done(page)
+    slide(page, "strength", strength)
+    slide(page, "limit", limit)
+    address = by_id(page, "result").get_attribute("href")
+    assert float(address.partition("dry=")[2].partition("&")[0]) == pytest.approx(dry, abs=1e-4)
+    state = server.json("GET", f"api/recordings/{key_of(page)}")
+    page.execute_script("window.dry = arguments[0]", dry)
+    heard = np.array(page.execute_async_script(HEARD, state["id"], state["about"])).T
+    loaded, _ = soundfile.read(io.BytesIO(fetched(page, server, "result")))
+    assert heard.shape == loaded.shape
+    assert np.abs(heard - loaded).max() <= 2**-15
+    if dry:
+        assert f"--dry {dry}" in by_id(page, "effect").text
+
+
+def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    drop(page, talk)
+    wait_done(page)
+    timeline = by_id(page, "timeline")
+    drag = ActionChains(page).move_to_element_with_offset(timeline, -200, 0)
+    drag.click_and_hold().move_by_offset(100, 0).move_by_offset(20, 0).release().perform()
+    loop = by_id(page, "loop")
+    assert loop.get_attribute("aria-pressed") == "true" and by_id(page, "selection").is_displayed()
+    by_id(page, "play").click()
+    time.sleep(1.5)
+    left = float(by_id(page, "cursor").get_attribute("style").split(":")[1].strip(" %;"))
+    selection = by_id(page, "selection").get_attribute("style")
+    start, width = (float(part.split(":")[1].strip(" %")) for part in selection.split(";")[:2])
+    assert start - 1 <= left <= start + width + 1
+    by_id(page, "play").click()
+    timeline.send_keys("l")
+    assert loop.get_attribute("aria-pressed") == "false"
+    timeline.send_keys(Keys.HOME)
+    timeline.send_keys(Keys.ARROW_RIGHT, "[")
+    assert loop.get_attribute("aria-pressed") == "true"
+    said = by_id(page, "status").get_attribute("textContent")
+    assert said == "Loop from 2 seconds to 4 seconds"
+
+
+def test_a_recording_is_cancelled_and_nothing_stays(page, server, tmp_path):
+    page.get(f"{server.page}?preset=best")
+    drop(page, noisy(tmp_path / "long.wav", 15, channels=1))
+    until(page, lambda p: by_id(p, "progress-text").text.startswith("Denoising,"))
+    assert by_id(page, "remove").text == "Cancel"
+    key = key_of(page)
+    by_id(page, "remove").click()
+    assert not by_id(page, "editor").is_displayed()
+    assert "cancelled" in by_id(page, "status").get_attribute("textContent")
+    assert page.execute_script("return document.activeElement.id") == "choose"
+    until(page, lambda p: server.ask("GET", f"api/recordings/{key}")[0] == 404)
+    until(page, lambda p: not any(key in name for name in server.files()), 30)
+
+
+def test_errors_are_sentences(page, tmp_path):
+    broken = tmp_path / "broken.wav"
+    broken.write_bytes(b"this is no sound")
+    large = tmp_path / "large.wav"
+    large.write_bytes(b"\0" * 1_000_001)
+    empty = tmp_path / "empty.wav"
+    empty.touch()
+    for path, sentence in (
+        (broken, "broken.wav is not audio of a known format"),
+        (large, "large.wav is larger than 1 MB"),
+        (empty, "empty.wav is empty"),
+    ):
+        drop(page, path)
+        until(page, lambda p, s=sentence: s in by_id(p, "failure").text, 60)
+        by_id(page, "remove").click()
+        assert not by_id(page, "editor").is_displayed()
+
+
+def test_several_files_are_a_list_with_one_zip(page, server, talk, tmp_path):
+    drop(page, talk, noisy(tmp_path / "other.wav", 1.5))
+    until(page, lambda p: by_id(p, "archive").text == "Download all as zip")
+    rows = page.find_elements(By.CSS_SELECTOR, "#items button")
+    assert [row.text.split("\n") for row in rows] == [["talk.wav", "done"], ["other.wav", "done"]]
+    rows[1].click()
+    assert by_id(page, "title").text == "other.wav"
+    assert fetched(page, server, "archive")[:2] == b"PK"
+
+
+def test_two_tabs_have_their_own_and_a_reload_keeps_them(page, server, talk):
+    drop(page, talk)
+    wait_done(page)
+    slide(page, "strength", 70)
+    first = page.current_window_handle
+    page.switch_to.new_window("tab")
+    page.get(f"{server.page}?preset=fast")
+    assert not by_id(page, "editor").is_displayed()
+    drop(page, talk)
+    wait_done(page)
+    page.close()
+    page.switch_to.window(first)
+    page.refresh()
+    wait_done(page)
+    assert by_id(page, "strength-text").text == "70 %"
+
+
+def test_the_microphone_is_recorded(page):
+    by_id(page, "record").click()
+    until(page, lambda p: by_id(p, "recording-time").text >= "0:01", 30)
+    by_id(page, "record").click()
+    wait_done(page)
+    assert by_id(page, "title").text.startswith("Recording 20")
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("direction", ["ltr", "rtl"])
+def test_nothing_overflows(page, talk, width, direction):
+    resize(page, width, 900)
+    page.execute_script("document.documentElement.dir = arguments[0]", direction)
+    beyond = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.execute_script(beyond) == 0
+    drop(page, talk)
+    wait_done(page)
+    assert page.execute_script(beyond) == 0
+    small = page.execute_script(
+        "return [...document.querySelectorAll('button, .button, summary, input[type=range]')]"
+        ".filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 24)"
+        ".map((e) => e.id || e.tagName)"
+    )
+    assert small == []  # WCAG 2.2 asks for 24 pixels
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, talk, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm install --no-save axe-core@4")
+    page.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": scheme}]},
+    )
+    page.execute_script(AXE.read_text(encoding="utf-8"))
+    run = """
+        const done = arguments[0];
+        axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] })
+          .then(({ violations }) => done(violations.map(
+            ({ id, nodes }) => [id, nodes.map((node) => node.html)])));
+    """
+    assert page.execute_async_script(run) == []
+    drop(page, talk)
+    wait_done(page)
+    by_id(page, "remove").find_element(By.XPATH, "//summary").click()
+    assert page.execute_async_script(run) == []
