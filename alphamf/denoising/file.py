@@ -155,7 +155,7 @@ def _open(
         subtype=target.subtype,
         mode=mode,
         original=reader,
-        history=_history(request),
+        history=f"denoised by alphamf {_version()}" if request.tag else None,
     )
 
 
@@ -269,23 +269,12 @@ def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
     return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
 
 
-def _history(request: Request) -> str | None:
-    """Return the line for the outputs' history."""
-    if not request.tag:
-        return None
-    from importlib.metadata import version
-
-    return f"denoised by alphamf {version('alphamf')}"
-
-
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    from importlib.metadata import version
-
     from alphamf.denoising.environment import environment
 
     networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
     return {
-        "version": version("alphamf"),
+        "version": _version(),
         "model": weights.dictionary.name,
         "model_sha256": weights.dictionary.sha256,
         **{name: network and network.name for name, network in networks.items()},
@@ -296,3 +285,9 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
         "settings": asdict(request.settings),
         "environment": environment(),
     }
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("alphamf")
