@@ -13,7 +13,7 @@ import soundfile
 
 from alphamf.audio.reader import read
 from alphamf.cli import batch
-from alphamf.denoising import api, file
+from alphamf.denoising import file
 from tests.support.commands import run
 from tests.support.places import DATA
 
@@ -347,17 +347,17 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     sound(Path("b.wav"))
     from alphamf.denoising import file
 
-    real = api.denoise_stream
+    real = file._denoise
     calls = []
 
-    def broken(*arguments, **options):
+    def broken(*arguments):
         calls.append(1)
-        for segment in real(*arguments, **options):
-            yield segment
-            if len(calls) == 1:
-                raise RuntimeError("no luck")
+        result = real(*arguments)
+        if len(calls) == 1:
+            raise RuntimeError("no luck")
+        return result
 
-    monkeypatch.setattr(file, "denoise_stream", broken)
+    monkeypatch.setattr(file, "_denoise", broken)
     monkeypatch.setattr(batch, "_stays_here", lambda *_: True)
     result = denoise("a.wav", "b.wav", "--jobs", 1, code=1)
     assert "Error: a.wav: RuntimeError: no luck\n" in result.stderr
