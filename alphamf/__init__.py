@@ -9,7 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from alphamf.denoising.activity import Stretch, speech_stretches
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
+    from alphamf.denoising.background import denoise_async
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
@@ -29,10 +31,13 @@ __all__ = [
     "Segment",
     "Settings",
     "Stream",
+    "Stretch",
     "Weights",
     "denoise",
+    "denoise_async",
     "denoise_stream",
     "load",
+    "speech_stretches",
     "train",
 ]
 
@@ -45,10 +50,13 @@ _HOME = {
     "Segment": "denoising.stream",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
+    "Stretch": "denoising.activity",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
+    "denoise_async": "denoising.background",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
+    "speech_stretches": "denoising.activity",
     "train": "training.dictionary.api",
 }
 

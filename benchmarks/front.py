@@ -34,12 +34,14 @@ from benchmarks.front_clips import Clip, clips
 GRID = (
     "fast",
     "balanced",
-    "fast:steps=45,keep=15",
     "fast:steps=30,keep=10",
     "fast:steps=20,keep=8",
-    "fast:steps=30,keep=10,thin=1",
-    "fast:steps=30,keep=10,noise_rank=2",
-    "balanced:steps=115,keep=45,warm_up=15",
+    "fast:steps=20,keep=8,coarse=10",
+    "fast:steps=12,keep=6",
+    "fast:steps=12,keep=6,coarse=10",
+    "fast:steps=12,keep=6,coarse=20",
+    "fast:steps=12,keep=6,coarse=10,alpha_noise=2.0",
+    "fast:steps=8,keep=4,coarse=10",
 )
 SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 HEADINGS = ("clip", "settings", *SCORES, "CPU s per s")

@@ -6,7 +6,7 @@ For example::
 
 Atheris (libFuzzer) changes bytes and keeps what reaches new lines of alphamf, zipfile and numpy's
 array files; each parser of `benchmarks.parsers` runs in a process of its own, with 20 s and 2 GB an
-input at most. The inputs kept go to tests/corpora with ``--keep``, the smallest that reach as much,
+input at most. The inputs kept go to tests/corpora with ``--keep``, as many as fit into 60 kB,
 where the quick tests try them again; those of findings to ``--findings``. With ``--write`` the
 table goes to docs/reliability.md.
 """
@@ -14,6 +14,7 @@ table goes to docs/reliability.md.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -27,9 +28,12 @@ from benchmarks.report import caption, publish
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
+SOURCE = Path(__file__).with_name("libfuzzer.py")
 CORPORA = ROOT / "tests" / "corpora"
-NAMES = ("header", "sound", "archive", "dictionary", "network", "checkpoint", "candidate")
-NAMES += ("pairs", "corpus", "results")
+NAMES = (
+    *("header", "metadata", "sound", "archive", "dictionary", "network", "checkpoint"),
+    *("candidate", "pairs", "corpus", "results"),
+)
 MOST = 60_000
 """Bytes of the inputs that are kept of a parser: fewer, and shorter ones first."""
 
@@ -96,24 +100,22 @@ def _finding(printed: str, said: str) -> str:
 
 
 def keep(name: str, folder: Path) -> None:
-    """Write the smallest inputs that together reach what all do to the parser's corpus."""
-    with tempfile.TemporaryDirectory(prefix="merged-") as merged:
-        _libfuzzer(name, ["-merge=1", merged, str(folder)])
-        found = sorted(Path(merged).iterdir(), key=lambda path: path.stat().st_size)
-        size = 0
-        CORPORA.mkdir(exist_ok=True)
-        with zipfile.ZipFile(CORPORA / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in found:
-                size += path.stat().st_size
-                if size <= MOST:
-                    archive.writestr(zipfile.ZipInfo(path.name[:12]), path.read_bytes())
+    """Write the smallest inputs that reach something new to the parser's corpus."""
+    CORPORA.mkdir(exist_ok=True)
+    size = 0
+    with zipfile.ZipFile(CORPORA / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.iterdir(), key=lambda path: (path.stat().st_size, path.name)):
+            size += path.stat().st_size
+            if size <= MOST and not path.name.startswith("seed-"):
+                archive.writestr(zipfile.ZipInfo(path.name[:12]), path.read_bytes())
 
 
 def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-        command = [sys.executable, "-m", "benchmarks.libfuzzer", name, place]
-        command += ["-print_final_stats=1", *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+        command = [sys.executable, SOURCE, "-print_final_stats=1", *arguments]
+        asked = {"FUZZ_PARSER": name, "FUZZ_PLACE": place, "PYTHONPATH": str(ROOT)}
+        variables = {**os.environ, **asked}
+        return subprocess.run(command, env=variables, capture_output=True, check=False)
 
 
 def main() -> None:

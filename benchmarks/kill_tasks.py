@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import soundfile
 
+from alphamf.audio.writer import open_writer
 from alphamf.tools import jsonlines
 
 TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "plain")
@@ -49,6 +50,23 @@ def clips(folder: Path, count: int, seconds: float) -> None:
         soundfile.write(folder / name, 0.1 * sound, 8000)
 
 
+def media(folder: Path, count: int) -> None:
+    """Write sound in containers that FFmpeg writes.
+
+    Parameters
+    ----------
+    folder
+        Where it goes.
+    count
+        How many files.
+    """
+    rng = np.random.default_rng(0)
+    for k in range(count):
+        name, form, subtype = (("m4a", "M4A", "AAC"), ("mka", "MATROSKA", "FLAC_16"))[k % 2]
+        with open_writer(folder / f"{k}.{name}", 16000, 1, format=form, subtype=subtype) as file:
+            file.write(0.1 * rng.standard_normal((12000, 1), np.float32))
+
+
 def found(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield the files below a folder, without temporary ones."""
     for path in sorted(folder.rglob("*")):
@@ -79,6 +97,13 @@ def measured(folder: Path) -> Products:
     return products
 
 
+def mixed(folder: Path) -> Products:
+    """Return the content of all files, of the table of pairs row by row: it grows."""
+    products = plain(folder)
+    table = products.pop("pairs.csv", b"")
+    return products | {f"row {row.decode()}": True for row in table.splitlines()}
+
+
 def _timeless(item: dict[str, Any]) -> dict[str, Any]:
     item = {name: value for name, value in item.items() if name not in (*TIMES, "numbers")}
     # The memory addresses of arrays affect the last bit of a score.
@@ -88,6 +113,8 @@ def _timeless(item: dict[str, Any]) -> dict[str, Any]:
 
 TASKS = {
     "denoise": Task("denoise input --output-dir out --preset fast --jobs 2 -q", plain),
+    "media": Task("denoise input --output-dir out --preset fast --jobs 1 -q", plain),
+    "mix": Task("mix input/clean --noise input/noise -o out --snr 0,5 --overwrite -q", mixed),
     "evaluate": Task(
         "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse,fast "
         "-o out --jobs 2 -q",
@@ -105,5 +132,10 @@ def prepare(name: str, folder: Path) -> None:
     if name == "evaluate":
         clips(folder / "input" / "noisy", 6, 0.5)
         clips(folder / "input" / "clean", 6, 0.5)
+    elif name == "mix":
+        clips(folder / "input" / "noise", 3, 1.5)
+        clips(folder / "input" / "clean", 12, 0.5)
+    elif name == "media":
+        media(folder / "input", 8)
     elif name != "experiment":
         clips(folder / "input", 50 if name == "denoise" else 6, 0.5)

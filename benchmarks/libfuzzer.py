@@ -5,6 +5,7 @@ Little is imported here, since only what is imported inside the instrumentation 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,17 +13,18 @@ import atheris
 
 
 def main() -> None:
-    """Fuzz: arguments are the parser, a folder for its files, and those of libFuzzer.
+    """Fuzz the parser FUZZ_PARSER, whose files go to FUZZ_PLACE.
 
-    The last one is the folder of the corpus, which gets the parser's seeds.
+    Arguments are those of libFuzzer; the last one is the folder of the corpus, which gets the
+    parser's seeds.
     """
-    name, place, *arguments = sys.argv[1:]
+    name, place = os.environ["FUZZ_PARSER"], os.environ["FUZZ_PLACE"]
     with atheris.instrument_imports(include=["alphamf", "zipfile", "numpy.lib._format_impl"]):
         from alphamf.errors import AlphaMFError
         from benchmarks.parsers import PARSERS
 
     for k, data in enumerate(PARSERS[name].seeds()):
-        Path(arguments[-1], f"seed-{k}").write_bytes(data)
+        Path(sys.argv[-1], f"seed-{k}").write_bytes(data)
 
     def one(data: bytes) -> None:
         try:
@@ -30,7 +32,7 @@ def main() -> None:
         except AlphaMFError as error:
             assert str(error).isprintable(), error
 
-    atheris.Setup([sys.argv[0], *arguments], one)
+    atheris.Setup(sys.argv, one)
     atheris.Fuzz()
 
 

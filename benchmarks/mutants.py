@@ -7,10 +7,14 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from alphamf.audio import ogg
+from alphamf.audio import formats, ogg
+from alphamf.audio.writer import open_writer
+from alphamf.errors import AlphaMFError
 
 SECONDS = 0.2
 """Length of the sounds: thousands of them are denoised."""
@@ -22,9 +26,14 @@ FORMATS = {
     "ogg": [("OGG", "VORBIS"), ("OGG", "OPUS")],
     "mp3": [("MP3", "MPEG_LAYER_III")],
     "others": [("CAF", "ALAC_16")]
-    + [(form, "PCM_16") for form in ("AIFF", "AU", "CAF", "W64", "NIST", "VOC", "IRCAM")],
+    + [(form, "PCM_16") for form in ("AIFF", "AU", "CAF", "W64", "NIST", "VOC", "IRCAM")]
+    + [(form, "PCM_16") for form in ("AVR", "SVX", "MPC2K", "SDS", "MAT4", "MAT5")]
+    + [("WVE", "ALAW")],
+    "media": [
+        (form.name, s) for form in formats.FORMATS.values() if form.muxer for s in form.subtypes
+    ],
 }
-"""Kinds of sound files, with libsndfile's names."""
+"""Kinds of sound files, with the names of their formats and subtypes."""
 
 NUMBERS = (0, 1, 2, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 2**24, 2**31 - 1, 2**31, 2**32 - 1)
 """Sizes that break programs which trust them."""
@@ -35,26 +44,39 @@ def sounds(folder: Path | None) -> dict[str, list[bytes]]:
 
     Of files that are larger than 20 kB, the beginning is encoded again.
     """
-    import soundfile
-
     rng = np.random.default_rng(0)
     found: dict[str, list[bytes]] = {kind: [] for kind in FORMATS}
-    for kind, formats in FORMATS.items():
-        for form, subtype in formats:
+    for kind, encodings in FORMATS.items():
+        for form, subtype in encodings:
             for channels in (1, 2):
-                rate = 48000 if subtype == "OPUS" else 8000
+                rate = 48000 if kind == "media" or subtype == "OPUS" else 8000
+                rate = 8000 if subtype == "AMR_NB" else rate
                 audio = 0.2 * rng.standard_normal((int(SECONDS * rate), channels))
-                data = io.BytesIO()
-                try:
-                    soundfile.write(data, audio, rate, subtype, format=form)
-                except soundfile.LibsndfileError:  # GSM and NIST are mono
-                    continue
-                found[kind].append(data.getvalue())
+                data = _encoded(audio.astype(np.float32), rate, form, subtype)
+                found[kind] += [data] if data else []
     for path in sorted(folder.glob("*.*")) if folder else []:
         kind = path.suffix[1:]
         if kind in found:
             found[kind].append(_short(path))
     return found
+
+
+def _encoded(audio: Any, rate: int, form: str, subtype: str) -> bytes | None:
+    """Return a file; None where its format is for mono only, or needs PyAV and that is absent."""
+    import soundfile
+
+    data = io.BytesIO()
+    try:
+        if form in formats.FORMATS and formats.FORMATS[form].muxer:
+            with TemporaryDirectory() as folder:
+                path = Path(folder, "x")
+                with open_writer(path, rate, audio.shape[1], format=form, subtype=subtype) as file:
+                    file.write(audio)
+                return path.read_bytes()
+        soundfile.write(data, audio, rate, subtype, format=form)
+    except (AlphaMFError, soundfile.LibsndfileError):
+        return None
+    return data.getvalue()
 
 
 def _short(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 For every layer in a window: the compiled one, NumPy, and onnxruntime where that and onnx, which
 makes its graphs, are installed; by turns, in one thread. The least process time of all rounds
 counts. The floor is the time that NumPy takes for as many multiply-adds in a product of large
-matrices.
+matrices. ALPHAMF_LOOPS chooses the copy of the compiled layers, and each copy has a section.
 """
 
 from __future__ import annotations
@@ -137,8 +137,9 @@ def main() -> None:
             lines += list(rows(getattr(find(rate), kind), frames))
     text = f"{tables.markdown(HEADINGS, lines)}\n\n"
     text += caption("benchmarks.networks", sys.argv[1:], ("alphamf", "numpy"))
+    text += f" The copy {compiled.variant()} of the compiled layers."
     page = Path(__file__).parents[1] / "BENCHMARKS.md"
-    publish(page, "speed:networks", text, write="--write" in sys.argv)
+    publish(page, f"speed:networks-{compiled.variant()}", text, write="--write" in sys.argv)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import formats
+from alphamf.audio.media import kinds
+from alphamf.audio.metadata import keep
 from alphamf.audio.reader import open_reader
 from alphamf.audio.stft import Frame
 from alphamf.evaluation import outputs, runner
@@ -58,8 +61,33 @@ def _file(data: bytes, folder: Path) -> Path:
 
 
 def _header(data: bytes, folder: Path) -> None:
-    patch = formats.check(_file(data, folder), "input")
+    patch = formats.check(path := _file(data, folder), "input")
     assert patch is None or 0 <= patch.position <= len(data) - len(patch.data), patch
+    if (kind := kinds.find(path)) is not None:
+        with path.open("rb") as file:
+            kind.check(file, len(data), "input")
+
+
+def _metadata(data: bytes, folder: Path) -> None:
+    """Keep what a file says beside its sound in an output, by the bytes and not by mutagen."""
+    forms = {b"RIFF": "WAV", b"RF64": "RF64", b"FORM": "AIFF", b"fLaC": "FLAC"}
+    form = forms.get(data[:4], "MP3")
+    output = folder / "output"
+    output.write_bytes(_outputs()[form])
+    keep.keep(_file(data, folder), form, output, form, None)
+    with open_reader(output) as reader:
+        assert reader.frames > 0
+
+
+@cache
+def _outputs() -> dict[str, bytes]:
+    found = _found()
+    others = {"AIFF": b"FORM", "RF64": b"RF64"}
+    every = found["others"] + found["wav"]
+    return {
+        **{form: next(s for s in every if s.startswith(head)) for form, head in others.items()},
+        **{kind.upper(): found[kind][0] for kind in ("wav", "flac", "mp3")},
+    }
 
 
 def _sound(data: bytes, folder: Path) -> None:
@@ -71,8 +99,13 @@ def _sound(data: bytes, folder: Path) -> None:
         assert np.isfinite([reader.peak, reader.rms]).all()
 
 
+@cache
+def _found() -> dict[str, list[bytes]]:
+    return sounds(None)
+
+
 def _sounds() -> list[bytes]:
-    return [data for kind in sounds(None).values() for data in kind]
+    return [data for kind in _found().values() for data in kind]
 
 
 def _packed(data: bytes, folder: Path, array: str) -> Path:
@@ -186,6 +219,7 @@ def _lines() -> list[bytes]:
 
 PARSERS = {
     "header": Parser(_header, _sounds),
+    "metadata": Parser(_metadata, lambda: list(_outputs().values())),
     "sound": Parser(_sound, lambda: [bytes([k % 4]) + s for k, s in enumerate(_sounds())]),
     "archive": Parser(_archive, lambda: _dictionaries()[:1]),
     "dictionary": Parser(_dictionary, lambda: _dictionaries()[1:]),

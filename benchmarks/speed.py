@@ -1,8 +1,8 @@
 """Tables of speed and memory for BENCHMARKS.md: ``python -m benchmarks.speed [PART ...]``.
 
-PART is ``steps``, ``denoisers``, ``cores`` (what ``alphamf benchmark`` measures) or ``long``: how
-memory and time grow with the length of a recording, up to three hours of 48 kHz stereo. All parts
-together take a quarter of an hour, and the machine should have nothing else to do.
+PART is ``steps``, ``denoisers``, ``peers``, ``cores`` (what ``alphamf benchmark`` measures) or
+``long``: how memory and time grow with the length of a recording, up to three hours of 48 kHz
+stereo. All parts together take half an hour, and the machine should have nothing else to do.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import numpy as np
 import soundfile
 
 from alphamf.research.speed import measure as speed
-from alphamf.research.speed import parallel
-from alphamf.research.speed.rows import core_rows, denoiser_rows, step_rows
+from alphamf.research.speed import parallel, peers
+from alphamf.research.speed.rows import core_rows, denoiser_rows, peer_rows, step_rows
 from alphamf.tools import tables
 from benchmarks.report import caption, write_section
 
@@ -83,6 +83,7 @@ def _measured(arguments: list[str]) -> tuple[float, float]:
 PARTS: dict[str, Callable[[], Rows]] = {
     "steps": lambda: step_rows(speed.steps(ROUNDS)),
     "denoisers": lambda: denoiser_rows(speed.denoisers(3)),
+    "peers": lambda: peer_rows(peers.peers(3)),
     "cores": lambda: core_rows(parallel.cores(3)),
     "long": long,
 }

@@ -1,7 +1,8 @@
 """Stereo mixtures of known images: one voice in both channels in several noises, or two voices.
 
 Voices are from LibriSpeech (``$ALPHAMF_DATA/corpora/librispeech-dev``), noises from
-``noise-dev/moodist``, both kept apart from what the package was trained on.
+``noise-dev/moodist``, both kept apart from what the networks were trained on; settings of
+`alphamf.denoising.spatial` and of `alphamf.denoising.activity` were chosen on them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +60,10 @@ class Mixture(NamedTuple):
 
 def corpus(name: str) -> Path:
     """Return the folder of a corpus."""
-    return Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
+    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
+    if not folder.is_dir():
+        raise SystemExit(f"there is no {folder}: set ALPHAMF_DATA")
+    return folder
 
 
 def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator[Mixture]:
@@ -74,10 +79,10 @@ def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator
     kinds
         Of `KINDS`.
     """
-    voices, noises = _voices(), _noises()
+    speech, sounds = voices(), noises()
     for k, kind in product(range(count), kinds):
-        voice, other = voices[k], voices[(k + 5) % len(voices)]
-        first, second = noises[(3 * k) % len(noises)], noises[(3 * k + 10) % len(noises)]
+        voice, other = speech[k], speech[(k + 5) % len(speech)]
+        first, second = sounds[(3 * k) % len(sounds)], sounds[(3 * k + 10) % len(sounds)]
         clean = _images(kind, voice, other)
         noise = _noise(kind, first, second)
         loudest = (clean**2).mean(axis=0).max()
@@ -90,16 +95,17 @@ def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator
         )
 
 
-def _voices() -> list[Floats]:
-    """Return one clip of eight seconds of each voice."""
+def voices(*, last: bool = False) -> list[Floats]:
+    """Return a clip of eight seconds of each voice, its first or its last."""
     with (corpus("librispeech-dev") / "MANIFEST.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if float(row["seconds"]) >= SAMPLES / RATE]
-    first = {row["speaker"]: row["path"] for row in reversed(rows)}
+    first = {row["speaker"]: row["path"] for row in (rows if last else reversed(rows))}
     found = [read(str(corpus("librispeech-dev") / path))[0][:, 0] for path in first.values()]
     return [np.asarray(voice[:SAMPLES], float) for voice in found]
 
 
-def _noises() -> list[Floats]:
+@cache
+def noises() -> list[Floats]:
     """Return twenty seconds each of the noises that last so long, by name."""
     files = sorted((corpus("noise-dev") / "moodist").glob("*.flac"))
     found = (np.asarray(read(str(file))[0][:, 0], float) for file in files)

@@ -37,14 +37,15 @@ def benchmark(
                 "alphamf was installed: install it again where there is a C compiler"
             )
         from alphamf.research.speed import measure as speed
-        from alphamf.research.speed import parallel
-        from alphamf.research.speed.rows import core_rows, denoiser_rows, step_rows
+        from alphamf.research.speed import parallel, peers
+        from alphamf.research.speed.rows import core_rows, denoiser_rows, peer_rows, step_rows
 
         parts = [
             ("steps", step_rows(speed.steps(rounds, device.value))),
             ("denoisers", denoiser_rows(speed.denoisers(max(1, rounds // 5), device.value))),
         ]
         if device is Device.cpu:
+            parts.append(("peers", peer_rows(peers.peers(max(1, rounds // 5)))))
             parts.append(("cores", core_rows(parallel.cores(max(1, rounds // 5)))))
         for name, rows in parts:
             _print(name, rows, as_json=as_json)

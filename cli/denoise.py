@@ -19,6 +19,10 @@ from alphamf.cli.options import (
     check_streams,
     check_weights,
     choose_device,
+    dry_share,
+    name_template,
+    wanted_loudness,
+    wanted_part,
 )
 
 
@@ -69,6 +73,23 @@ def denoise(
         str | None,
         typer.Option(
             metavar="DIR", help="Folder for the outputs, made if need be.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    suffix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="End of the outputs' names, before their ending.",
+            show_default=".denoised, or none in --output-dir",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEMPLATE",
+            help="Names of the outputs, such as '{stem}-clean{ext}'.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     overwrite: Annotated[
@@ -146,18 +167,45 @@ def denoise(
         int | None,
         typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
     ] = None,
-    dry: Annotated[
-        float | None,
+    start: Annotated[
+        str | None,
         typer.Option(
-            metavar="SHARE",
-            help="Share of the noisy input to leave in, 0 to 1.",
+            metavar="TIME",
+            help="Denoise from here on, and leave what is before as it is: 75, 1:15.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Denoise up to here, and leave what follows as it is.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    strength: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="How much of the denoising to apply, from 0 (none) to 1.",
+            show_default="1",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    dry: Annotated[float | None, typer.Option(hidden=True)] = None,
     max_attenuation: Annotated[
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
     ] = None,
+    trim_silence: Annotated[
+        bool,
+        typer.Option(
+            "--trim-silence",
+            help="Cut off what comes before the first speech and after the last, but for 0.2 s; "
+            "pauses stay.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     channels: Annotated[
         Channels,
         typer.Option(
@@ -166,6 +214,14 @@ def denoise(
             rich_help_panel=OUTPUT,
         ),
     ] = Channels.linked,
+    normalize: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LUFS",
+            help="Bring outputs to this loudness, such as -16LUFS, with true peaks below -1 dB.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
     noise_output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
@@ -183,6 +239,14 @@ def denoise(
         typer.Option(
             metavar="FILE.npz",
             help="Mean and standard deviation of the gain.",
+            rich_help_panel=EXTRA,
+        ),
+    ] = None,
+    vad: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Stretches of speech: start and end in seconds, and their probability.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
@@ -269,15 +333,11 @@ def denoise(
         "alpha_speech": alpha_speech,
         "alpha_noise": alpha_noise,
         "noise_rank": noise_rank,
-        "dry": dry,
         "max_attenuation": max_attenuation,
         "channels": channels.value,
         # A network that is asked for is used, with the preset `plain`, too.
         "refine": None if refiner in ("auto", "none") else True,
     }
-    from alphamf.denoising.request import Request
-    from alphamf.evaluation.observers import Observers
-
     with report.user_errors(as_json=as_json):
         read = {
             "--reference": reference,
@@ -289,19 +349,31 @@ def denoise(
             inputs,
             output=output,
             output_dir=output_dir,
+            template=name_template(suffix, name, output),
             overwrite=overwrite,
             protected={option: path for option, path in read.items() if path is not None},
         )
-        extra = {"--noise-output": noise_output, "--plot": plot, "--uncertainty": uncertainty}
+        extra = {
+            "--noise-output": noise_output,
+            "--plot": plot,
+            "--uncertainty": uncertainty,
+            "--vad": vad,
+        }
         check_extra(extra, files, overwrite=overwrite)
-        check_streams(files.jobs, as_json=as_json, cluster=cluster)
-        settings = build_settings(preset.value, overrides)
-        check_weights(model, refiner=refiner, second_stage=second_stage)
-        place = choose_device(device.value, quiet=quiet)
         check_least("--jobs", jobs, 1)
+        batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
+        check_streams(files.jobs, as_json=as_json, cluster=cluster)
+        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
+        check_weights(model, refiner=refiner, second_stage=second_stage)
+        part = wanted_part(start, end)
+        loudness = wanted_loudness(normalize)
+        place = choose_device(device.value, quiet=quiet)
         check_least("--seed", seed, 0)
         check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
+    from alphamf.denoising.request import Request
+    from alphamf.evaluation.observers import Observers
+
     request = Request(
         settings=settings,
         observe=partial(
@@ -309,6 +381,7 @@ def denoise(
             noise_output=noise_output,
             plot=plot,
             uncertainty=uncertainty,
+            vad=vad,
             reference=reference,
         ),
         preset=preset.value,
@@ -318,10 +391,15 @@ def denoise(
         seed=seed,
         device=place,
         overwrite=overwrite,
+        trim=trim_silence,
+        part=part,
+        loudness=loudness,
+        whole=plot is not None or reference is not None,
         salvage=salvage,
         max_channels=max_channels,
         track=track,
         tag=tag,
+        documented=as_json,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

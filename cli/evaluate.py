@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -36,9 +37,17 @@ if TYPE_CHECKING:
 
 CORPUS = "Corpus"
 METHOD = "Methods"
+SCORING = "Scores and tables"
 
 _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 """Columns that are left out in a terminal."""
+
+
+class TableFormat(StrEnum):
+    """Forms of a printed table."""
+
+    markdown = "markdown"
+    latex = "latex"
 
 
 def evaluate(
@@ -83,13 +92,51 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="Method, or several with commas between, or all; NAME@MODEL for one with its own "
-            "speech model; may be given several times.",
+            "speech model; NAME=FOLDER for another system's files, named as the noisy ones; may be "
+            "given several times.",
             show_default="noisy,oracle-mask,logmmse,is-nmf,fast,balanced",
             rich_help_panel=METHOD,
         ),
     ] = None,
     model: Annotated[str, model_option(METHOD)] = "auto",
     seed: Annotated[int, seed_option("result", METHOD)] = 0,
+    asr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Word error rate by a speech recogniser that prints the words of {file}.",
+            rich_help_panel=SCORING,
+        ),
+    ] = None,
+    transcripts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What is said: lines of a clean file's stem and words; by default what the "
+            "recogniser hears in the clean speech.",
+            rich_help_panel=SCORING,
+        ),
+    ] = None,
+    dnsmos: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.onnx",
+            help="Scores of DNSMOS P.835 by this network.",
+            rich_help_panel=SCORING,
+        ),
+    ] = None,
+    only: Annotated[
+        bool,
+        typer.Option(
+            "--only",
+            help="Leave methods of earlier runs out of the tables and the report.",
+            rich_help_panel=SCORING,
+        ),
+    ] = False,
+    table: Annotated[
+        TableFormat,
+        typer.Option(help="Form of the table that is printed.", rich_help_panel=SCORING),
+    ] = TableFormat.markdown,
     output: Annotated[
         Path,
         typer.Option(
@@ -112,16 +159,19 @@ def evaluate(
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
 
     Files belong together by their names: clean/sp01.wav and car_5dB/sp01.wav or sp01_car_sn5.wav.
+    Tables and report show all methods that the folder of results has for these clips.
     """
     with report.user_errors(as_json=as_json):
         check_least("--limit", limit, 1)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
         from alphamf.evaluation import outputs, runner
+        from alphamf.evaluation.extra import checked
         from alphamf.evaluation.methods import DEFAULTS, resolve
         from alphamf.evaluation.pairs import sample
 
         entries = resolve(method or DEFAULTS, model)
+        extra = checked(asr, transcripts, dnsmos)
         clips = sample(_pairs(clean, noisy or [], pairs, output), limit)
         crashes: list[str] = []
         each = partial(
@@ -131,18 +181,24 @@ def evaluate(
             crashes=crashes,
         )
         with runner.locked(output):
-            todo = runner.plan(clips, entries, str(output), seed=seed)
-            results = _run(todo, output, each, as_json=as_json, quiet=quiet)
+            earlier = [] if only else outputs.earlier(output, entries)
+            planned = partial(runner.plan, clips, output=str(output), seed=seed, extra=extra)
+            results = _run(planned(entries), output, each, as_json=as_json, quiet=quiet)
+            everything = planned([*earlier, *entries])
+            shown_results = outputs.ordered(
+                everything, results, runner.finished(everything, output)
+            )
             settings = outputs.describe_run(
-                entries, seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
+                [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
             )
             settings |= {"clean": clean, "noisy": noisy, "pairs": pairs}
-            outputs.write(output, results, settings)
+            settings |= {"asr": asr, "transcripts": transcripts, "dnsmos": dnsmos}
+            outputs.write(output, shown_results, settings)
         if not quiet:
             for note in outputs.notes(entries, results):
                 typer.echo(f"Note: {note}", err=True)
         if not (quiet or as_json):
-            _print(results, output)
+            _print(shown_results, output, latex=table is TableFormat.latex)
         _exit(results, crashed=bool(crashes))
 
 
@@ -213,9 +269,14 @@ def _exit(results: Sequence[Result], *, crashed: bool) -> None:
         raise typer.Exit(1 if crashed else 2)
 
 
-def _print(results: Sequence[Result], output: Path) -> None:
+def _print(results: Sequence[Result], output: Path, *, latex: bool) -> None:
     from alphamf.evaluation.markdown import overview
 
+    if latex:
+        from alphamf.tools.tables import latex as written
+
+        typer.echo(written(*overview(results)))
+        return
     report.table(*overview(results), hidden=_HIDDEN)
     folder = shown(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

@@ -68,6 +68,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             "length": f"{hours}:{minutes:02}:{seconds:06.3f} ({reader.frames} samples)",
             "peak": _level(reader.peak),
             "rms": _level(reader.rms),
+            **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
         }
     )
@@ -94,6 +95,16 @@ def _print(lines: dict[str, str]) -> None:
 
 def _decibels(amplitude: float) -> float | None:
     return 20 * math.log10(amplitude) if amplitude else None
+
+
+def _tracks(reader: Reader) -> dict[str, str]:
+    """Return which audio track of a media file this is, and what else the file holds."""
+    track = reader.track
+    if track is None:
+        return {}
+    kilobits = f"{track.bit_rate / 1000:.0f} kb/s"
+    found = {"track": f"{track.number} of {track.count} ({track.codec}, {kilobits})"}
+    return found | ({"others": ", ".join(track.others)} if track.others else {})
 
 
 def _level(amplitude: float) -> str:

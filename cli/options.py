@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.inputs import STREAM, Job
+from alphamf.audio.outputs import check_template
+from alphamf.audio.times import seconds
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Settings
+    from alphamf.denoising.part import Part
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -140,6 +143,77 @@ def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> Non
             raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
         if sys.stdout.isatty():
             raise AlphaMFError("audio is not written to a terminal: use -o FILE or a pipe")
+
+
+def name_template(suffix: str | None, name: str | None, output: str | None) -> str | None:
+    """Return the template of the outputs' names that --suffix or --name stands for, if any.
+
+    Raises
+    ------
+    AlphaMFError
+        Both are given, or one of them and -o, or it makes no name.
+    """
+    given = {"--suffix": suffix, "--name": name}
+    options = [option for option, value in given.items() if value is not None]
+    if len(options) > 1 or (options and output is not None):
+        both = " and ".join(["-o"] * (output is not None) + options)
+        raise AlphaMFError(f"{both} all name the output: give one of them")
+    if suffix is not None:
+        name = f"{{stem}}{suffix.replace('{', '{{').replace('}', '}}')}{{ext}}"
+    if name is not None:
+        check_template(options[0], name)
+    return name
+
+
+def wanted_part(start: str | None, end: str | None) -> Part | None:
+    """Return the part of a recording that --start and --end stand for; None for all of it.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them is no time, or the end is not after the start.
+    """
+    from alphamf.denoising.part import Part
+
+    if start is None and end is None:
+        return None
+    first = 0.0 if start is None else seconds("--start", start)
+    last = None if end is None else seconds("--end", end)
+    if last is not None and last <= first:
+        raise AlphaMFError(f"--end {end} must come after --start {start or 0}")
+    return Part(first, last)
+
+
+def wanted_loudness(normalize: str | None) -> float | None:
+    """Return the loudness that --normalize stands for, in LUFS; None where it was not given.
+
+    Raises
+    ------
+    AlphaMFError
+        It is none, or pyloudnorm is not installed.
+    """
+    if normalize is None:
+        return None
+    from alphamf.audio.loudness import target
+
+    return target("--normalize", normalize)
+
+
+def dry_share(strength: float | None, dry: float | None) -> float | None:
+    """Return the setting `dry` that --strength stands for, or the hidden --dry of old.
+
+    Raises
+    ------
+    AlphaMFError
+        Both are given, or the strength is out of range.
+    """
+    if strength is None:
+        return dry
+    if dry is not None:
+        raise AlphaMFError("--strength takes the place of --dry: give one of them")
+    if not 0 <= strength <= 1:
+        raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
+    return round(1 - strength, 9)
 
 
 def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -104,7 +105,8 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     Yields
     ------
     callable or None
-        Takes name, done and total, in `unit`; None where nothing is shown.
+        Takes name, done and total, in `unit`, of which the total may be infinite; None where
+        nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -115,7 +117,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn(f"{{task.completed:.0f}} of {{task.total:.0f}} {unit}"),
+        TextColumn("{task.completed:.0f}{task.fields[whole]} " + unit),
         TimeRemainingColumn(),
     )
     # rich would send what is printed on standard output to its own console, standard error.
@@ -133,7 +135,9 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
         if name in ended:
             return
         if name not in tasks:
-            tasks[name] = bars.add_task(name, total=total)
+            known = math.isfinite(total)
+            whole = f" of {total:.0f}" if known else ""
+            tasks[name] = bars.add_task(name, total=total if known else None, whole=whole)
         if done >= total:
             ended.add(name)
             bars.remove_task(tasks.pop(name))

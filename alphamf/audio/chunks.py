@@ -52,7 +52,7 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Patch | None
         if kind == b"ds64" and len(body := file.read(16)) == 16:
             long_size = struct.unpack("<8xQ", body)[0]
         if kind in _SAMPLES:
-            unknown = _is_placeholder(promised)
+            unknown = is_placeholder(promised)
             if promised == 0xFFFFFFFF and long_size is not None:
                 promised, unknown = long_size, long_size >= _UNKNOWN
             if promised == 0:
@@ -126,7 +126,7 @@ def _only_chunks(file: BinaryIO, size: int, order: Order) -> bool:
     return not header and file.tell() <= size + 1
 
 
-def _is_placeholder(size: int) -> bool:
+def is_placeholder(size: int) -> bool:
     """Whether a size means "not known yet": 2^32 - 1 from ffmpeg, about 2^31 from SoX, arecord."""
     return size >= 2**32 - 2**12 or 2**31 - 2**13 <= size <= 2**31
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from alphamf.audio.outputs import derived_name, possible_names, resolve
+from alphamf.audio.outputs import derived_name, final_name, possible_names, resolve
 from alphamf.audio.search import RESULT, Found, expand
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
@@ -14,7 +14,7 @@ from alphamf.tools.files import shown
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
 
-_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz"}
+_ENDINGS = {"--plot": ".png", "--uncertainty": ".npz", "--vad": ".csv"}
 
 
 class Job(NamedTuple):
@@ -71,6 +71,7 @@ def plan(
     *,
     output: str | None = None,
     output_dir: str | None = None,
+    template: str | None = None,
     overwrite: bool = False,
     protected: Mapping[str, str] | None = None,
 ) -> Plan:
@@ -91,6 +92,9 @@ def plan(
     output_dir
         A folder for the outputs, which keep their names and their place in a folder given as
         input. Without it, ``talk.wav`` becomes ``talk.denoised.wav`` beside it.
+    template
+        Another name for the outputs, as for `alphamf.audio.outputs.derived_name`. Files that it
+        makes of others that are found are passed over.
     overwrite
         Whether an output that exists is replaced; otherwise it is a problem, unless the input was
         found in a folder or by a pattern: such an output stays as it is.
@@ -114,9 +118,11 @@ def plan(
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
+    if template is not None:
+        found = _not_made(found, output_dir, template)
     guarded = {_identity(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()}
     guarded |= {_identity(item.path): f"the input {shown(item.path)}" for item in found}
-    candidates = _jobs(found, output, output_dir, guarded)
+    candidates = _jobs(found, output, output_dir, template, guarded)
     taken: dict[str, str] = {}
     conflicts: dict[Job, str] = {}
     for job in sorted(candidates, key=_is_renamed):
@@ -234,14 +240,27 @@ def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
     return [item for item in found if item.path not in results], results
 
 
+def _not_made(found: list[Found], output_dir: str | None, template: str) -> list[Found]:
+    """Leave out what an earlier run has made of the other files by this template."""
+    made = set()
+    for item in found:
+        name = derived_name(item, output_dir, template)
+        made |= {_identity(each) for each in (name, final_name(name, ""))} - {_identity(item.path)}
+    return [item for item in found if not (item.searched and _identity(item.path) in made)]
+
+
 def _jobs(
-    found: list[Found], output: str | None, output_dir: str | None, guarded: Mapping[str, str]
+    found: list[Found],
+    output: str | None,
+    output_dir: str | None,
+    template: str | None,
+    guarded: Mapping[str, str],
 ) -> list[Job]:
     """Name the output of each file."""
     if output is not None:
         return [Job(item.path, output, False, item.searched) for item in found]
     files = [item for item in found if item.path != STREAM]
-    pairs = [(item.path, derived_name(item, output_dir)) for item in files]
+    pairs = [(item.path, derived_name(item, output_dir, template)) for item in files]
     names = dict(zip([item.path for item in files], resolve(pairs, guarded), strict=True))
     return [
         Job(item.path, names.get(item.path, STREAM), item.path in names, item.searched)

@@ -10,15 +10,54 @@ from pathlib import Path
 from alphamf.audio.formats import FORMATS
 from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, Found
-from alphamf.tools.files import is_special, system_name
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import is_special, shown, system_name
 
 
-def derived_name(item: Found, output_dir: str | None) -> str:
-    """Return the output of a file: in a folder, or beside it with `RESULT` at the stem's end."""
-    if output_dir is not None:
-        return os.path.join(output_dir, item.relative)
-    stem, suffix = os.path.splitext(item.path)
-    return f"{stem}{RESULT}{suffix}"
+def derived_name(item: Found, output_dir: str | None, template: str | None = None) -> str:
+    """Return the output of a file: in a folder, or beside it with `RESULT` at the stem's end.
+
+    Parameters
+    ----------
+    item
+        The file.
+    output_dir
+        The folder, or None.
+    template
+        Another name, of which ``{stem}`` and ``{ext}`` are the input's; see `check_template`.
+    """
+    place = item.path if output_dir is None else os.path.join(output_dir, item.relative)
+    folder, name = os.path.split(place)
+    stem, ext = os.path.splitext(name)
+    if template is None:
+        template = f"{{stem}}{RESULT}{{ext}}" if output_dir is None else "{stem}{ext}"
+    return os.path.join(folder, template.format(stem=stem, ext=ext))
+
+
+def check_template(option: str, template: str) -> None:
+    """Refuse a template of names that names nothing.
+
+    Parameters
+    ----------
+    option
+        Where it comes from, for the message.
+    template
+        The template.
+
+    Raises
+    ------
+    AlphaMFError
+        It holds other fields than ``{stem}`` and ``{ext}``, a folder, or another ending.
+    """
+    try:
+        name = template.format(stem="stem", ext=".ext")
+    except (LookupError, ValueError, AttributeError):
+        name = ""
+    if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
+        raise AlphaMFError(
+            f"{option} must be a name that ends in {{ext}}, such as '{{stem}}-clean{{ext}}', not "
+            f"{shown(template)!r}: the ending stays, and folders are for --output-dir"
+        )
 
 
 def final_name(path: str, format: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from alphamf.audio import mp3, ogg
-from alphamf.audio.reader import Reader
+from alphamf.audio.reader import Recording
 
 
 def compression(
-    original: Reader | None, format: str, subtype: str, rate: int, channels: int
+    original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
     """Return the options of `soundfile.SoundFile` that give about the input's bit rate.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from alphamf.audio.cut import short
 
@@ -97,8 +97,8 @@ def _check(name: str, promised: int, there: int) -> None:
         raise short(name, promised, there)
 
 
-def _unpacked(file: BinaryIO, at: int, form: str) -> tuple[int, ...]:
-    """Return numbers at a place of a file, as zeros beyond its end."""
+def _unpacked(file: BinaryIO, at: int, form: str) -> tuple[Any, ...]:
+    """Return what `struct` reads at a place of a file, with zeros beyond its end."""
     file.seek(at)
     length = struct.calcsize(form)
     return struct.unpack(form, file.read(length).ljust(length, b"\0"))

@@ -9,19 +9,84 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
+from alphamf.audio import subtypes
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.track import About
 from alphamf.audio.sources import decodable
-from alphamf.audio.survey import BLOCK, next_block, open_sound, survey
+from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 CHANNELS = 64
 """Channels that are denoised unless more are asked for: each costs as much as a recording."""
+
+
+class Recording(Protocol):
+    """What is read of a recording; see `Reader`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """Where it is read from."""
+        ...
+
+    @property
+    def track(self) -> About | None:
+        """Of a media file, the audio track that is read; otherwise None."""
+        ...
+
+    @property
+    def rate(self) -> int:
+        """Samples per second."""
+        ...
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        ...
+
+    @property
+    def frames(self) -> int:
+        """Samples per channel; of one that goes on, those so far."""
+        ...
+
+    @property
+    def duration(self) -> float:
+        """The same in seconds."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """As libsndfile names it."""
+        ...
+
+    @property
+    def subtype(self) -> str:
+        """As libsndfile names it."""
+        ...
+
+    @property
+    def cut(self) -> str | None:
+        """A sentence where a part is missing; otherwise None."""
+        ...
+
+    def blocks(self, *, exact: bool = False) -> Iterator[Any]:
+        """Yield the samples in order, shape (n, channels), float32.
+
+        Parameters
+        ----------
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
+        """
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,23 +131,31 @@ class Reader:
         """Length in seconds."""
         return self.frames / self.rate
 
-    def blocks(self, size: int = BLOCK) -> Iterator[Floats]:
+    def blocks(self, size: int = BLOCK, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order: float32 of shape (n, channels) with n at most `size`.
+
+        Parameters
+        ----------
+        size
+            The most samples of a block.
+        exact
+            Whether to yield float64 where float32 does not hold the samples.
 
         Raises
         ------
         AlphaMFError
             The samples are not those that were there when the file was checked.
         """
+        read = next_wide_block if exact and subtypes.get(self.subtype).wide else next_block
         left, checksum = self.frames, 0
         track = self.track.number if self.track else None
         try:
             with open_sound(self.path, self.name, track) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
-                while left and len(block := next_block(file, min(size, left))):
+                while left and len(block := read(file, min(size, left))):
                     left -= len(block)
-                    checksum = zlib.crc32(block.data, checksum)
+                    checksum = zlib.crc32(block.astype(np.float32, copy=False).data, checksum)
                     if not left and checksum != self.checksum:
                         break
                     yield block

@@ -20,6 +20,8 @@ class Subtype(NamedTuple):
         Whether it resolves more than 16 bits do.
     companded
         Whether larger values than full scale would wrap around.
+    wide
+        Whether single precision does not hold its samples.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Subtype(NamedTuple):
     size: int = 1
     fine: bool = False
     companded: bool = False
+    wide: bool = False
 
 
 SUBTYPES = {
@@ -36,15 +39,15 @@ SUBTYPES = {
         Subtype("PCM_U8", 8),
         Subtype("PCM_16", 16, size=2),
         Subtype("PCM_24", 24, size=3, fine=True),
-        Subtype("PCM_32", 32, size=4, fine=True),
+        Subtype("PCM_32", 32, size=4, fine=True, wide=True),
         Subtype("FLOAT", size=4, fine=True),
-        Subtype("DOUBLE", size=8, fine=True),
+        Subtype("DOUBLE", size=8, fine=True, wide=True),
         Subtype("ULAW", companded=True),
         Subtype("ALAW", companded=True),
         Subtype("ALAC_16", 16),
         Subtype("ALAC_20", fine=True),
         Subtype("ALAC_24", 24, fine=True),
-        Subtype("ALAC_32", fine=True),
+        Subtype("ALAC_32", fine=True, wide=True),
         Subtype("FLAC_16", 16),
         Subtype("FLAC_24", 24, fine=True),
         Subtype("AMR_NB", 16),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut, Undecodable
@@ -17,6 +18,9 @@ from alphamf.audio.media.track import About, Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, system_name
+
+Wide = NDArray[np.float64]
+"""Samples of any subtype, as they are."""
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -92,7 +96,7 @@ def survey(
     with open_sound(path, name, track) as file:
         rate, channels, promised = file.samplerate, file.channels, file.frames
         form, subtype = file.format, file.subtype
-        _check_kind(name, rate, channels, max_channels)
+        check_kind(name, rate, channels, max_channels)
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
@@ -108,13 +112,13 @@ def survey(
         )
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
-    _check(name, rate, samples)
+    check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; {frames / rate:.2f} s of it are used"
     return Survey(rate, channels, form, subtype, samples, cut, about)
 
 
-def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
+def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
     """Refuse a rate outside `RATES`, and more channels than asked for.
 
     Parameters
@@ -137,7 +141,7 @@ def _check_kind(name: str, rate: int, channels: int, max_channels: int | None) -
         )
 
 
-def _check(name: str, rate: int, samples: Samples) -> None:
+def check_samples(name: str, rate: int, samples: Samples) -> None:
     """Refuse a file of no samples, or of samples that are not finite."""
     if not samples.frames:
         raise AlphaMFError(f"{name} holds no samples")
@@ -207,4 +211,10 @@ def next_block(file: Any, size: int) -> Floats:
         block: Floats = file.read(size, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
         raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
+    return block
+
+
+def next_wide_block(file: Any, size: int) -> Wide:
+    """Return the next samples like `next_block`, in double precision."""
+    block: Wide = file.read(size, dtype="float64", always_2d=True)
     return block

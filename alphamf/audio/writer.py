@@ -13,11 +13,12 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.media import kinds
-from alphamf.audio.media.muxer import Muxer, Original
+from alphamf.audio.media.copy import Original
+from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression
-from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -43,7 +44,7 @@ class Destination(NamedTuple):
     note: str | None
 
 
-def destination(path: str, reader: Reader, *, derived: bool = False) -> Destination:
+def destination(path: str, reader: Recording, *, derived: bool = False) -> Destination:
     """Return how to write to `path` what was read from `reader`.
 
     Parameters
@@ -165,7 +166,7 @@ def open_writer(
     format: str = "WAV",
     subtype: str = "PCM_16",
     mode: int = 0o666,
-    original: Reader | None = None,
+    original: Recording | None = None,
     history: str | None = None,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
@@ -247,7 +248,7 @@ def _system_errors(name: str) -> Iterator[None]:
         raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
-def _media(original: Reader | None) -> Original | None:
+def _media(original: Recording | None) -> Original | None:
     """Return what is copied of a media file; None where the sound is not from one."""
     kind = kinds.find(original.path) if original and original.track else None
     if original is None or original.track is None or kind is None:

@@ -32,6 +32,7 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
@@ -44,7 +45,8 @@ class Denoised(NamedTuple):
 
     Integers make integers of the same kind, and everything else makes float32.
 
-    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
+    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
+    `alphamf.speech_stretches` makes stretches of speech.
     """
 
     audio: Samples
@@ -54,6 +56,7 @@ class Denoised(NamedTuple):
     acceptance: list[float]
     frame_times: Floats
     frequencies: Floats
+    activity: Floats
 
 
 def denoise(
@@ -68,6 +71,7 @@ def denoise(
     max_channels: int = CHANNELS,
     channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
+    cancel: Cancel | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory.
 
@@ -98,9 +102,13 @@ def denoise(
         Whether the channels are along the first axis, as librosa and torch have them.
     progress
         Called with the seconds of sound done so far.
+    cancel
+        Stops the work soon after it is set, a `threading.Event` for example.
 
     Raises
     ------
+    concurrent.futures.CancelledError
+        `cancel` was set.
     AlphaMFError
         The audio is empty, not finite, not of real numbers or of another shape; it has too many
         channels; the rate is none of sound; a setting or the model does not do.
@@ -130,6 +138,7 @@ def denoise(
         jobs=jobs,
         max_channels=max_channels,
         progress=progress,
+        cancel=cancel,
     ):
         found.add(segment)
     return found.result(rate)
@@ -160,6 +169,7 @@ class _Collected:
         shape = self._input.shape[1], frame.n_fft // 2 + 1, frame_count(len(self._input), frame)
         self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
         self._acceptance: list[list[float]] = []
+        self._activity: list[Floats] = []
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
@@ -178,6 +188,7 @@ class _Collected:
         self._by_sample(self._noise)[samples] = segment.noise
         self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
         self._acceptance.append(segment.acceptance)
+        self._activity.append(segment.activity)
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
@@ -190,6 +201,7 @@ class _Collected:
             acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
             frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
             frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
+            activity=np.concatenate(self._activity),
         )
 
 
@@ -205,6 +217,7 @@ def denoise_stream(
     max_channels: int = CHANNELS,
     channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
+    cancel: Cancel | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
 
@@ -213,7 +226,7 @@ def denoise_stream(
     blocks
         Arrays of samples as in `denoise`, shape (samples, channels), of any number of samples and
         all of one kind.
-    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress
+    rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `denoise`.
 
     Yields
@@ -244,6 +257,7 @@ def denoise_stream(
         max_channels=max_channels,
         channels_first=channels_first,
         progress=progress,
+        cancel=cancel,
     ) as stream:
         for block in chain([first], blocks):
             samples += np.shape(block)[axis]

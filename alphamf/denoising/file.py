@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
-from importlib.metadata import version
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from alphamf.audio import formats
 from alphamf.audio.inputs import STREAM, Job, exists
-from alphamf.audio.reader import Reader, open_reader
+from alphamf.audio.live import open_input
+from alphamf.audio.normalizer import Normalizer
+from alphamf.audio.reader import Recording
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.environment import environment
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.part import denoise_part
 from alphamf.denoising.request import Observer, Request
+from alphamf.denoising.samples import Samples
+from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, shown
+from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.work import Update
 
 
@@ -54,8 +61,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         }
     with ExitStack() as stack:
         reader = stack.enter_context(
-            open_reader(
+            open_input(
                 sys.stdin.buffer if job.source == STREAM else job.source,
+                whole=request.whole,
                 salvage=request.salvage,
                 max_channels=request.max_channels,
                 track=request.track,
@@ -70,23 +78,36 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             second_stage=request.second_stage if request.settings.refine else "none",
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
+        _check_trim(reader, target, request)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
         writer = stack.enter_context(_open(target, reader, mode, request))
         # No other run writes it from here on, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
-        acceptance = _denoise(
-            reader, writer, weights, observer, request, _progress(job, update, reader.duration)
-        )
+        normalizer = None
+        if request.loudness is not None:
+            normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
+        trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
+        write = (normalizer or writer).write
+        progress = _progress(job, update, reader)
+        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer)
+        loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
         **_about_files(job, target, reader, writer),
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "scores": scores,
-        **_about_run(weights, request),
+        "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
+        "loudness": loudness,
+        **(_about_run(weights, request) if request.documented else {}),
     }
-    return {**result, "note": _note(reader, target, writer, weights, request)}
+    notes = [
+        *_notes(reader, target, writer, weights, request),
+        _levels(loudness, request),
+        *_trimmed(reader, trimmer),
+    ]
+    return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
 def _input(job: Job) -> str | int:
@@ -112,8 +133,19 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
         )
 
 
+def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
+    """Refuse to trim the sound alone of what else would lose its time, and a part."""
+    if request.trim and request.part is not None:
+        raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
+    if request.trim and reader.track is not None and formats.get(target.format).muxer:
+        raise AlphaMFError(
+            f"--trim-silence would shift the sound of {reader.name} against its other tracks and "
+            "chapters: use -o with a name such as clean.wav or clean.flac"
+        )
+
+
 def _open(
-    target: Destination, reader: Reader, mode: int, request: Request
+    target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
@@ -123,41 +155,58 @@ def _open(
         subtype=target.subtype,
         mode=mode,
         original=reader,
-        history=f"denoised by alphamf {version('alphamf')}" if request.tag else None,
+        history=f"denoised by alphamf {_version()}" if request.tag else None,
     )
 
 
-def _progress(job: Job, update: Update | None, duration: float) -> Callable[[float], None] | None:
-    if update is None:
-        return None
-    return lambda seconds: update(shown(job.source), seconds, duration)
+def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[float], None]:
+    duration = reader.duration or math.inf  # of a pipe, which goes on
+
+    def progress(seconds: float) -> None:
+        leave_if_stopped()
+        if update is not None:
+            update(shown(job.source), seconds, duration)
+
+    return progress
 
 
 def _denoise(
-    reader: Reader,
-    writer: Writer,
+    reader: Recording,
+    write: Callable[[Samples], None],
     weights: Weights,
     observer: Observer,
     request: Request,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None],
+    trimmer: Trimmer | None,
 ) -> list[float]:
-    """Denoise what `reader` reads into `writer`, and return the mean acceptance."""
+    """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
     acceptance, samples = [], []
-    for segment in request.estimate(
-        observer.watch(reader.blocks()),
-        reader.rate,
-        request.settings,
+    denoised = partial(
+        request.estimate,
+        rate=reader.rate,
+        settings=request.settings,
         model=weights,
         seed=request.seed,
         device=request.device,
         jobs=request.jobs,
         max_channels=request.max_channels,
         progress=progress,
-    ):
-        writer.write(segment.audio)
+    )
+    blocks = observer.watch(reader.blocks(exact=request.part is not None))
+    if request.part is None:
+        segments = denoised(blocks)
+    else:
+        frame = native_grid(weights.dictionary, reader.rate).frame
+        segments = denoise_part(blocks, reader, request.part, frame, denoised)
+    for segment in segments:
+        for block in trimmer.add(segment) if trimmer else [segment.audio]:
+            write(block)
         observer.add(segment)
-        acceptance.append(segment.acceptance)
-        samples.append(len(segment.audio))
+        if segment.acceptance:
+            acceptance.append(segment.acceptance)
+            samples.append(len(segment.audio))
+    for block in trimmer.finish() if trimmer else []:
+        write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
     return mean
 
@@ -166,9 +215,19 @@ def _unrefined(weights: Weights, request: Request) -> str | None:
     return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
-def _note(
-    reader: Reader, target: Destination, writer: Writer, weights: Weights, request: Request
-) -> str | None:
+def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
+    if request.loudness is None:
+        return None
+    if loudness is None:
+        return "too short or too quiet to have a loudness, and left as it is"
+    return "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB".format(
+        **loudness
+    )
+
+
+def _notes(
+    reader: Recording, target: Destination, writer: Writer, weights: Weights, request: Request
+) -> Iterator[str]:
     notes = (
         reader.cut,
         target.note,
@@ -177,10 +236,21 @@ def _note(
         narrow_recording(weights, reader.rate),
         _unrefined(weights, request),
     )
-    return "; ".join(filter(None, notes)) or None
+    return filter(None, notes)
 
 
-def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) -> dict[str, Any]:
+def _trimmed(reader: Recording, trimmer: Trimmer | None) -> list[str]:
+    if trimmer is None:
+        return []
+    if not trimmer.found:
+        return ["no speech was found, and nothing was cut off"]
+    first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+    return [f"{first:.2f} s to {last:.2f} s were kept"]
+
+
+def _about_files(
+    job: Job, target: Destination, reader: Recording, writer: Writer
+) -> dict[str, Any]:
     return {
         "file": job.source,
         "output": target.path,
@@ -195,14 +265,16 @@ def _about_files(job: Job, target: Destination, reader: Reader, writer: Writer) 
     }
 
 
-def _about_time(seconds: float, reader: Reader) -> dict[str, float]:
+def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
     return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    from alphamf.denoising.environment import environment
+
     networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
     return {
-        "version": version("alphamf"),
+        "version": _version(),
         "model": weights.dictionary.name,
         "model_sha256": weights.dictionary.sha256,
         **{name: network and network.name for name, network in networks.items()},
@@ -213,3 +285,9 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
         "settings": asdict(request.settings),
         "environment": environment(),
     }
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("alphamf")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.denoising.activity import probability
 from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
@@ -39,12 +40,15 @@ class Estimate(NamedTuple):
         Gain after link 4 of the chain and its standard deviation, shape (bins, frames).
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in every frame, shape (frames,).
     """
 
     speech: Floats
     gain: Floats
     gain_std: Floats
     acceptance: list[float]
+    activity: Floats
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
@@ -113,7 +117,8 @@ def separate(
     )
     if network is not None and staged:
         speech = corrected(spectra, speech, network, least, xp)
-    return Estimate(speech, limited, gain_std, acceptance)
+    activity = probability(np.abs(spectrum) ** 2, gain, native)
+    return Estimate(speech, limited, gain_std, acceptance, activity)
 
 
 def corrected(

@@ -9,6 +9,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.denoising import spatial
+from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
 from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.settings import Settings
@@ -59,7 +60,8 @@ def linked(
             speech = _corrected(sounds, speech, network, least, xp)
         for k, one in zip(group, speech, strict=True):
             limited = np.maximum(gain[k], least)
-            estimates[k] = Estimate(one, limited, gain_std[k], acceptances[k])
+            activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
+            estimates[k] = Estimate(one, limited, gain_std[k], acceptances[k], activity)
     return [estimates[k] for k in range(len(channels))]
 
 

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from alphamf.audio.reader import CHANNELS, Reader
+from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.part import Part
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.tools.arrays import Floats
@@ -31,7 +32,7 @@ class Observer(Protocol):
         ...
 
 
-Observe = Callable[[Reader, Frame, ExitStack, int], Observer]
+Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
 """Makes the observer of a file, given the frame of the gain in samples of the input and the
 permissions of what it writes; what it opens is closed by the stack."""
 
@@ -50,6 +51,8 @@ class Request:
         As for `alphamf.denoise`.
     overwrite
         Whether outputs may be replaced.
+    trim
+        Whether what comes before the first speech and after the last is cut off.
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     tag
@@ -59,6 +62,14 @@ class Request:
     estimate
         Makes the segments of the output; what is called in place of `denoise_stream` writes a file
         again from speech that is known.
+    loudness
+        Of the outputs in LUFS, with true peaks limited; None: as it comes out.
+    part
+        What is denoised of it; None for all.
+    whole
+        Whether what observes has to know the length of a pipe first.
+    documented
+        Whether a result says all that it depends on: versions, digests of the models, processor.
     """
 
     settings: Settings
@@ -71,8 +82,13 @@ class Request:
     device: str = "cpu"
     jobs: int = 1
     overwrite: bool = False
+    trim: bool = False
+    loudness: float | None = None
+    part: Part | None = None
+    whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
     estimate: Callable[..., Iterator[Segment]] = denoise_stream
     track: int | None = None
     tag: bool = False
+    documented: bool = True

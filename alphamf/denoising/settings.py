@@ -65,6 +65,8 @@ class Settings:
         Steps of each chain, and how many of the last ones are averaged.
     thin
         Distance between averaged steps.
+    coarse
+        Steps of EM on every eighth row, which come first and take an eighth of the time.
     warm_up
         Steps of EM before those of the sampler.
     chains
@@ -85,7 +87,7 @@ class Settings:
         second stage; else the gain is the posterior mean. They were trained on posteriors of the
         presets `fast` and `balanced`: with settings far from these they may do worse than none.
     dry
-        Proportion of the input in the output, from 0 to 1.
+        Proportion of the input in the output, from 0 to 1: one less the command's --strength.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
@@ -102,6 +104,7 @@ class Settings:
     steps: int = 230
     keep: int = 90
     thin: int = 2
+    coarse: int = 0
     warm_up: int = 30
     chains: int = 1
     blocks: int = 1
@@ -131,8 +134,9 @@ class Settings:
         for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
             if getattr(self, name) < 1:
                 raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.warm_up < 0:
-            raise AlphaMFError(f"warm_up must not be negative, not {self.warm_up}")
+        for name in ("coarse", "warm_up"):
+            if getattr(self, name) < 0:
+                raise AlphaMFError(f"{name} must not be negative, not {getattr(self, name)}")
         if self.keep > self.steps:
             raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
         if not 0 <= self.dry <= 1:

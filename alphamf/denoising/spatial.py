@@ -23,9 +23,10 @@ import numpy as np
 from alphamf.audio.stft import Complexes
 from alphamf.tools.arrays import Floats
 
-SHARED = 0.6
+SHARED = 0.7
 """Coherence of two channels' speech from which on they share a voice: above .9 for one voice in
-both, near or far, and below .4 for two voices (docs/log/in-and-out.md)."""
+both at 5 dB and .83 at 0 dB, .60 at most for two that are also in each other's channel, 15 dB
+softer (docs/log/in-and-out.md)."""
 
 BLOCK = 32
 """Frames in which coherence is measured, half a second."""

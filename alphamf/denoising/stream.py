@@ -27,7 +27,7 @@ from alphamf.denoising.samples import (
 from alphamf.denoising.segments import Cutter, fade_in
 from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find
-from alphamf.denoising.workers import Estimated, Workers
+from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, module
@@ -50,6 +50,9 @@ class Segment(NamedTuple):
         second stage; shape (channels, bins, frames), of the frames that begin in this segment.
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in each of these frames, of the channel where it is highest; shape
+        (frames,).
     """
 
     audio: Samples
@@ -57,6 +60,7 @@ class Segment(NamedTuple):
     gain: Floats
     gain_std: Floats
     acceptance: list[float]
+    activity: Floats
 
 
 class Stream:
@@ -65,13 +69,16 @@ class Stream:
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
     the size of the chunks.
 
+    A stream can be pickled between two chunks, and goes on to the same bits; its copy calls no
+    `progress` and heeds no `cancel`.
+
     Parameters
     ----------
     rate
         Sampling rate in Hz.
     channels
         Number of channels.
-    settings, model, seed, device, jobs, max_channels, channels_first, progress
+    settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `alphamf.denoise`.
 
     Attributes
@@ -107,6 +114,7 @@ class Stream:
         max_channels: int = CHANNELS,
         channels_first: bool = False,
         progress: Callable[[float], None] | None = None,
+        cancel: Cancel | None = None,
     ) -> None:
         rate = checked_rate(rate)
         if not 1 <= channels <= max_channels:
@@ -116,14 +124,23 @@ class Stream:
             )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
-        self.rate, self.channels, self.settings = rate, channels, chosen(settings)
+        self.rate: int = rate
+        self.channels: int = channels
+        self.settings: Settings = chosen(settings)
         weights = find(rate, model)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
-        self.latency = (self._cutter.limit + (jobs - 1) * step) / rate
+        self.latency: float = (self._cutter.limit + (jobs - 1) * step) / rate
         self._workers = Workers(
-            rate, weights, self.settings, seed=seed, xp=module(device), jobs=jobs, progress=progress
+            rate,
+            weights,
+            self.settings,
+            seed=seed,
+            xp=module(device),
+            jobs=jobs,
+            progress=progress,
+            cancel=cancel,
         )
         self._channels_first = channels_first
         self._kind: np.dtype[Any] | None = None
@@ -227,4 +244,5 @@ class Stream:
             gain=np.stack([e.gain[:, frames] for e in estimates]),
             gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
+            activity=np.max([e.activity[frames] for e in estimates], axis=0),
         )

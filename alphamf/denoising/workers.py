@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from alphamf.denoising.gain import Estimate
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, module
 
 TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""
@@ -26,6 +26,14 @@ T = TypeVar("T")
 
 Estimated = tuple[Piece, list[Estimate]]
 """A piece, and the estimate of each of its channels."""
+
+
+class Cancel(Protocol):
+    """What stops work from another thread or process, such as `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether the work is to stop."""
+        ...
 
 
 class Workers:
@@ -45,6 +53,11 @@ class Workers:
         Pieces side by side.
     progress
         Called with the seconds of sound done so far, or None.
+    cancel
+        What stops the work, or None.
+
+    A copy by pickle or `copy.deepcopy`, for which pieces under way are waited for, has neither
+    `progress` nor `cancel`.
     """
 
     def __init__(
@@ -57,15 +70,39 @@ class Workers:
         xp: Any,
         jobs: int,
         progress: Callable[[float], None] | None,
+        cancel: Cancel | None = None,
     ) -> None:
         self._rate, self._weights, self._settings = rate, weights.on(xp), settings
         self._seed, self._xp, self._jobs = seed, xp, jobs
-        self._progress = _Progress(progress)
+        self._progress = _Progress(progress, cancel)
         self._together = xp is not np
-        self._threads = ThreadPoolExecutor(jobs) if jobs > 1 and not self._together else None
+        self._threads = self._pool()
         self._waiting: list[Piece] = []
         self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
         self._count = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        pending = [
+            (piece, places, [future.result() for future in futures])
+            for piece, places, futures in self._pending
+        ]
+        seconds, stopped = dict(self._progress.seconds), self._progress.stopped
+        changed = {"_pending": pending, "_progress": (seconds, stopped), "_threads": None}
+        return {**self.__dict__, **changed, "_xp": self._xp.__name__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._xp = np if state["_xp"] == "numpy" else module("cuda")
+        self._pending = deque(
+            (piece, places, [_done(each) for each in found])
+            for piece, places, found in state["_pending"]
+        )
+        self._progress = _Progress(None, None)
+        self._progress.seconds, self._progress.stopped = state["_progress"]
+        self._threads = self._pool()
+
+    def _pool(self) -> ThreadPoolExecutor | None:
+        return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
     def submit(self, piece: Piece) -> Iterator[Estimated]:
         """Have a piece estimated, and yield the oldest once enough are under way."""
@@ -120,9 +157,7 @@ class Workers:
     def _started(self, task: Callable[[], T]) -> Future[T]:
         if self._threads is not None:
             return self._threads.submit(task)
-        future: Future[T] = Future()
-        future.set_result(task())
-        return future
+        return _done(task())
 
     def _sampled(
         self, sounds: Sequence[Floats], number: int, seconds: float, place: int
@@ -205,17 +240,19 @@ def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
     return places, sounds
 
 
-class _Stopped(Exception):
-    """Ends the work of a thread whose stream was closed."""
+def _done(result: T) -> Future[T]:
+    future: Future[T] = Future()
+    future.set_result(result)
+    return future
 
 
 class _Progress:
     """Adds up the seconds done in several threads."""
 
-    def __init__(self, callback: Callable[[float], None] | None) -> None:
-        self._callback = callback
+    def __init__(self, callback: Callable[[float], None] | None, cancel: Cancel | None) -> None:
+        self._callback, self._cancel = callback, cancel
         self._lock = Lock()
-        self._seconds: dict[tuple[int, int], float] = {}
+        self.seconds: dict[tuple[int, int], float] = {}
         self.stopped = False
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
@@ -229,10 +266,15 @@ class _Progress:
             Of sound that a step stands for.
         steps
             Steps made so far.
+
+        Raises
+        ------
+        CancelledError
+            The work is to stop.
         """
-        if self.stopped:
-            raise _Stopped
+        if self.stopped or (self._cancel is not None and self._cancel.is_set()):
+            raise CancelledError("the denoising was cancelled")
         if self._callback is not None:
             with self._lock:
-                self._seconds[key] = seconds * steps
-                self._callback(sum(self._seconds.values()))
+                self.seconds[key] = seconds * steps
+                self._callback(sum(self.seconds.values()))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, values
+from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, present, values
 from alphamf.tools import tables
 from alphamf.tools.files import shown
 from alphamf.tools.tables import mean_and_error
@@ -26,9 +26,10 @@ MOST_FAILURES = 10
 
 def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows of the table of methods: means ± standard errors."""
-    headings = ["method", "clips", *(score.heading for score in SCORES.values())]
+    scores = present(results)
+    headings = ["method", "clips", *(SCORES[score].heading for score in scores)]
     headings += ["better on", "CPU s per s", "real time", "MB"]
-    return headings, [[name, *_row(group)] for (name,), group in groups(results).items()]
+    return headings, [[name, *_row(group, scores)] for (name,), group in groups(results).items()]
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -53,7 +54,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
 
 
-def _row(group: Sequence[Result]) -> list[str]:
+def _row(group: Sequence[Result], scores: Sequence[str]) -> list[str]:
     done = [result for result in group if result.error is None]
     gains = values(done, "si_sdr_gain")
     cpu = [r.cpu_seconds / r.seconds for r in done if r.cpu_seconds is not None and r.seconds]
@@ -61,7 +62,7 @@ def _row(group: Sequence[Result]) -> list[str]:
     memory = [r.peak_memory_mb for r in done if r.peak_memory_mb is not None]
     return [
         str(len(done)),
-        *(_cell(values(done, name), name) for name in SCORES),
+        *(_cell(values(done, name), name) for name in scores),
         f"{np.mean(np.array(gains) > 0):.0%}" if gains else "-",
         f"{np.mean(cpu):.3f}" if cpu else "-",
         f"{np.mean(clock):.3f}" if clock else "-",

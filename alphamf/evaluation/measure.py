@@ -13,13 +13,16 @@ import numpy as np
 from alphamf.audio.reader import read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines.base import Clip
-from alphamf.evaluation.cost import timed
+from alphamf.evaluation.baselines.base import Clip, fit
+from alphamf.evaluation.cost import Cost, timed
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import Job, audio_name
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
+
+MOST_SHORT = 0.1
+"""Seconds by which another system's file may be shorter or longer than the clip."""
 
 MOST_DB = 100.0
 """Ratios above this are infinite up to rounding."""
@@ -105,21 +108,40 @@ def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) ->
         _write(output, audio_name("noisy", job.result.noisy), noisy, rate)
         _write(output, audio_name("clean", job.result.clean), clean, rate)
     clip = Clip(noisy, rate, clean, job.result.seed, job.model)
+    cost = None
     with stoppable():
-        estimate, cost = timed(job.result.method, clip)
+        if job.estimate is None:
+            estimate, cost = timed(job.result.method, clip)
+        else:
+            estimate = _estimate(job.estimate, clip)
         found, reasons = scores(clean, noisy, estimate, rate)
     audio = audio_name(job.result.method, job.result.noisy)
     _write(output, audio, estimate, rate)
-    seconds = len(noisy) / rate
+    with stoppable():
+        for values, problem in job.extra.scores(estimate, clean, rate, job.result.clean):
+            found.update(values)
+            reasons |= dict.fromkeys(values, problem) if problem else {}
+    return _complete(job, clip, audio, found, reasons, cost)
+
+
+def _complete(
+    job: Job,
+    clip: Clip,
+    audio: str,
+    found: dict[str, float | None],
+    reasons: dict[str, str],
+    cost: Cost | None,
+) -> Result:
+    seconds = len(clip.noisy) / clip.rate
     return replace(
         job.result,
-        rate=rate,
+        rate=clip.rate,
         seconds=seconds,
         scores=found,
         reasons=reasons,
-        cpu_seconds=cost.cpu,
-        real_time_factor=cost.wall / seconds,
-        peak_memory_mb=None if cost.memory is None else cost.memory / 1e6,
+        cpu_seconds=cost and cost.cpu,
+        real_time_factor=cost and cost.wall / seconds,
+        peak_memory_mb=cost.memory / 1e6 if cost and cost.memory is not None else None,
         audio=audio,
     )
 
@@ -138,6 +160,18 @@ def _load(job: Job) -> tuple[Floats, Floats, int]:
     if np.ptp(sounds[1]) == 0:
         raise AlphaMFError(f"{shown(job.pair.clean)} is silent, so that nothing can be scored")
     return *sounds, rate
+
+
+def _estimate(path: str, clip: Clip) -> Floats:
+    """Read another system's file of a clip."""
+    sound, rate = read(path)
+    apart = abs(len(sound) - len(clip.noisy))
+    if rate != clip.rate or apart > MOST_SHORT * rate:
+        raise AlphaMFError(
+            f"{shown(path)} has {len(sound)} samples at {rate} Hz, and the noisy file "
+            f"{len(clip.noisy)} at {clip.rate} Hz"
+        )
+    return fit(sound.mean(axis=1), len(clip.noisy))
 
 
 def _write(output: Path, name: str, audio: Floats, rate: int) -> None:

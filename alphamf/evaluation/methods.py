@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from alphamf.denoising.api import PRESETS, Settings, denoise
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, Method
 from alphamf.evaluation.baselines.registry import METHODS
+from alphamf.evaluation.folders import Folder
 from alphamf.learnt import network_file
 from alphamf.learnt.dictionary import load, shipped
 from alphamf.tools.arrays import Floats
@@ -27,19 +28,22 @@ class Entry(NamedTuple):
     Attributes
     ----------
     spec
-        ``NAME`` or ``NAME@MODEL``.
+        ``NAME`` or ``NAME@MODEL``; of a folder, the name that it is shown under.
     method
         That the spec names.
     model
         Its dictionary: a name, a file, or ``auto``.
     identity
         Hash of its settings, dictionary and refiners.
+    folder
+        Files of another system, which are scored as they are; None: the method is run.
     """
 
     spec: str
     method: Method
     model: str
     identity: str
+    folder: Folder | None = None
 
 
 def known() -> dict[str, Method]:
@@ -60,7 +64,8 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     ----------
     specs
         Names, or names with a dictionary, ``NAME@MODEL``, or several of these with commas between;
-        ``all`` for every method that can run here.
+        ``all`` for every method that can run here; ``NAME=FOLDER``, alone, for another system's
+        files.
     model
         Dictionary of those that name none.
 
@@ -71,7 +76,11 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     """
     methods = known()
     entries: dict[str, Entry] = {}
-    for spec in (part.strip() for text in specs for part in text.split(",")):
+    for spec in (part.strip() for text in specs for part in _parts(text)):
+        if "=" in spec:
+            entry = _folder(spec, methods)
+            entries[entry.spec] = entry
+            continue
         if spec == "all":
             chosen = [name for name, method in methods.items() if method.available() is None]
         else:
@@ -79,6 +88,46 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
         for each in chosen:
             entries.setdefault(each, _entry(each, model, methods))
     return list(entries.values())
+
+
+def _parts(text: str) -> list[str]:
+    return [text] if "=" in text else text.split(",")  # a folder's name may hold commas
+
+
+def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
+    """Return the entry of ``NAME=FOLDER``."""
+    name, _, path = spec.partition("=")
+    if not name or "@" in name or name in methods or name == "all":
+        raise AlphaMFError(
+            f"--method {spec} needs a name of its own before the =, which no method has"
+        )
+    shown_as = Method(name, f"files of {path}", _not_run)
+    return Entry(name, shown_as, "auto", "files", Folder(path))
+
+
+def _not_run(clip: Clip) -> Floats:
+    raise AlphaMFError("the files of another system are scored, and not made")
+
+
+def earlier(described: Mapping[str, Any]) -> list[Entry]:
+    """Return the methods of an earlier evaluation, as they are now.
+
+    Parameters
+    ----------
+    described
+        Name to what `describe` returned. Methods that no longer exist are left out.
+    """
+    methods = known()
+    entries = []
+    for spec, about in described.items():
+        try:
+            if about.get("folder"):
+                entries.append(_folder(f"{spec}={about['folder']}", methods))
+            else:
+                entries.append(_entry(spec, str(about["model"]), methods, installed=False))
+        except (AlphaMFError, AttributeError, KeyError):
+            continue
+    return entries
 
 
 def method(spec: str) -> Method:
@@ -90,6 +139,8 @@ def describe(entry: Entry) -> dict[str, Any]:
     """Return summary, dictionary, settings and hashes of a method, as JSON values."""
     settings = PRESETS.get(entry.method.name)
     about: dict[str, Any] = {"summary": entry.method.summary, "model": entry.model}
+    if entry.folder is not None:
+        about["folder"] = entry.folder.path
     if settings is not None:
         about["settings"] = asdict(settings)
     if entry.method.uses_model:
@@ -100,7 +151,9 @@ def describe(entry: Entry) -> dict[str, Any]:
     return about
 
 
-def _entry(spec: str, model: str, methods: dict[str, Method]) -> Entry:
+def _entry(
+    spec: str, model: str, methods: Mapping[str, Method], *, installed: bool = True
+) -> Entry:
     name, _, own = spec.partition("@")
     if name not in methods:
         raise AlphaMFError(f"there is no method {name!r}: it must be one of {', '.join(methods)}")
@@ -109,7 +162,7 @@ def _entry(spec: str, model: str, methods: dict[str, Method]) -> Entry:
     if own and not methods[name].uses_model:
         raise AlphaMFError(f"--method {spec} names a dictionary, and {name} uses none")
     problem = methods[name].available()
-    if problem is not None:
+    if installed and problem is not None:
         raise AlphaMFError(f"--method {spec} cannot run: {problem}")
     model = own or model
     settings = PRESETS.get(name)

@@ -1,4 +1,4 @@
-"""Additional outputs of a denoised file: the noise, a picture, the uncertainty, and scores."""
+"""Additional outputs of a denoised file: noise, picture, uncertainty, where speech is, scores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alphamf.audio.reader import Reader, read
+from alphamf.audio.reader import Recording, read
 from alphamf.audio.writer import destination, open_writer
+from alphamf.denoising.activity import speech_stretches
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import make_folder, shown
+from alphamf.tools.files import atomic, make_folder, reason, shown
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -43,7 +44,7 @@ class ReferenceScores:
         The file cannot be read, or does not match the input.
     """
 
-    def __init__(self, path: str, reader: Reader) -> None:
+    def __init__(self, path: str, reader: Recording) -> None:
         self._clean, self._rate = read(path)
         found = self._rate, *self._clean.shape
         needed = reader.rate, reader.frames, reader.channels
@@ -98,6 +99,8 @@ class Observers:
         PNG of the spectrograms before and after.
     uncertainty
         ``.npz`` of the gain and its standard deviation.
+    vad
+        ``.csv`` of the stretches of speech.
     reference
         File of the clean speech, to score against.
 
@@ -109,7 +112,7 @@ class Observers:
 
     def __init__(
         self,
-        reader: Reader,
+        reader: Recording,
         frame: Frame,
         stack: ExitStack,
         mode: int = 0o666,
@@ -117,11 +120,13 @@ class Observers:
         noise_output: str | None = None,
         plot: str | None = None,
         uncertainty: str | None = None,
+        vad: str | None = None,
         reference: str | None = None,
     ) -> None:
         self._reader, self._frame, self._mode = reader, frame, mode
-        self._plot, self._uncertainty = plot, uncertainty
-        for path in filter(None, (noise_output, plot, uncertainty)):
+        self._plot, self._uncertainty, self._vad = plot, uncertainty, vad
+        self._activity: list[Floats] = []
+        for path in filter(None, (noise_output, plot, uncertainty, vad)):
             make_folder(path)
         self._noise = None
         if noise_output is not None:
@@ -165,9 +170,11 @@ class Observers:
             self._picture.add_spread(segment.gain_std, self._frame.hop_length)
         if self._scores:
             self._scores.after.append(segment.audio)
+        if self._vad:
+            self._activity.append(segment.activity)
 
     def finish(self) -> dict[str, Any] | None:
-        """Write the picture and the archive, and return the scores if there is a reference."""
+        """Write what is made at the end, and return the scores if there is a reference."""
         if self._picture and self._plot:
             self._picture.save(self._plot, mode=self._mode)
         if self._archive and self._uncertainty:
@@ -179,4 +186,19 @@ class Observers:
                 frame_times=np.arange(frames) * (hop_length / rate),
                 frequencies=np.arange(bins) * (rate / n_fft),
             )
+        if self._vad:
+            self._write_stretches(self._vad)
         return self._scores.result() if self._scores else None
+
+    def _write_stretches(self, path: str) -> None:
+        activity = np.concatenate(self._activity)
+        times = np.arange(len(activity)) * (self._frame.hop_length / self._reader.rate)
+        lines = [
+            f"{start:.3f},{min(end, self._reader.duration):.3f},{probability:.3f}\n"
+            for start, end, probability in speech_stretches(activity, times)
+        ]
+        try:
+            with atomic(path, mode=self._mode) as part:
+                part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
+        except OSError as error:
+            raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from alphamf.evaluation import methods
 from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import SCORES
+from alphamf.evaluation.runner import Job
+from alphamf.evaluation.summary import present
 from alphamf.tools import jsonlines
 from alphamf.tools.files import atomic
 
@@ -53,6 +56,35 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     }
 
 
+def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the methods that a folder's settings name, without those in `entries`."""
+    try:
+        settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
+        described = dict(settings["methods"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    new = {entry.spec for entry in entries}
+    return [entry for entry in methods.earlier(described) if entry.spec not in new]
+
+
+def ordered(
+    jobs: Sequence[Job], results: Sequence[Result], known: Mapping[str, Result]
+) -> list[Result]:
+    """Return the results of this run and of earlier ones, in the order of their jobs.
+
+    Parameters
+    ----------
+    jobs
+        Of this run and of earlier ones.
+    results
+        Of this run.
+    known
+        Of earlier ones, by key.
+    """
+    found = {**known, **{result.key: result for result in results}}
+    return [found[job.result.key] for job in jobs if job.result.key in found]
+
+
 def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> None:
     """Write results.csv, settings.json, summary.md and report.html.
 
@@ -78,7 +110,8 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
         atomic(output / "results.csv") as part,
         part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
-        rows = [_flat(result) for result in results]
+        names = present(results)
+        rows = [_flat(result, names) for result in results]
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
@@ -103,7 +136,7 @@ def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
                 )
 
 
-def _flat(result: Result) -> dict[str, Any]:
+def _flat(result: Result, names: Sequence[str]) -> dict[str, Any]:
     """Return a result with a column for each score."""
     item = result.to_json()
     scores, reasons = item.pop("scores"), item.pop("reasons")
@@ -112,7 +145,7 @@ def _flat(result: Result) -> dict[str, Any]:
     explained = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
     return {
         **flat,
-        **{name: scores.get(name) for name in SCORES},
+        **{name: scores.get(name) for name in names},
         "error": error,
         "reasons": explained,
     }

@@ -13,6 +13,7 @@ from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from alphamf.evaluation.extra import Extra
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
@@ -20,6 +21,7 @@ from alphamf.tools import jobs
 from alphamf.tools.files import reason, shown
 
 LINES = "results.jsonl"
+NOTHING = Extra()
 
 
 class Job(NamedTuple):
@@ -35,6 +37,10 @@ class Job(NamedTuple):
         Folder of results.
     result
         The result as far as it is known beforehand.
+    estimate
+        File of another system that is scored; None: the method is run.
+    extra
+        Scores that are asked for beyond the usual ones.
     originals
         Whether this job writes the noisy and the clean sound as well: one job of each clip does.
     """
@@ -43,6 +49,8 @@ class Job(NamedTuple):
     model: str
     output: str
     result: Result
+    estimate: str | None = None
+    extra: Extra = NOTHING
     originals: bool = False
 
 
@@ -63,7 +71,14 @@ def audio_name(method: str, name: str) -> str:
     return str(PurePosixPath("audio", safe, name).with_suffix(".flac"))
 
 
-def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: int) -> list[Job]:
+def plan(
+    pairs: Iterable[Pair],
+    entries: Sequence[Entry],
+    output: str,
+    *,
+    seed: int,
+    extra: Extra = NOTHING,
+) -> list[Job]:
     """List the jobs, clip by clip: every clip for every method.
 
     Parameters
@@ -76,13 +91,20 @@ def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: 
         Folder of results.
     seed
         Seed of the methods.
+    extra
+        Scores that are asked for beyond the usual ones.
     """
     found = []
     digest = cache(_digest)
     for pair in pairs:
         (noisy, no_noisy), (clean, no_clean) = digest(pair.noisy), digest(pair.clean)
         for entry in entries:
-            parts = (version("alphamf"), entry.spec, entry.identity, seed, *pair[2:], noisy, clean)
+            parts = [version("alphamf"), entry.spec, entry.identity, seed, *pair[2:], noisy, clean]
+            estimate, problem = entry.folder.file(pair.noisy_name) if entry.folder else (None, None)
+            if estimate:
+                sound, problem = digest(estimate)
+                parts.append(sound)
+            parts += extra.key(pair.clean_name)
             result = Result(
                 version=version("alphamf"),
                 key=hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16],
@@ -92,9 +114,9 @@ def plan(pairs: Iterable[Pair], entries: Sequence[Entry], output: str, *, seed: 
                 noise=pair.noise,
                 snr=pair.snr,
                 seed=seed,
-                error=pair.problem or no_noisy or no_clean,
+                error=pair.problem or no_noisy or no_clean or problem,
             )
-            found.append(Job(pair, entry.model, output, result))
+            found.append(Job(pair, entry.model, output, result, estimate, extra))
     return found
 
 
@@ -144,6 +166,15 @@ def run(
         known=_known(file, todo),
         usable=lambda result: result.error is None and _has_audio(output, result),
     )
+
+
+def finished(todo: Sequence[Job], output: Path) -> dict[str, Result]:
+    """Return the results that the folder holds of some jobs, by key, without those that failed."""
+    return {
+        key: result
+        for key, result in _known(_file(output), todo).items()
+        if result.error is None and _has_audio(output, result)
+    }
 
 
 def _file(output: Path) -> jobs.ResultsFile[Result]:

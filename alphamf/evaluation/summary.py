@@ -45,8 +45,21 @@ SCORES = {
     "stoi": Score("STOI", "", 3, True),
     "estoi": Score("ESTOI", "", 3, True),
     "pesq": Score("PESQ", "", 3, True),
+    "wer": Score("WER", "%", 1, False),
+    "dnsmos_sig": Score("DNSMOS SIG", "", 2, True),
+    "dnsmos_bak": Score("DNSMOS BAK", "", 2, True),
+    "dnsmos_ovr": Score("DNSMOS OVR", "", 2, True),
 }
 """Every score, by its name in `Result.scores`."""
+
+EXTRA = ("wer", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
+"""Scores that are there only where they were asked for."""
+
+USUAL = tuple(name for name in SCORES if name not in EXTRA)
+"""All others."""
+
+FEWEST = 10
+"""Clips that an interval needs: of fewer, a bootstrap's is too narrow."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
 """Scores that have tables by noise and by level."""
@@ -60,7 +73,7 @@ class Difference(NamedTuple):
     mean
         NaN without clips.
     low, high
-        Ends of the interval; NaN with less than two clips.
+        Ends of the interval; NaN with less than `FEWEST` clips.
     clips
         How many there are.
     """
@@ -85,6 +98,12 @@ def values(results: Iterable[Result], score: str) -> list[float]:
     """Return the values of a score, without those that are undefined."""
     found = (result.scores.get(score) for result in results)
     return [value for value in found if value is not None]
+
+
+def present(results: Iterable[Result]) -> list[str]:
+    """Return the names of the scores to show: those of `EXTRA` only where a result has them."""
+    there = {name for result in results for name in result.scores}
+    return [name for name in SCORES if name in USUAL or name in there]
 
 
 def paired_difference(
@@ -126,7 +145,7 @@ def paired_difference(
     differences = np.array(both)
     count = len(differences)
     mean, _ = mean_and_error(differences)
-    if count < 2:
+    if count < FEWEST:
         return Difference(mean, math.nan, math.nan, count)
     rng = np.random.default_rng(seed)
     means = [differences[rng.integers(count, size=count)].mean() for _ in range(draws)]

@@ -50,8 +50,21 @@ AMX APART void round_rows(const float *restrict x, Py_ssize_t apart, uint16_t *r
         for (Py_ssize_t i = 0; i < depth; i++) out[row * depth + i] = bfloat16(x[row * apart + i]);
 }
 
+/* The right side of a product, tile by tile: down the first 16 columns and then down the next. */
+AMX APART void round_right(const float *restrict matrix, Py_ssize_t depth, Py_ssize_t columns,
+                           uint16_t *restrict out) {
+    for (Py_ssize_t column = 0; column < columns; column += SIDE)
+        for (Py_ssize_t row = 0; row < depth; row += 2, out += 2 * SIDE) {
+            const float *upper = matrix + row * columns + column, *lower = upper + columns;
+            for (int k = 0; k < SIDE; k++) {
+                out[2 * k] = bfloat16(upper[k]);
+                out[2 * k + 1] = bfloat16(lower[k]);
+            }
+        }
+}
+
 /* Sums of 32 rows and `columns` columns, 16 or 32: `left` has `depth` factors in a row, and `right`
- * lies tile by tile, down the first 16 columns and then down the next. */
+ * is from `round_right`. */
 AMX INLINE void sums(const uint16_t *left, const uint16_t *right, Py_ssize_t depth,
                      const int columns, float *out, Py_ssize_t apart) {
     const uint16_t *low = left + SIDE * depth, *next = right + SIDE * depth;

@@ -10,203 +10,21 @@
 
 /* As alphamf.learnt.layers.SLOPE. */
 #define SLOPE 0.1f
-/* Zeros before the bins of every row, and before the end of a buffer: the farthest that a kernel
- * reaches; floats that the end of a row is a multiple of; correlations in a row. */
-#define PAD 16
-#define TILE 48
-#define STEPS 8
-#define VECTORS 3
-#define SUMS 16
-/* Floats of a line of the cache; the most frames between taps. */
-#define LINE 16
-#define LATEST 1024
 
-/* A correlation with a 3 x 3 kernel: weight[3][3][channels][outputs], frames and bins apart. */
-typedef struct {
-    const float *weight, *bias;
-    Py_ssize_t channels, outputs, late, high;
-} Step;
+#include "_chain.h"
+#include "_frames.h"
 
-/* A frame of a correlation. Pointers are to the first bin of the first channel; `near` are the
- * three frames that the kernel reads, null beyond the ends, and `added` is null or a frame that is
- * added to the result. */
-typedef struct {
-    const Step *step;
-    const float *near[3], *added;
-    float *out;
-    Py_ssize_t stride;
-    int rectified;
-} Row;
-
-#if defined(COPIES)
-#define COPY(name) name##_v4
-#define WIDTH 16
-#define OUTPUTS 8
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
-#include "_tiles.h"
-#pragma GCC pop_options
-#define COPY(name) name##_v3
-#define WIDTH 8
-#define OUTPUTS 4
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3")
-#include "_tiles.h"
-#pragma GCC pop_options
-#define COPY(name) name##_unfused
-#define WIDTH 8
-#define OUTPUTS 4
-#pragma GCC push_options
-#pragma GCC target("arch=x86-64-v3,no-fma")
-#include "_tiles.h"
-#pragma GCC pop_options
-#endif
-#define COPY(name) name##_default
-#define WIDTH 4
-#define OUTPUTS 4
-#include "_tiles.h"
-
-/* Channels of a cell, rows of a tile, and columns of a tile of sums. */
-#define SIDE 16
-typedef struct Tiles Tiles;
-#if defined(COPIES) && defined(__linux__)
-#include "_amx.h"
-#define TILES
-#endif
-
-/* Correlations one after the other. `planes` are frames of channels of `stride` floats, of which PAD
- * zeros are before the bins and the others behind them; `out` are such, too. `rings` are the frames
- * that go from one step to the next, planes as well; or where there are `tiles`, cells of SIDE
- * channels in bfloat16, with PAD zeros before and behind those of a frame, and `cells` are the planes
- * as such. All sizes are those of floats. */
-typedef struct {
-    const float *planes;
-    float *cells;
-    const struct Tiles *tiles;
-    Step steps[STEPS];
-    int count;
-    Py_ssize_t frames, bins, stride, skip;
-    float *rings[STEPS], *out;
-} Chain;
-
-static void correlate(const Chain *chain, int k, const Row *row) {
-    Py_ssize_t bins = chain->bins, stride = chain->stride;
 #if defined(TILES)
-    if (chain->tiles) {
-        correlate_tiles(row, bins, &chain->tiles[k]);
-        return;
-    }
-#endif
-#if defined(COPIES)
-    if (level == 4) correlate_v4(row, bins);
-    else if (level == 3) correlate_v3(row, bins);
-    else if (level == 1) correlate_unfused(row, bins);
-    else
-#endif
-        correlate_default(row, bins);
-    for (Py_ssize_t o = 0; o < row->step->outputs; o++)
-        memset(row->out + o * stride + bins, 0, (stride - PAD - bins) * sizeof(float));
-}
-
-/* Floats of a frame between steps. */
-static Py_ssize_t size_of(const Chain *chain, Py_ssize_t channels) {
-    return chain->tiles ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
-}
-
-/* Every step but the last is rectified and, but for the first, added to its input; to the last,
- * channels of `planes` from `skip` on are added. A step's frames are made as soon as those that they
- * need are there, so that the cache holds them all. */
-static void correlate_all(const Chain *chain) {
-    const Step *steps = chain->steps;
-    Py_ssize_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
-    Py_ssize_t lead = chain->tiles ? PAD * SIDE / 2 : PAD;
-    for (int k = 1; k <= last; k++) behind[k] = behind[k - 1] + steps[k].late;
-    for (Py_ssize_t now = 0; now < frames + behind[last]; now++) {
-        for (int k = 0; k <= last; k++) {
-            const Step *step = &steps[k];
-            Py_ssize_t frame = now - behind[k], size = size_of(chain, step->channels);
-            if (frame < 0 || frame >= frames) continue;
-            Py_ssize_t kept = k ? 2 * step->late + 1 : frames;
-            const float *input = (k                ? chain->rings[k - 1]
-                                  : chain->tiles ? chain->cells
-                                                 : chain->planes) + lead;
-            Row row = {.step = step, .stride = chain->stride, .rectified = k < last};
-            for (int tap = 0; tap < 3; tap++) {
-                Py_ssize_t near = frame + (tap - 1) * step->late;
-                if (near >= 0 && near < frames) row.near[tap] = input + near % kept * size;
-            }
-            if (k == last) {
-                Py_ssize_t first = frame * steps[0].channels + chain->skip;
-                row.added = chain->planes + PAD + first * chain->stride;
-                row.out = chain->out + PAD + frame * step->outputs * chain->stride;
-            } else {
-                if (k) row.added = row.near[1];
-                Py_ssize_t room = 2 * steps[k + 1].late + 1;
-                row.out = chain->rings[k] + lead + frame % room * size_of(chain, step->outputs);
-            }
-            correlate(chain, k, &row);
-        }
-    }
-}
-
-/* Each row less its mean, over its standard deviation, times `scale`, plus `shift`. The order of the
- * sums is the same at any width of vectors. */
-LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
-      const float *restrict shift, float *restrict out, Py_ssize_t rows, Py_ssize_t width),
-     (x, scale, shift, out, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width, out += width) {
-        float sums[SUMS] = {0}, mean = 0.0f, variance = 0.0f;
-        Py_ssize_t i, whole = width - width % SUMS;
-        for (i = 0; i < whole; i += SUMS)
-            for (int k = 0; k < SUMS; k++) sums[k] += x[i + k];
-        for (; i < width; i++) sums[i - whole] += x[i];
-        for (int k = 0; k < SUMS; k++) mean += sums[k];
-        mean /= (float)width;
-        memset(sums, 0, sizeof sums);
-        for (i = 0; i < whole; i += SUMS)
-            for (int k = 0; k < SUMS; k++) sums[k] += (x[i + k] - mean) * (x[i + k] - mean);
-        for (; i < width; i++) sums[i - whole] += (x[i] - mean) * (x[i] - mean);
-        for (int k = 0; k < SUMS; k++) variance += sums[k];
-        float inverse = 1.0f / sqrtf(variance / (float)width + 1e-5f);
-        for (i = 0; i < width; i++) out[i] = (x[i] - mean) * inverse * scale[i] + shift[i];
-    }
-}
-
-/* Each channel correlated over frames with its taps; beyond the ends there is zero. */
-LOOP(void, dilate, (const float *restrict x, const float *restrict taps, Py_ssize_t count,
-      Py_ssize_t distance, float *restrict out, Py_ssize_t frames, Py_ssize_t width),
-     (x, taps, count, distance, out, frames, width)) {
-    for (Py_ssize_t frame = 0; frame < frames; frame++, out += width) {
-        memset(out, 0, width * sizeof(float));
-        for (Py_ssize_t k = 0; k < count; k++) {
-            Py_ssize_t near = frame + (k - count / 2) * distance;
-            if (near < 0 || near >= frames) continue;
-            for (Py_ssize_t i = 0; i < width; i++) out[i] += x[near * width + i] * taps[k * width + i];
-        }
-    }
-}
-
-LOOP(void, rectify, (float *restrict x, const float *restrict bias, Py_ssize_t rows,
-      Py_ssize_t width), (x, bias, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width) {
-        for (Py_ssize_t i = 0; i < width; i++) {
-            float sum = x[i] + bias[i], small = sum * SLOPE;
-            x[i] = sum > small ? sum : small;
-        }
-    }
-}
-
-LOOP(void, add, (float *restrict x, const float *restrict change, const float *restrict bias,
-      Py_ssize_t rows, Py_ssize_t width), (x, change, bias, rows, width)) {
-    for (Py_ssize_t row = 0; row < rows; row++, x += width, change += width)
-        for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
-}
-
 static int tiles; /* whether products are done by AMX */
 
 static int halves(PyObject *object, void *view) {
     return take(object, view, 0, "H", 2, "a buffer is not of uint16");
 }
+
+static int written_halves(PyObject *object, void *view) {
+    return take(object, view, PyBUF_WRITABLE, "H", 2, "a buffer is not of uint16");
+}
+#endif
 
 static PyObject *unfit(void) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
@@ -288,6 +106,24 @@ static int matrix(PyObject *object, Py_buffer *view, int flags) {
     return unfit() != NULL;
 }
 
+static PyObject *py_pack(PyObject *self, PyObject *args) {
+    Py_buffer b[2]; /* matrix, right */
+    Py_ssize_t columns;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "nO&O&", &columns, floats, &b[0], written_halves, &b[1]))
+        return NULL;
+    if (tiles && columns > 0 && columns % SIDE == 0 && COUNT(b[0]) % (columns * DEPTH) == 0 &&
+        b[1].len * 2 == b[0].len) {
+        Py_BEGIN_ALLOW_THREADS
+        round_right(FLOATS(b[0]), COUNT(b[0]) / columns, columns, b[1].buf);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    } else {
+        unfit();
+    }
+    return finish(b, 2, result);
+}
+
 static PyObject *py_multiply(PyObject *self, PyObject *args) {
     Py_buffer b[3]; /* right, x, out */
     PyObject *x, *out, *result = NULL;
@@ -331,7 +167,7 @@ static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer 
 
 /* Allocate what goes from step to step, and set where it is; returns what is to be freed. */
 static float *allocate(Chain *chain) {
-    Py_ssize_t places[STEPS], size = 0;
+    Py_ssize_t places[STEPS] = {0}, size = 0;
     for (int k = 0; k + 1 < chain->count; k++) {
         places[k] = size;
         size += (2 * chain->steps[k + 1].late + 1) * size_of(chain, chain->steps[k].outputs) + PAD;
@@ -435,6 +271,7 @@ static PyMethodDef methods[] = {
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
 #if defined(TILES)
+    {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
     {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
 #endif
     {NULL, NULL, 0, NULL},

@@ -1,4 +1,4 @@
-/* One row of a correlation, for the processors of one copy; included once for each by _network.c.
+/* One row of a correlation, for the processors of one copy; included once for each by _chain.h.
  *
  * COPY(name) gives a name its copy's ending; WIDTH is the floats of a vector, and OUTPUTS the
  * channels of a tile, whose OUTPUTS x VECTORS sums fill the processor's registers.

@@ -1,7 +1,8 @@
 """The network of `network.outputs` by compiled layers: for float32 on a CPU.
 
 The layers are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `network` does the same. What multiplies whole frames is left to NumPy.
+`AVAILABLE` is False and `network` does the same. Products of whole frames are left to NumPy where
+the processor has no AMX.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ def packed(matrix: Floats) -> Array:
         Shape (depth, columns).
     """
     depth, columns = matrix.shape
+    matrix = np.ascontiguousarray(matrix)
     if variant() != "amx" or depth % DEPTH or columns % SIDE:
-        return np.ascontiguousarray(matrix)
-    bits = np.ascontiguousarray(matrix).view(np.uint32)
-    halves = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)  # rounded to even
-    tiles = halves.reshape(depth // DEPTH, DEPTH // 2, 2, columns // SIDE, SIDE)
-    return np.ascontiguousarray(tiles.transpose(3, 0, 1, 4, 2))
+        return matrix
+    right = np.empty((columns // SIDE, depth // 2, SIDE, 2), np.uint16)
+    _network.pack(columns, matrix, right)
+    return right
 
 
 def multiply(x: Floats, right: Array, out: Floats) -> None:

@@ -49,8 +49,8 @@ class Dictionary:
         How it was made: attribution, settings, command. For reading only.
     name
         What it was loaded by.
-    sha256
-        Of the file that it was loaded from.
+    origin
+        The file that it was loaded from.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class Dictionary:
     context: int = 1
     about: dict[str, Any] = field(default_factory=dict)
     name: str = field(default="", compare=False)
-    sha256: str = field(default="", compare=False)
+    origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
@@ -97,6 +97,11 @@ class Dictionary:
             raise AlphaMFError("the basis must be finite and not negative")
         if not self.basis.any(axis=0).all():
             raise AlphaMFError("no column of the basis may be all zero")
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
+        return self.origin.sha256 if self.origin else ""
 
     @property
     def bins(self) -> int:
@@ -146,7 +151,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
 
 
 def _make(
-    name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+    name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], origin: model_file.Origin
 ) -> Dictionary:
     basis = arrays["basis"]
     if basis.dtype.kind != "f":
@@ -162,7 +167,7 @@ def _make(
         context=int(header["context"]),
         about=dict(header["about"]),
         name=name,
-        sha256=digest,
+        origin=origin,
     )
 
 

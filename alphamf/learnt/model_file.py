@@ -1,18 +1,20 @@
 """Models in an ``.npz``: written whole, read though nobody vouches for them.
 
-Of what is read, sizes come first, and no pickled objects.
+Of what is read, sizes come first, and no pickled objects. Arrays lie in the file as in memory, so
+that they can be mapped rather than read.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import zipfile
+import zlib
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,12 @@ FORMAT = 1
 
 MOST_SHOWN = 40
 """Characters of a file's own text that an error message shows."""
+
+ALIGNMENT = 64
+"""Of the arrays' first bytes in a file, in bytes: that of a cache line."""
+
+_LOCAL_HEADER = 30
+"""Bytes before an entry's name in a zip archive; the lengths of name and extra field end it."""
 
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -56,15 +64,55 @@ def write(
     """
     text = np.array(json.dumps(finite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
-    with atomic(path) as part, part.open("wb") as file:
-        np.savez_compressed(file, **named)
+    with atomic(path) as part, part.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in named.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.extra = _padding(file.tell() + _LOCAL_HEADER + len(entry.filename))
+            with archive.open(entry, "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def _padding(start: int) -> bytes:
+    """Return the extra field after which an entry's bytes are aligned; `start` is its own place."""
+    size = -(start + 4) % ALIGNMENT
+    return b"\xff\xff" + size.to_bytes(2, "little") + bytes(size)
+
+
+class Origin:
+    """The file that a model was read from.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._state = path.absolute(), _state(path)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the file; empty where it has changed since the model was read."""
+        import hashlib
+
+        try:
+            with self._path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return digest if _state(self._path) == self._state else ""
+        except OSError:
+            return ""
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def load(
     path: Path,
     kind: str,
     limits: dict[str, int],
-    make: Callable[[dict[str, Any], dict[str, NDArray[Any]], str], Model],
+    make: Callable[[dict[str, Any], dict[str, NDArray[Any]], Origin], Model],
 ) -> Model:
     """Read what `write` wrote, and make a model of it.
 
@@ -75,7 +123,7 @@ def load(
     limits
         As for `read`.
     make
-        Given the header, the arrays and the file's SHA-256.
+        Given the header, the arrays and where they come from.
 
     Raises
     ------
@@ -83,14 +131,13 @@ def load(
         The file is no model of this kind, or `make` refuses it.
     """
     try:
+        origin = Origin(path)
         arrays = read(path, limits)
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
             text = shown(str(header["format"])[:MOST_SHOWN])
             raise AlphaMFError(f"it is of the unknown {kind} format {text}")
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return make(header, arrays, digest)
+        return make(header, arrays, origin)
     except AlphaMFError as error:
         raise AlphaMFError(f"{shown(path)} is not a usable {kind}: {error}") from error
     except MemoryError as error:
@@ -120,19 +167,44 @@ def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:
     size = path.stat().st_size
     if size > sum(limits.values()) + 2**20:
         raise AlphaMFError(f"it has {size} bytes")
-    with zipfile.ZipFile(path) as archive:
-        for name, most in limits.items():
-            found = archive.getinfo(f"{name}.npy")
-            size = found.file_size
-            if size > most:
-                raise AlphaMFError(f"its {name} would unpack to {size} bytes")
-            # Of others, zipfile unpacks all that it has read, however much that becomes.
-            if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise AlphaMFError(f"its {name} is packed in a way that numpy does not use")
-            with archive.open(f"{name}.npy") as entry:
-                header = _HEADERS[np.lib.format.read_magic(entry)]
-                shape, _, dtype = header(entry)
-            if dtype.hasobject or math.prod(shape) * dtype.itemsize > size:
-                raise AlphaMFError(f"its {name} of the shape {shape} is not in the file")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in limits}
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        return {name: _member(archive, file, name, most) for name, most in limits.items()}
+
+
+def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> NDArray[Any]:
+    """Return one array of an archive of `read`; `most` is the most of its bytes."""
+    found = archive.getinfo(f"{name}.npy")
+    size = found.file_size
+    if size > most:
+        raise AlphaMFError(f"its {name} would unpack to {size} bytes")
+    # Of others, zipfile unpacks all that it has read, however much that becomes.
+    if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise AlphaMFError(f"its {name} is packed in a way that numpy does not use")
+    with archive.open(found) as entry:
+        header = _HEADERS[np.lib.format.read_magic(entry)]
+        shape, fortran, dtype = header(entry)
+        start = entry.tell()
+    count = math.prod(shape)
+    if dtype.hasobject or count * dtype.itemsize > size:
+        raise AlphaMFError(f"its {name} of the shape {shape} is not in the file")
+    if found.compress_type == zipfile.ZIP_DEFLATED or not size - start:
+        with archive.open(found) as entry:
+            array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
+        return array
+    mapped = _mapped(file, found)
+    if zlib.crc32(mapped.data) != found.CRC:
+        raise zipfile.BadZipFile(f"{name} is damaged")
+    flat = np.frombuffer(mapped, dtype, count, start)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _mapped(file: IO[bytes], entry: zipfile.ZipInfo) -> NDArray[np.uint8]:
+    """Return the bytes of an entry that is not compressed, which are read as they are used."""
+    file.seek(entry.header_offset + _LOCAL_HEADER - 4)
+    name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+    start = entry.header_offset + _LOCAL_HEADER + name + extra
+    try:
+        return np.memmap(file, np.uint8, "r", start, (entry.file_size,))
+    except OSError:  # not every network drive maps files; read, it is known whether memory is short
+        file.seek(start)
+        return np.frombuffer(file.read(entry.file_size), np.uint8)

@@ -41,8 +41,8 @@ class TrainedNetwork:
         How it was made. For reading only.
     name
         What it was loaded by.
-    sha256
-        Of the file that it was loaded from.
+    origin
+        The file that it was loaded from.
     """
 
     kind: ClassVar[str] = "network"
@@ -54,7 +54,12 @@ class TrainedNetwork:
     exponent: float = 1.0
     about: dict[str, Any] = field(default_factory=dict)
     name: str = field(default="", compare=False)
-    sha256: str = field(default="", compare=False)
+    origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
+        return self.origin.sha256 if self.origin else ""
 
     def on(self, xp: Any) -> Self:
         """Return the same network with its parameters in the memory of array module `xp`."""
@@ -78,6 +83,10 @@ class TrainedNetwork:
     @cached_property
     def _compiled(self) -> compiled.Network:
         return compiled.Network(self.parameters, self.frame.bins)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made for this processor: another process may run on another one."""
+        return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to an ``.npz``, its parameters in half precision.
@@ -114,7 +123,11 @@ class TrainedNetwork:
 
     @classmethod
     def _make(
-        cls, name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], digest: str
+        cls,
+        name: str,
+        header: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        origin: model_file.Origin,
     ) -> Self:
         frame = Frame(int(header["n_fft"]), int(header["hop_length"]))
         exponent = float(header.get("exponent", 1))
@@ -127,7 +140,7 @@ class TrainedNetwork:
             exponent=exponent,
             about=dict(header["about"]),
             name=name,
-            sha256=digest,
+            origin=origin,
         )
 
 

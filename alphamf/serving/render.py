@@ -72,7 +72,8 @@ class Render:
             audio, held = audio[:length], audio[length:]
             speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
-            yield Segment(with_dry(audio, speech, settings), audio - speech, none, none, [0.0])
+            mixed = with_dry(audio, speech, settings)
+            yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked
             raise AlphaMFError("the recording is longer than what was denoised")

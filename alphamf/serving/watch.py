@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from alphamf.audio.reader import Reader
+from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.stream import Segment
 from alphamf.serving.noise import NoiseDescription
@@ -35,7 +35,7 @@ class Watch:
         self._drawing = drawing
         self.segments: list[int] = []
 
-    def begin(self, reader: Reader, frame: Frame, stack: ExitStack, mode: int) -> Watch:
+    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
         """Return this, for the recording that is read."""
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)

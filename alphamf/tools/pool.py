@@ -40,6 +40,7 @@ def each(
     in_order: bool = True,
     report: Report | None = None,
     isolated: bool = False,
+    size: Callable[[Item], float] | None = None,
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
@@ -62,13 +63,17 @@ def each(
     isolated
         Whether one process, too, is another than this one if there are several items: one that
         crashes does not end the others then.
+    size
+        How much work an item is, in any unit: several processes take the largest first, so that
+        none is left alone with one. None: they take them in order.
     """
     count = min(workers, len(items))
     if count <= 1 and not (isolated and len(items) > 1):
         for item in items:
             yield attempt(work, item, update)
         return
-    crew = _Crew(work, items, count, update, report)
+    order = sorted(range(len(items)), key=lambda place: -size(items[place]) if size else 0)
+    crew = _Crew(work, items, order, count, update, report)
     with closing(crew.outcomes()) as found:
         for _, outcome in by_place(found) if in_order else found:
             yield outcome
@@ -116,6 +121,8 @@ class _Crew:
     ----------
     work, items, update, report
         As in `each`.
+    order
+        Places of the items, in the order in which they are to be taken.
     count
         Number of processes.
     """
@@ -124,6 +131,7 @@ class _Crew:
         self,
         work: Work,
         items: Sequence[Any],
+        order: Sequence[int],
         count: int,
         update: Update | None,
         report: Report | None,
@@ -131,7 +139,7 @@ class _Crew:
         self._work, self._items, self._count = work, items, count
         self._update, self._report = update, report
         self._workers: list[Worker] = []
-        self._todo = deque(range(len(items)))
+        self._todo = deque(order)
         self._suspects: list[int] = []
         self._crash: str | None = None
 

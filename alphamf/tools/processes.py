@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import connection, get_context, resource_tracker
+from multiprocessing import connection, forkserver, get_context, resource_tracker
 from typing import Any
 
 from alphamf.tools.stopping import (
@@ -28,6 +29,30 @@ from alphamf.tools.work import Outcome, Update, Work, attempt
 
 _INTERVAL = 0.1
 """Least time between two progress messages of a worker, in seconds."""
+
+_method = "spawn"
+
+
+def preload(module: str) -> None:
+    """Start a server that imports a module, and from now on forks the workers.
+
+    They need not import it, and share its memory. Outside Linux nothing happens: system libraries
+    there may not be used after a fork.
+
+    Parameters
+    ----------
+    module
+        Its name. It starts no threads, and what fails in it is left to the workers.
+    """
+    global _method
+    if sys.platform != "linux":
+        return
+    resource_tracker.ensure_running()  # its start would let signals through again
+    with blocked(signal.SIGINT, signal.SIGTERM):
+        forkserver.set_forkserver_preload([module])
+        with suppress(OSError):
+            forkserver.ensure_running()
+            _method = "forkserver"
 
 
 class Worker:
@@ -54,7 +79,7 @@ class Worker:
     """
 
     def __init__(self, work: Work, reports: bool) -> None:
-        context = get_context("spawn")
+        context: Any = get_context(_method)
         self.place: int | None = None
         self.ready = False
         if os.name == "posix":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -16,14 +17,21 @@ GRACE = 5.0
 _HURRY = 0.5
 """How long workers may still take after a second signal, in seconds."""
 
-_LAST = 2.0
-"""How long this process may still take after a second signal, in seconds."""
+_LIMITS = 20.0, 2.0, 0.0
+"""How long this process may still take after the first signal, the second and the third, in
+seconds."""
 
-_asked = False
+_ONE = 0.25
+"""Signals that come so soon after each other, in seconds, are one: `timeout` sends two."""
+
+_stopped: int | None = None
 _counted = False
 _hurried = False
-_stopped = False
 _stoppable = False
+_holds = 0
+_held: int | None = None
+_finishable = False
+_finish = False
 at_work = threading.Lock()
 """Held by a worker while it works on an item."""
 
@@ -47,23 +55,50 @@ def stoppable() -> Iterator[None]:
 def blocked(*signals: signal.Signals) -> Iterator[None]:
     """Block signals; processes and threads that are started meanwhile never receive them.
 
-    The terminal sends Ctrl-C to all processes, and the first one has to end the others.
+    The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
+    thread may receive a signal in the place of this one: what it asks for waits for the end.
     """
+    global _holds, _held
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    _holds += 1
     try:
         yield
     finally:
+        _holds -= 1
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
+        if _held is not None and not _holds:
+            number, _held = _held, None
+            _ask(number, None)
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """Let the first Ctrl-C in this block ask to finish what there is, and the second one stop.
+
+    Where no thread counts the signals, the first one stops.
+    """
+    global _finishable, _finish
+    _finishable, _finish = _counted, False
+    try:
+        yield
+    finally:
+        _finishable = False
+
+
+def finish_asked() -> bool:
+    """Whether a Ctrl-C has asked to finish what there is."""
+    return _finish
 
 
 def end_on_signals() -> None:
-    """Make Ctrl-C and SIGTERM end this process: the first with an exception, a second for certain.
+    """Make Ctrl-C and SIGTERM end this process: the first with an exception, others harder.
 
     The exception of the first may be lost, or what it stops may be stuck; a second exception
-    could strike the lines that clean up after the first. So a thread counts the signals.
+    could strike the lines that clean up after the first. So a thread counts the signals, and ends
+    the process some time after each.
     """
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
@@ -77,28 +112,59 @@ def end_on_signals() -> None:
 
 
 def _ask(number: int, frame: FrameType | None) -> None:
-    global _asked
-    if _asked and _counted:
+    """Stop, unless that was asked for before or `_count` has to decide."""
+    global _stopped, _held
+    if _finishable or (_stopped is not None and _counted):
         return
-    _asked = True
+    if _holds:
+        _held = number
+        return
+    _stopped = 128 + number
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
 
 
 def _count(read: int) -> None:
-    """Read the signals that this process receives, and end it some time after the second."""
+    """Read the signals that this process receives, and end it in good time."""
     global _counted, _hurried
     _counted = True
-    count = 0
-    while count < 2:
-        number = os.read(read, 1)[0]
-        count += number in (signal.SIGINT, signal.SIGTERM)
-    _hurried = True
-    time.sleep(_LAST)
+    count, last, deadline = 0, -_ONE, threading.TIMEOUT_MAX
+    while True:
+        wait = max(0.0, min(deadline - time.monotonic(), 3600.0))
+        if not select.select([read], [], [], wait)[0]:
+            if time.monotonic() >= deadline:
+                break
+            continue
+        received = os.read(read, 1)[0]
+        now = time.monotonic()
+        if received not in (signal.SIGINT, signal.SIGTERM) or now - last < _ONE:
+            continue
+        number, last = received, now
+        if _finishes(number):
+            continue
+        deadline = now + _LIMITS[min(count, len(_LIMITS) - 1)]
+        count += 1
+        _hurried = count > 1
+        if _stopped is None:  # `_ask` has left it to this thread, or has yet to run
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
     if os.isatty(2):
         os.write(2, b"\x1b[?25h")  # the cursor, which a progress display has hidden
     os._exit(128 + number)
+
+
+def _finishes(number: int) -> bool:
+    """Whether a signal only asks to finish what there is."""
+    global _finishable, _finish
+    if not _finishable:
+        return False
+    if number == signal.SIGINT and not _finish:
+        _finish = True
+        with suppress(OSError):
+            os.write(2, b"\nFinishing what was read; Ctrl-C again drops it.\n")
+        return True
+    _finishable = False
+    return False
 
 
 def patience(usual: float) -> float:
@@ -113,9 +179,9 @@ def patience(usual: float) -> float:
 
 
 def leave_if_stopped() -> None:
-    """Raise SystemExit in a worker that is to stop."""
-    if _stopped:
-        raise SystemExit
+    """Raise SystemExit in a process that is to stop, where an exception may have been lost."""
+    if _stopped is not None:
+        raise SystemExit(_stopped)
 
 
 def prepare_worker() -> None:
@@ -137,7 +203,7 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        _stopped = True
+        _stopped = 1
         at_work.acquire(timeout=GRACE)
         os._exit(1)
 
@@ -149,6 +215,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     lines that remove half-written files.
     """
     global _stopped
-    _stopped = True
+    _stopped = 0
     if _stoppable:
         raise SystemExit

@@ -130,6 +130,35 @@ def test_recordings_that_are_passed_over_are_said(here, monkeypatch):
     assert denoise("in", "--quiet").stderr == ""
 
 
+def test_strength_is_the_share_that_is_denoised(here):
+    sound(Path("a.wav"), subtype="FLOAT")
+    found = {}
+    for options in (["--strength", 1], ["--strength", 0.25], ["--dry", 0.75], ["--strength", 0]):
+        denoise("a.wav", "-o", "b.wav", "--overwrite", *options)
+        found["".join(map(str, options))] = soundfile.read("b.wav", dtype="float32")[0]
+    full, quarter, dry, none = found.values()
+    noisy = soundfile.read("a.wav", dtype="float32")[0]
+    np.testing.assert_array_equal(none, noisy)
+    np.testing.assert_array_equal(quarter, dry)
+    np.testing.assert_allclose(quarter, 0.25 * full + 0.75 * noisy, atol=1e-6)
+    assert "--dry" not in denoise("--help").stdout
+
+
+def test_names_of_outputs(here):
+    Path("in").mkdir()
+    sound(Path("in/a.wav"))
+    sound(Path("in/b.flac"), subtype="PCM_16")
+    for _ in range(2):  # the second run does none of them again, nor denoises what is denoised
+        denoise("in", "--suffix", "-clean{1}")
+        assert set(os.listdir("in")) == {"a.wav", "b.flac", "a-clean{1}.wav", "b-clean{1}.flac"}
+    denoise("in/a.wav", "--name", "new {stem}{ext}", "--output-dir", "out")
+    assert os.listdir("out") == ["new a.wav"]
+    denoise("in/a.wav", "in/b.flac", "--name", "same{ext}")
+    assert set(os.listdir("in")) >= {"same.wav", "same.flac"}
+    refused = denoise("in/a.wav", "in/a-clean{1}.wav", "--name", "x{ext}", code=2)
+    assert "has the same output as in/a.wav: in/x.wav" in refused.stderr
+
+
 def test_a_bad_file_does_not_stop_the_others(here):
     sound(Path("a.wav"))
     Path("b.wav").write_text("no audio")

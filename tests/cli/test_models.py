@@ -85,7 +85,7 @@ def test_short_memory_is_no_bad_model(here, monkeypatch):
     def full(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr(np, "load", full)
+    monkeypatch.setattr(np, "memmap", full)
     path = str(shipped()["speech-8k"])
     assert run("info", path, code=2).stderr == f"Error: there is not enough memory to read {path}\n"
 

@@ -10,8 +10,9 @@ import sys
 import time
 
 import pytest
+import soundfile
 
-from tests.support.commands import COMMAND, in_a_terminal, sound
+from tests.support.commands import COMMAND, in_a_terminal, sound, until
 from tests.support.commands import in_a_process as run
 
 QUICK = ["--steps", "20", "--keep", "10"]
@@ -157,6 +158,37 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
             process.communicate()
     assert (process.returncode, output, errors) == (code, b"", b"")
     assert sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav", "2.wav"]
+
+
+@posix
+@pytest.mark.parametrize(("steps", "count"), [("4", 1), ("1000000", 2)])
+def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path, steps, count):
+    data = sound(tmp_path / "a.wav", 2).read_bytes()
+    place = data.index(b"data") + 4  # a recorder does not know the size
+    data = data[:place] + b"\xff\xff\xff\xff" + data[place + 4 :]
+    os.remove(tmp_path / "a.wav")
+    interruptible = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    process = subprocess.Popen(
+        [*COMMAND[:-1], f"{interruptible}; {COMMAND[-1]}", "denoise", "-", "-o", "b.wav",
+         "--preset", "fast", "--steps", steps, "--keep", "2"],
+        cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    with process:  # whose standard input stays open
+        process.stdin.write(data)
+        process.stdin.flush()
+        until(lambda: list(tmp_path.glob(".*.part")))
+        time.sleep(0.3)
+        for _ in range(count):
+            os.killpg(process.pid, signal.SIGINT)
+            time.sleep(0.5)
+        assert process.wait(30) == (0 if count == 1 else 130)
+        shown, errors = process.stdout.read(), process.stderr.read()
+    assert errors == b"\nFinishing what was read; Ctrl-C again drops it.\n"
+    if count == 1:
+        assert b"stopped by Ctrl-C after 2.00 s" in shown
+        assert soundfile.info(tmp_path / "b.wav").frames == 16000
+    assert os.listdir(tmp_path) == (["b.wav"] if count == 1 else [])
 
 
 @pytest.mark.slow

@@ -93,9 +93,13 @@ def test_those_that_share_a_voice_among_many(voice, noises):
     silent = np.zeros_like(clean)
     sounds = np.stack([clean, other, 0.5 * np.roll(clean, 3), clean, silent], 1)
     sounds[:, :4] += noises.T
-    spectra = np.stack([forward(np.ascontiguousarray(c), FRAME) for c in sounds.T])
-    gains = np.abs(spectra) ** 2
-    gains /= gains + 0.1 * gains.mean()
+    rest = np.pad(noises, ((0, 1), (0, 0)))
+    spectra, noise = (
+        np.stack([forward(np.ascontiguousarray(c), FRAME) for c in each])
+        for each in (sounds.T, rest)
+    )
+    power, noise = np.abs(spectra - noise) ** 2, np.abs(noise) ** 2
+    gains = power / (power + noise + 1e-9)
     assert spatial.sharing(spectra, gains) == [[0, 2, 3], [1], [4]]
     found, alone = (denoise(sounds, rate, each).audio for each in (QUICK, SEPARATE))
     np.testing.assert_array_equal(found[:, [1, 4]], alone[:, [1, 4]])

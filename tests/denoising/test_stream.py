@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+import pickle
+import sys
+import threading
 import time
+from concurrent.futures import CancelledError
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
 
-from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise
+from alphamf import PRESETS, AlphaMFError, Settings, Stream, denoise, denoise_async
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.workers import Workers
@@ -120,6 +126,80 @@ def test_a_chunk_whose_memory_is_used_again():
             parts.append(stream.process(buffer))
         parts.append(stream.flush())
     np.testing.assert_array_equal(np.concatenate(parts), denoise(audio, RATE, QUICK, model=TINY)[0])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda stream: pickle.loads(pickle.dumps(stream))]
+)
+def test_a_stream_is_pickled_on_the_way_and_goes_on_to_the_same_bits(jobs, copied):
+    audio = sound(34, 2)
+    stream = Stream(RATE, 2, QUICK, model=TINY, jobs=jobs, progress=lambda seconds: None)
+    parts = []
+    for start in range(0, len(audio), 7 * RATE):
+        parts.append(stream.process(audio[start : start + 7 * RATE]))
+        before, stream = stream, copied(stream)
+        before.close()
+    parts.append(stream.flush())
+    expected = denoise(audio, RATE, QUICK, model=TINY).audio
+    np.testing.assert_array_equal(np.concatenate(parts), expected)
+
+
+def test_a_stream_with_the_models_of_the_package_is_pickled():
+    stream = Stream(16000, 1, "fast")
+    stream.process(np.zeros(1000))
+    data = pickle.dumps(stream)
+    np.testing.assert_array_equal(pickle.loads(data).flush(), stream.flush())
+    closed = pickle.loads(pickle.dumps(stream))
+    with pytest.raises(AlphaMFError, match="has ended"):
+        closed.process(np.zeros(1000))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_work_is_cancelled_from_another_thread(jobs):
+    cancel = threading.Event()
+    endless = replace(QUICK, steps=1_000_000)
+    timer = threading.Timer(0.3, cancel.set)
+    timer.start()
+    started = time.monotonic()
+    with pytest.raises(CancelledError):
+        denoise(sound(17), RATE, endless, model=TINY, jobs=jobs, cancel=cancel)
+    timer.join()
+    assert time.monotonic() - started < 10
+
+
+def test_asyncio():
+    """The event loop goes on meanwhile, and the result is that of `denoise`."""
+    audio = sound(12)[:, 0]
+
+    async def both():
+        ticks = 0
+        task = asyncio.create_task(denoise_async(audio, RATE, QUICK, model=TINY))
+        while not task.done():
+            await asyncio.sleep(0.001)
+            ticks += 1
+        return await task, ticks
+
+    found, ticks = asyncio.run(both())
+    assert ticks > 3
+    np.testing.assert_array_equal(found.audio, denoise(audio, RATE, QUICK, model=TINY).audio)
+    with pytest.raises(AlphaMFError, match="settings must be one of"):
+        asyncio.run(denoise_async(audio, RATE, "slow"))
+
+
+def test_a_task_that_is_cancelled_leaves_its_thread():
+    endless = replace(QUICK, steps=1_000_000)
+
+    async def cancelled():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await denoise_async(sound(3), RATE, endless, model=TINY)
+        running = [name for name in map(str, sys._current_frames().values()) if "sampling" in name]
+        return running
+
+    started = time.monotonic()
+    assert asyncio.run(cancelled()) == []
+    assert time.monotonic() - started < 10
 
 
 def test_a_stream_that_has_ended():

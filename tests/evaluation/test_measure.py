@@ -21,7 +21,7 @@ from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import Job
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
-from alphamf.evaluation.summary import SCORES
+from alphamf.evaluation.summary import USUAL
 from tests.support.places import DATA
 
 
@@ -66,7 +66,7 @@ def test_a_method_is_given_the_clip_and_its_output_is_scored(job, monkeypatch):
     np.testing.assert_array_equal(calls[1].clean, clean)
     assert calls[1][3:] == (3, "speech-8k") and calls[1].rate == 8000
     output = (0.5 * (noisy + clean)).astype(np.float32)
-    assert set(found.scores) == set(SCORES)
+    assert set(found.scores) == set(USUAL)
     expected = {
         "si_sdr": si_sdr(clean, output),
         "si_sdr_gain": si_sdr(clean, output) - si_sdr(clean, noisy),
@@ -115,7 +115,7 @@ def test_scores_that_cannot_be_had_leave_the_others():
     assert found["si_sdr_gain"] == 0
     # Nothing is left of the sound.
     found, reasons = scores(clean, noisy, np.zeros_like(noisy), 8000)
-    assert set(reasons) == set(SCORES) == set(found) and not any(found.values())
+    assert set(reasons) == set(USUAL) == set(found) and not any(found.values())
     assert "silent" in reasons["si_sdr"]
     # No noise was there to begin with.
     found, reasons = scores(clean, clean, noisy, 8000)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from alphamf.evaluation import markdown
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import audio_name
-from alphamf.evaluation.summary import SCORES, groups, paired_difference, values
+from alphamf.evaluation.summary import FEWEST, SCORES, USUAL, groups, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
 
@@ -120,7 +120,7 @@ def test_mean_and_standard_error():
 
 
 @given(
-    st.lists(st.floats(-50, 50), min_size=2, max_size=20),
+    st.lists(st.floats(-50, 50), min_size=FEWEST, max_size=20),
     st.floats(-20, 20),
     st.integers(0, 5),
 )
@@ -159,6 +159,14 @@ def test_a_difference_of_too_few_clips():
     both = [result("a", 0, si_sdr=1.0), result("b", 0, si_sdr=3.0)]
     one = paired_difference(both, "a", "b", "si_sdr")
     assert (one.mean, one.clips) == (-2.0, 1) and math.isnan(one.low) and math.isnan(one.high)
+    for count, certain in ((FEWEST - 1, False), (FEWEST, True)):
+        few = [
+            result(name, k, si_sdr=value)
+            for k in range(count)
+            for name, value in (("a", 9.0), ("b", 1.0))
+        ]
+        found = paired_difference(few, "a", "b", "si_sdr")
+        assert (found.mean, found.clips) == (8.0, count) and math.isfinite(found.low) == certain
 
 
 def test_the_table_of_methods():
@@ -169,7 +177,7 @@ def test_the_table_of_methods():
         result("fast", 1, error="it broke"),
     ]
     (table,) = rows(markdown.markdown(results))
-    names = ["method", "clips", *(score.heading for score in SCORES.values())]
+    names = ["method", "clips", *(SCORES[score].heading for score in USUAL)]
     assert table[0] == [*names, "better on", "CPU s per s", "real time", "MB"]
     dashes = ["-"] * 3
     assert table[2] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -114,8 +115,15 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
 @pytest.mark.skipif(compiled.variant() != "amx", reason="needs a processor with AMX")
 def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
-    right = compiled.packed(np.ones((64, 32), np.float32))
+    matrix = np.ones((64, 32), np.float32)
+    right = compiled.packed(matrix)
     for refused in (
+        lambda: _network.pack(16, matrix, right[1:]),
+        lambda: _network.pack(0, matrix, right),
+        lambda: _network.pack(-16, matrix, right),
+        lambda: _network.pack(8, matrix, right),
+        lambda: _network.pack(128, matrix, right),
+        lambda: _network.pack(32, matrix.astype(np.float64), right),
         lambda: _network.multiply(x[:3], right, out),
         lambda: _network.multiply(x[:, :32], right, out),
         lambda: _network.multiply(x, right[:1], out),
@@ -216,6 +224,18 @@ def test_every_copy_gives_what_numpy_gives():
         found[copy] = digest
     assert found.get("unfused", found["default"]) == found["default"]
     assert found.get("v3") == found.get("v4", found.get("v3"))
+
+
+def test_a_pickled_network_holds_nothing_of_this_processor():
+    from alphamf.learnt.refiner import Refiner
+    from tests.learnt.test_refiner import FRAME, posterior
+
+    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    before = len(pickle.dumps(refiner))
+    found = refiner.refine(**posterior())
+    assert len(pickle.dumps(refiner)) == before
+    again = pickle.loads(pickle.dumps(refiner)).refine(**posterior())
+    np.testing.assert_array_equal(found, again)
 
 
 def test_without_a_compiler_numpy_does_the_work(monkeypatch):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from alphamf.cli.app import app
 from alphamf.evaluation.page import report
-from alphamf.evaluation.summary import SCORES
+from alphamf.evaluation.summary import USUAL
 from tests.support.places import DATA
 
 CORPUS = ("--clean", "clean", "--noisy", "noisy")
@@ -74,7 +74,7 @@ def table(folder: str = "evaluation") -> dict[tuple[str, str], dict[str, object]
     for row in found.values():
         for name in ("cpu_seconds", "real_time_factor", "peak_memory_mb"):
             assert float(row.pop(name)) >= 0
-        for name in SCORES:
+        for name in USUAL:
             # Where arrays lie in memory changes the last bit.
             row[name] = row[name] and round(float(row[name]), 9)
     return found

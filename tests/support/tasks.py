@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
@@ -31,3 +33,15 @@ def stuck(item: Path, update: object) -> None:
     """Note the process in a file beside a named pipe, and wait for a writer, who never comes."""
     (item.parent / f"{os.getpid()}.stuck").touch()
     item.open().close()
+
+
+def started(item: Path, update: object) -> float:
+    """Return when the work on an item began, and take longer over larger ones."""
+    begun = time.monotonic()
+    time.sleep(item.stat().st_size / 100)
+    return begun
+
+
+def origin(item: int, update: object) -> tuple[int, bool]:
+    """Return the parent process, and whether the item's preloaded module is there."""
+    return os.getppid(), "tests.support.distributed_walks" in sys.modules

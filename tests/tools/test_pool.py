@@ -18,7 +18,7 @@ from alphamf.tools import pool, processes
 from alphamf.tools.processes import Worker
 from alphamf.tools.stopping import GRACE
 from tests.support.commands import leave, until
-from tests.support.tasks import half, killed_once
+from tests.support.tasks import half, killed_once, started
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -168,7 +168,7 @@ def test_a_stop_ends_workers_that_are_stuck(tmp_path, interruptible, numbers, co
     started = time.monotonic()
     for number in numbers:
         os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
-        time.sleep(0.05)
+        time.sleep(0.3)  # sooner after each other they are one
     assert process.wait(GRACE + 10) == code
     leave(process)
     assert seconds - 0.5 < time.monotonic() - started < seconds + 3
@@ -191,10 +191,52 @@ def test_a_second_signal_ends_what_hangs_in_c(tmp_path, interruptible):
     process = interruptible(HANGING)
     until((tmp_path / "started").exists)
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.1)
+    time.sleep(0.3)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 143
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the mutex is that of Linux")
+@pytest.mark.parametrize(("count", "least", "most"), [(1, 18, 30), (2, 18, 30), (3, 0, 2)])
+def test_what_hangs_in_c_ends_for_certain(tmp_path, interruptible, count, least, most):
+    """Two signals in a row are one, as `timeout` sends them; apart, a third ends it at once."""
+    process = interruptible(HANGING)
+    until((tmp_path / "started").exists)
+    started = time.monotonic()
+    for k in range(count):
+        time.sleep(0.3 * (count > 2 and k > 0))
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert least < time.monotonic() - started < most
+
+
+LOST = """
+import pathlib, time, weakref
+from alphamf.tools import pool, stopping
+stopping.end_on_signals()
+def work(item, update):
+    class Gone: pass
+    gone = Gone()
+    def wait(dead):  # an exception that is raised in here is lost
+        pathlib.Path("started").touch()
+        time.sleep(1)
+    kept = weakref.ref(gone, wait)
+    del gone
+    while True:
+        time.sleep(0.01)
+        stopping.leave_if_stopped()
+list(pool.each(work, [1], workers=1))
+"""
+
+
+@posix
+def test_an_exception_that_was_lost_comes_again(tmp_path, interruptible):
+    process = interruptible(LOST)
+    until((tmp_path / "started").exists)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
 
 
 def identity(item: int, update: object) -> int:
@@ -223,3 +265,31 @@ def test_results_come_in_order_and_the_first_error_is_raised(workers):
         list(pool.results(inverse, [1, 3, 4], workers=workers))
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         list(pool.results(inverse, [0, 1], workers=workers))
+
+
+def test_the_largest_items_are_taken_first_and_outcomes_keep_their_places(tmp_path):
+    sizes = [1, 20, 2, 40, 3]
+    items = [tmp_path / f"{size}" for size in sizes]
+    for item, size in zip(items, sizes, strict=True):
+        item.write_bytes(bytes(size))
+    found = list(pool.each(started, items, workers=2, size=lambda item: item.stat().st_size))
+    assert [outcome.item for outcome in found] == items
+    begun = dict(zip(sizes, (outcome.value() for outcome in found), strict=True))
+    assert max(begun[40], begun[20]) < min(begun[1], begun[2], begun[3])
+
+
+SERVED = """
+import os
+from alphamf.tools import pool, processes
+from tests.support.tasks import origin
+processes.preload("tests.support.distributed_walks")
+found = [outcome.value() for outcome in pool.each(origin, range(4), workers=2)]
+assert len({parent for parent, _ in found} | {os.getpid()}) == 2, found
+assert all(loaded for _, loaded in found), found
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_workers_are_forked_from_a_server_that_has_imported_what_they_use():
+    done = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr

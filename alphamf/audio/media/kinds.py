@@ -60,6 +60,19 @@ def find(path: Path) -> Kind | None:
     return None
 
 
+def index_first(path: Path) -> bool:
+    """Whether an MP4 begins with its index, so that it can be played while it is loaded."""
+    with path.open("rb") as file:
+        at = 0
+        while len(header := file.read(8)) == 8:
+            length, kind = struct.unpack(">I4s", header)
+            if kind in (b"moov", b"mdat") or length < 8:
+                return bool(kind == b"moov")
+            at += length
+            file.seek(at)
+    return False
+
+
 _ATOMS = (b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
 _BRANDS = {b"qt ": "MOV", b"M4A": "M4A", b"M4B": "M4A", b"3gp": "3GP", b"3g2": "3GP"}
 _ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")

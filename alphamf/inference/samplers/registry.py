@@ -1,48 +1,58 @@
-"""The samplers, by name."""
+"""The samplers, by name. The file of each is imported when it is called."""
 
 from collections.abc import Callable
-from functools import partial
+from importlib import import_module
 from typing import Any
 
-from alphamf.inference.samplers.hamcmc import HAMCMC, NaiveQN
-from alphamf.inference.samplers.hmc import HMC, RHMC
-from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.inference.samplers.mass_em import MassEM
-from alphamf.inference.samplers.nose import SGNPHMC, SGRNPHMC
-from alphamf.inference.samplers.positive import EM, SGRLD
-from alphamf.inference.samplers.quasi import QNHMC
-from alphamf.inference.samplers.richardson import SGRRHMC, SGRRLD
-from alphamf.inference.samplers.riemannian import RSGLD
-from alphamf.inference.samplers.sghmc import SGHMC
-from alphamf.inference.samplers.thermostat import SGNHT
+
+def _sampler(place: str, **fixed: Any) -> Callable[..., Any]:
+    """Return a function that makes a sampler.
+
+    Parameters
+    ----------
+    place
+        Its file in this folder and its class.
+    fixed
+        Hyperparameters that the name stands for; functions are called for theirs.
+    """
+
+    def make(*values: Any, **named: Any) -> Any:
+        file, kind = place.split(".")
+        ready = {name: value() if callable(value) else value for name, value in fixed.items()}
+        build = getattr(import_module(f"alphamf.inference.samplers.{file}"), kind)
+        return build(*values, **{**ready, **named})
+
+    return make
+
+
+_MASS = _sampler("mass_em.MassEM")
 
 SAMPLERS: dict[str, Callable[..., Any]] = {
-    "sgld": SGLD,
-    "psgld": PSGLD,
-    "psgld-gamma": partial(PSGLD, correction=True),
-    "rsgld": RSGLD,
-    "rsgld-diagonal": partial(RSGLD, diagonal=True),
-    "sgrld": SGRLD,
-    "em": EM,
-    "hamcmc": HAMCMC,
-    "naive-qn": NaiveQN,
-    "hmc": HMC,
-    "hmc-em": partial(HMC, mass=MassEM()),
-    "rhmc": RHMC,
-    "hmc-bfgs": HMCBFGS,
-    "qnhmc": QNHMC,
-    "qnhmc-lbfgs": partial(QNHMC, memory=7),
-    "sghmc": SGHMC,
-    "sghmc-splitting": partial(SGHMC, integrator="splitting"),
-    "sghmc-em": partial(SGHMC, mass=MassEM()),
-    "sgnht": SGNHT,
-    "sgnht-em": partial(SGNHT, mass=MassEM()),
-    "sg-nphmc": SGNPHMC,
-    "sg-nphmc-em": partial(SGNPHMC, mass=MassEM()),
-    "sgr-nphmc": SGRNPHMC,
-    "sgrrld": SGRRLD,
-    "sgrrhmc": SGRRHMC,
+    "sgld": _sampler("langevin.SGLD"),
+    "psgld": _sampler("langevin.PSGLD"),
+    "psgld-gamma": _sampler("langevin.PSGLD", correction=True),
+    "rsgld": _sampler("riemannian.RSGLD"),
+    "rsgld-diagonal": _sampler("riemannian.RSGLD", diagonal=True),
+    "sgrld": _sampler("positive.SGRLD"),
+    "em": _sampler("positive.EM"),
+    "hamcmc": _sampler("hamcmc.HAMCMC"),
+    "naive-qn": _sampler("hamcmc.NaiveQN"),
+    "hmc": _sampler("hmc.HMC"),
+    "hmc-em": _sampler("hmc.HMC", mass=_MASS),
+    "rhmc": _sampler("hmc.RHMC"),
+    "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
+    "qnhmc": _sampler("quasi.QNHMC"),
+    "qnhmc-lbfgs": _sampler("quasi.QNHMC", memory=7),
+    "sghmc": _sampler("sghmc.SGHMC"),
+    "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
+    "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
+    "sgnht": _sampler("thermostat.SGNHT"),
+    "sgnht-em": _sampler("thermostat.SGNHT", mass=_MASS),
+    "sg-nphmc": _sampler("nose.SGNPHMC"),
+    "sg-nphmc-em": _sampler("nose.SGNPHMC", mass=_MASS),
+    "sgr-nphmc": _sampler("nose.SGRNPHMC"),
+    "sgrrld": _sampler("richardson.SGRRLD"),
+    "sgrrhmc": _sampler("richardson.SGRRHMC"),
 }
 """Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 

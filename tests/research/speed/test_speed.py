@@ -10,9 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.cost import Cost
 from alphamf.inference.random import generator
 from alphamf.research.speed import measure as speed
-from alphamf.research.speed import paper, parallel
+from alphamf.research.speed import paper, parallel, peers, rows
 from alphamf.research.speed.floor import floor
 from alphamf.research.speed.naive import Naive
 from alphamf.tools import pool
@@ -77,14 +79,22 @@ def test_command(as_json, monkeypatch):
     monkeypatch.setattr(speed, "synthetic_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(parallel, "synthetic_sound", lambda *given: np.ones(100, np.float32))
     monkeypatch.setattr(pool, "cores", lambda: 1)
+    monkeypatch.setattr(peers, "names", lambda: ["logmmse", "fast"])
+    monkeypatch.setattr(peers, "LENGTHS", (0.25, 0.5))
+    monkeypatch.setattr(peers, "RATES", (8000,))
+    monkeypatch.setattr(rows, "RATES", (8000,))
     result = CliRunner().invoke(
         app, ["benchmark", "--rounds", "1", *["--json"] * as_json], catch_exceptions=False
     )
     assert result.exit_code == 0
     if as_json:
-        rows = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [row["table"] for row in rows] == ["steps", "denoisers", "cores", "cores"]
-        assert rows[0]["times as fast as plain"] > 1
+        found = [json.loads(line) for line in result.stdout.splitlines()]
+        assert [row["table"] for row in found] == [
+            *("steps", "denoisers"),
+            *("peers", "peers"),
+            *("cores", "cores"),
+        ]
+        assert found[0]["times as fast as plain"] > 1
     else:
         assert "| sgld | all |" in result.stdout
         assert "| a folder of clips | 16 |" in result.stdout
@@ -94,3 +104,27 @@ def test_command_refuses_what_does_not_do():
     result = CliRunner().invoke(app, ["benchmark", "--rounds", "0"])
     assert result.exit_code == 2
     assert "--rounds" in result.output
+
+
+def test_peers_are_compared_in_one_run_and_one_that_fails_is_left_blank(monkeypatch):
+    costs = {"logmmse": 0.01, "rnnoise": 0.02, "fast": 0.1, "webrtc": None}
+
+    def timed(name, clip):
+        if costs[name] is None:
+            raise AlphaMFError("webrtc failed")
+        return clip.noisy, Cost(0.5 + costs[name] * len(clip.noisy) / clip.rate, 1.0, None)
+
+    monkeypatch.setattr(peers, "timed", timed)
+    monkeypatch.setattr(peers, "names", lambda: list(costs))
+    found = {row["method"]: row for row in rows.peer_rows(peers.peers(3))}
+    for rate in (8, 16, 48):  # what starts it, half a second, is not counted
+        assert found["fast"][f"CPU s per s, {rate} kHz"] == pytest.approx(0.1)
+        assert found["fast"][f"rnnoise = 1, {rate} kHz"] == pytest.approx(5)
+        assert found["logmmse"][f"rnnoise = 1, {rate} kHz"] == pytest.approx(0.5)
+        assert np.isnan(found["webrtc"][f"CPU s per s, {rate} kHz"])
+
+
+def test_the_presets_are_among_the_peers():
+    found = peers.names()
+    assert {"logmmse", "fast", "balanced", "best"} <= set(found)
+    assert not {"noisy", "oracle-mask", "paper"} & set(found)

@@ -1,0 +1,212 @@
+"""Loudness and true peak after ITU-R BS.1770-4, in blocks, and a limiter of true peaks."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+
+CEILING = -1.0
+"""Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
+
+_MARGIN = 0.05
+"""How far below that the limiter aims, in dB, as a gain that moves shifts peaks between samples."""
+
+_CHANNELS = (1.0, 1.0, 1.0, 1.41, 1.41)
+"""Weights of left, right, centre and the two at the sides."""
+
+_STEP = 0.1
+"""A quarter of a gating block, in seconds."""
+
+_AHEAD = 0.005
+"""How long before and after a peak the limiter turns down, in seconds; twice that to come back."""
+
+_OVER = 4
+_CHUNK = 1 << 18
+
+_ROUNDS, _MOST, _NEAR = 4, 60.0, 0.05
+"""Attempts at a gain, as the limiter takes some of the loudness away; the most that one raises it,
+and what is near enough, in dB."""
+
+_TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
+
+
+def target(option: str, text: str) -> float:
+    """Return the loudness of a text such as ``-16LUFS``, in LUFS.
+
+    Raises
+    ------
+    AlphaMFError
+        It is none from -70 to 0, or pyloudnorm is not installed.
+    """
+    found = _TARGET.fullmatch(text.strip())
+    if found is None or not -70 <= float(found[1]) <= 0:
+        raise AlphaMFError(f"{option} takes a loudness from -70 to 0 such as -16LUFS, not {text!r}")
+    _meter(48000)
+    return float(found[1])
+
+
+def _meter(rate: int) -> Any:
+    try:
+        import pyloudnorm
+    except ImportError as error:
+        sentence = "loudness is measured with pyloudnorm: pip install 'alphamf[normalize]'"
+        raise AlphaMFError(sentence) from error
+    return pyloudnorm.Meter(rate)
+
+
+class Meter:
+    """Measures the integrated loudness of a recording in blocks.
+
+    Parameters
+    ----------
+    rate, channels
+        Of the recording.
+
+    Raises
+    ------
+    AlphaMFError
+        It has more channels than loudness is defined for, or pyloudnorm is not installed.
+    """
+
+    def __init__(self, rate: int, channels: int) -> None:
+        if channels > len(_CHANNELS):
+            raise AlphaMFError(f"loudness is of up to {len(_CHANNELS)} channels, not {channels}")
+        filters = list(_meter(rate)._filters.values())
+        self._filters = [(each.passband_gain * each.b, each.a) for each in filters]
+        self._states = [np.zeros((2, channels)) for _ in filters]
+        self._weights = np.array(_CHANNELS[:channels])
+        self._rate = rate
+        self._powers: list[float] = []
+        self._left = np.zeros(0)
+
+    def add(self, block: Floats) -> None:
+        """Take in samples, shape (n, channels)."""
+        from scipy.signal import lfilter
+
+        weighted: NDArray[np.float64] = block.astype(np.float64)
+        for k, (b, a) in enumerate(self._filters):
+            weighted, self._states[k] = lfilter(b, a, weighted, axis=0, zi=self._states[k])
+        step = round(_STEP * self._rate)
+        power = np.concatenate([self._left, np.square(weighted) @ self._weights])
+        whole = len(power) // step * step
+        self._powers += power[:whole].reshape(-1, step).mean(axis=1).tolist()
+        self._left = power[whole:]
+
+    def result(self) -> float | None:
+        """Return the loudness in LUFS; None for what is shorter than 0.4 s, or silent."""
+        if len(self._powers) < 4:
+            return None
+        powers = np.lib.stride_tricks.sliding_window_view(np.array(self._powers), 4).mean(axis=1)
+        heard = powers[powers >= 10 ** ((-70 + 0.691) / 10)]
+        if not len(heard):
+            return None
+        heard = heard[heard > heard.mean() / 10]
+        return float(-0.691 + 10 * np.log10(heard.mean()))
+
+
+def true_peaks(audio: Floats) -> Floats:
+    """Return the highest magnitude at and after each sample, over channels, at four times the rate.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples, channels).
+    """
+    from scipy.signal import resample_poly
+
+    between = np.abs(resample_poly(audio, _OVER, 1, axis=0)).max(axis=1)
+    found: Floats = np.maximum(between.reshape(-1, _OVER).max(axis=1), np.abs(audio).max(axis=1))
+    return found
+
+
+def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
+    """Yield a recording times a gain, turned down where its true peak would be above `CEILING`.
+
+    The gain of a sample is a weighted mean of the least gains around each sample around it, so that
+    it is never above what the sample needs, and moves smoothly.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples, channels).
+    rate
+        In Hz.
+    gain
+        The factor.
+    """
+    from scipy.ndimage import minimum_filter1d
+
+    ceiling = 10 ** ((CEILING - _MARGIN) / 20)
+    ahead = max(1, round(_AHEAD * rate))
+    window = np.hanning(2 * ahead + 3)[1:-1]
+    margin = 2 * ahead + 64  # and the oversampling filter
+    for start in range(0, len(audio), _CHUNK):
+        end = min(len(audio), start + _CHUNK)
+        first, last = max(0, start - margin), min(len(audio), end + margin)
+        loud = audio[first:last] * np.float32(gain)
+        needed = np.minimum(1, ceiling / np.maximum(true_peaks(loud), ceiling))
+        least = minimum_filter1d(needed, 2 * ahead + 1, mode="nearest")
+        padded = np.pad(least, ahead, mode="edge")
+        smooth = np.convolve(padded, window / window.sum(), mode="valid")
+        yield (loud * smooth[:, None].astype(np.float32))[start - first : end - first]
+
+
+class Levels(NamedTuple):
+    """A gain, and the loudness in LUFS before and after it."""
+
+    gain: float
+    before: float
+    after: float
+
+
+def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None:
+    """Return the gain that brings a recording to a loudness after `limited`.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples, channels).
+    rate
+        In Hz.
+    loudness
+        In LUFS.
+
+    Returns
+    -------
+    Levels or None
+        None for what is too short or silent.
+    """
+    before = _loudness(audio, rate, None)
+    if before is None:
+        return None
+    gain, after = 1.0, before
+    for _ in range(_ROUNDS):
+        gain *= 10 ** (min(_MOST, loudness - after) / 20)
+        after = _loudness(audio, rate, gain) or before
+        if abs(after - loudness) < _NEAR:
+            break
+    return Levels(gain, before, after)
+
+
+def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
+    meter = Meter(rate, audio.shape[1])
+    if gain is not None:
+        for block in limited(audio, rate, gain):
+            meter.add(block)
+        return meter.result()
+    for start in range(0, len(audio), _CHUNK):
+        meter.add(audio[start : start + _CHUNK])
+    return meter.result()
+
+
+def decibels(amplitude: float) -> float:
+    """Return an amplitude in dB of full scale."""
+    return 20 * math.log10(max(amplitude, 1e-10))

@@ -1,0 +1,173 @@
+"""The other tracks of a media file, copied packet by packet, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from alphamf.audio.media.kinds import Kind
+from alphamf.audio.media.track import BROKEN, About, opened
+from alphamf.errors import AlphaMFError
+
+ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
+"""Muxers of MP4's family, and the demuxer of what they write."""
+
+_SOUND_ONLY = ("ipod",)
+_STALE = ("BPS", "DURATION", "NUMBER_OF_", "_STATISTICS", "ENCODER", "ITUNSMPB")
+"""Starts of the fields of a track that are no longer true of another encoding of its sound."""
+
+_BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
+"""Fields that a muxer writes by itself."""
+
+
+class Original(NamedTuple):
+    """A media file whose other tracks are copied.
+
+    Attributes
+    ----------
+    path, name, kind
+        The file, its name in messages, and its container.
+    track
+        The track in whose place the sound is written.
+    cut
+        Whether a part of the file is missing.
+    """
+
+    path: Path
+    name: str
+    kind: Kind
+    track: About
+    cut: bool
+
+
+class Copy:
+    """The other tracks of a file on their way to another.
+
+    Parameters
+    ----------
+    output
+        The open container that they are copied to.
+    original
+        The file.
+    stack
+        Closes it.
+
+    Attributes
+    ----------
+    left_out
+        Tracks that the output cannot hold, in words.
+    """
+
+    def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
+        self._output, self._original = output, original
+        self._track = original.track.index
+        self._input = stack.enter_context(opened(original.path, original.name, original.kind))
+        self._streams: dict[int, Any] = {}
+        self._least: dict[int, int] = {}
+        self._same = original.kind.demuxer in (
+            output.format.name,
+            *ATOMS.get(output.format.name, ()),
+        )
+        self._packets: Iterator[Any] = iter(())
+        self._next: Any = None
+        self.left_out: tuple[str, ...] = ()
+        output.metadata.update({k: v for k, v in self._input.metadata.items() if k not in _BRANDS})
+        if chapters := self._input.chapters():
+            output.set_chapters(chapters)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether there are other tracks in the output."""
+        return bool(self._streams)
+
+    def add(self, *, before: int | None = None, after: int | None = None) -> None:
+        """Add the tracks before, or after, a place to the output."""
+        for stream in self._input.streams:
+            if (before is not None and stream.index < before) or (
+                after is not None and stream.index > after
+            ):
+                self._add(stream)
+        if after is not None and self._streams:
+            self._packets = self._wanted()
+            self._next = next(self._packets, None)
+        elif after is not None:  # an index of hours takes memory
+            self._input.close()
+
+    def describe(self, stream: Any) -> None:
+        """Give the new track the fields of the one whose place it takes."""
+        old = self._input.streams[self._track]
+        stream.metadata.update(
+            {k: v for k, v in old.metadata.items() if not k.upper().startswith(_STALE)}
+        )
+        stream.disposition = old.disposition
+
+    def until(self, time: Fraction | None) -> None:
+        """Copy all packets up to a time, in seconds; None: all that are left."""
+        while self._next is not None:
+            packet = self._next
+            when = packet.pts if packet.dts is None else packet.dts
+            if time is not None and when is not None and when * packet.time_base > time:
+                return
+            self._mend(packet)
+            packet.stream = self._streams[packet.stream.index]
+            self._output.mux(packet)
+            self._next = next(self._packets, None)
+
+    def _mend(self, packet: Any) -> None:
+        """Let a packet follow the one before where it does not, as muxers refuse it otherwise."""
+        if packet.dts is None:
+            return
+        least = self._least.get(packet.stream.index, packet.dts)
+        if packet.dts < least:
+            packet.dts = least
+            packet.pts = max(packet.pts, least) if packet.pts is not None else None
+        self._least[packet.stream.index] = packet.dts + 1
+
+    def _add(self, stream: Any) -> None:
+        from av.stream import Discard
+
+        # FFmpeg's muxer makes new ones of chapters and of time codes.
+        if stream.discard == Discard.all or (
+            stream.type == "data" and "timecode" in stream.metadata
+        ):
+            return
+        new = self._like(stream)
+        if new is None:
+            self.left_out += (f"{stream.type} track {stream.index}",)
+            return
+        if self._same and stream.codec_context is not None:
+            new.codec_context.codec_tag = stream.codec_context.codec_tag
+        new.metadata.update(stream.metadata)
+        new.disposition = stream.disposition
+        self._streams[stream.index] = new
+
+    def _like(self, stream: Any) -> Any:
+        """Add a track like another, and return it; None where the container cannot hold it."""
+        from av.stream import Disposition
+
+        picture = stream.type == "video" and not stream.disposition & Disposition.attached_pic
+        if stream.type == "data" or (picture and self._output.format.name in _SOUND_ONLY):
+            return None
+        try:
+            return self._output.add_stream_from_template(stream, opaque=True)
+        except ValueError:
+            return None
+
+    def _wanted(self) -> Iterator[Any]:
+        """Yield the packets of the tracks that are copied; the demuxer ends with empty ones."""
+        import av
+        from av.stream import Discard
+
+        for stream in self._input.streams:
+            if stream.index not in self._streams:
+                stream.discard = Discard.all
+        try:
+            for packet in self._input.demux():
+                if packet.stream.index in self._streams and (packet.size or packet.pts is not None):
+                    yield packet
+        except (av.FFmpegError, *BROKEN) as error:
+            if not self._original.cut:
+                raise AlphaMFError(f"{self._original.name} cannot be copied: {error}") from None

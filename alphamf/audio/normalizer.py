@@ -1,0 +1,87 @@
+"""Write a recording at a loudness that is asked for: measured as a whole, then written."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+
+import numpy as np
+
+from alphamf.audio.loudness import Meter, decibels, limited, normalizing_gain, true_peaks
+from alphamf.audio.writer import Writer
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, shown
+
+
+class Normalizer:
+    """Takes samples like a `Writer`, and writes them to one when all are there.
+
+    They wait in a temporary file, four bytes a sample.
+
+    Parameters
+    ----------
+    writer
+        Where they go.
+    rate, channels
+        Of the recording.
+    loudness
+        In LUFS.
+    stack
+        Removes the temporary file.
+
+    Raises
+    ------
+    AlphaMFError
+        There are more channels than loudness is defined for, or no place for a temporary file.
+    """
+
+    def __init__(
+        self, writer: Writer, rate: int, channels: int, loudness: float, stack: ExitStack
+    ) -> None:
+        Meter(rate, channels)
+        self._writer, self._rate, self._loudness = writer, rate, loudness
+        self._shape = 0, channels
+        try:
+            self._file = stack.enter_context(tempfile.TemporaryFile(prefix="alphamf-"))
+        except OSError as error:
+            raise _failed(error) from error
+
+    def write(self, block: Floats) -> None:
+        """Take in samples, shape (n, channels).
+
+        Raises
+        ------
+        AlphaMFError
+            The disk is full or fails.
+        """
+        try:
+            self._file.write(np.ascontiguousarray(block, np.float32).data)
+        except OSError as error:
+            raise _failed(error) from error
+        self._shape = self._shape[0] + len(block), self._shape[1]
+
+    def finish(self) -> dict[str, float] | None:
+        """Write all, and return loudness before and after in LUFS, and the true peak in dB.
+
+        What is too short to be measured, or silent, is written as it is, and there is None.
+        """
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _failed(error) from error
+        audio: Floats = np.memmap(self._file, np.float32, "r", shape=self._shape)
+        found = normalizing_gain(audio, self._rate, self._loudness)
+        peak = 0.0
+        if found is None:
+            self._writer.write(audio)
+            return None
+        for block in limited(audio, self._rate, found.gain):
+            peak = max(peak, float(true_peaks(block).max()))
+            self._writer.write(block)
+        return {"before": found.before, "after": found.after, "true_peak_db": decibels(peak)}
+
+
+def _failed(error: OSError) -> AlphaMFError:
+    place = shown(tempfile.gettempdir())
+    return AlphaMFError(f"a copy in {place} cannot be written: {reason(error)}")

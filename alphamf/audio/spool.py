@@ -1,0 +1,114 @@
+"""A pipe that is read to a temporary file, so that what writes to it never has to wait."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason, shown
+from alphamf.tools.stopping import finish_asked
+
+_LAST = 1.0
+"""How long what writes may still take after a Ctrl-C that asks to finish, in seconds."""
+
+_WAKE = 0.1
+"""Longest wait before this thread looks whether it is to finish, in seconds."""
+
+
+class Spool:
+    """What was read of a pipe so far; made by `spooled`.
+
+    Attributes
+    ----------
+    path
+        The temporary file.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path: Path = path
+        self._name = name
+        self._changed = threading.Condition()
+        self._size = 0
+        self._ended = False
+        self._error: OSError | None = None
+        self._last: float | None = None
+
+    def copy(self, pipe: int) -> None:
+        """Read a pipe to its end and close its descriptor; what a thread does."""
+        try:
+            with self.path.open("wb", buffering=0) as file:
+                while data := os.read(pipe, 1 << 16):
+                    left = memoryview(data)
+                    while left:
+                        left = left[file.write(left) :]
+                    with self._changed:
+                        self._size += len(data)
+                        self._changed.notify()
+        except OSError as error:
+            self._error = error
+        os.close(pipe)
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+
+    def wait(self, size: float) -> int:
+        """Wait until so many bytes are there, or no more will be, and return how many there are.
+
+        Raises
+        ------
+        AlphaMFError
+            The pipe could not be read or copied.
+        """
+        with self._changed:
+            while self._size < size and not (self._ended or self._given_up()):
+                self._changed.wait(_WAKE)
+            if self._error is not None:
+                place = shown(tempfile.gettempdir())
+                raise AlphaMFError(
+                    f"{self._name} cannot be copied to {place}: {reason(self._error)}"
+                ) from self._error
+            return self._size
+
+    def _given_up(self) -> bool:
+        """Whether what writes has had its time to end since a Ctrl-C, which it gets, too."""
+        if not finish_asked():
+            return False
+        if self._last is None:
+            self._last = time.monotonic() + _LAST
+        return time.monotonic() > self._last
+
+
+@contextmanager
+def spooled(stream: BinaryIO, name: str) -> Iterator[Spool]:
+    """Read a pipe to a temporary file as fast as it gives something.
+
+    Parameters
+    ----------
+    stream
+        The pipe, of which nothing has been read.
+    name
+        Its name in messages.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no place for a temporary file.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
+    except OSError as error:
+        place = shown(tempfile.gettempdir())
+        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
+    with folder as parent:
+        spool = Spool(Path(parent, "audio"), name)
+        # A read of a pipe that gives nothing cannot be ended; a daemon ends with the process.
+        pipe = os.dup(stream.fileno())
+        threading.Thread(target=spool.copy, args=(pipe,), daemon=True).start()
+        yield spool

@@ -1,0 +1,34 @@
+"""Times as people write them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from alphamf.errors import AlphaMFError
+
+_TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
+
+
+def seconds(option: str, text: str) -> float:
+    """Return the seconds of a time such as ``75``, ``1:15`` or ``0:01:15.5``.
+
+    Parameters
+    ----------
+    option
+        Where it comes from, for the message.
+    text
+        The time.
+
+    Raises
+    ------
+    AlphaMFError
+        It is no time.
+    """
+    found = _TIME.fullmatch(text.strip())
+    if found:
+        hours, minutes, rest = (float(part or 0) for part in found.groups())
+        time = 3600 * hours + 60 * minutes + rest
+        if math.isfinite(time):
+            return time
+    raise AlphaMFError(f"{option} takes a time such as 75, 1:15 or 0:01:15.5, not {text!r}")

@@ -1,0 +1,110 @@
+"""Where speech is: its probability frame by frame, and stretches of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.denoising.grids import Grid
+from alphamf.tools.arrays import Floats, Reals
+
+BAND = (150.0, 4000.0)
+"""Frequencies in Hz that are listened to."""
+
+SPAN = 0.14
+"""Seconds over which both measures of a frame are averaged."""
+
+RATIO = (-3.0, 3.0)
+"""Range of the log of speech over noise in a frame."""
+
+LEVEL = (-8.0, 0.0)
+"""Range of the log of a frame's speech over that of the loudest fifth of the segment's frames."""
+
+WEIGHTS = (0.72, 0.40, 1.99)
+"""Of both measures, and a constant: a logistic regression on ten voices of LibriSpeech in noise of
+5 and 15 dB and in none (docs/log/in-and-out.md)."""
+
+LEAST = 0.5
+"""Probability from which on a frame counts as speech."""
+
+PAUSE, SHORTEST = 0.3, 0.1
+"""Seconds: shorter pauses belong to the speech, and shorter speech is none."""
+
+
+class Stretch(NamedTuple):
+    """A stretch of speech: `start` and `end` in seconds, and its mean `probability`."""
+
+    start: float
+    end: float
+    probability: float
+
+
+def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
+    """Return the probability of speech in every frame of a segment, shape (frames,).
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (bins, frames).
+    gain
+        Of the speech, of the same shape, without a limit.
+    grid
+        Of both.
+    """
+    spacing = grid.rate / grid.frame.n_fft
+    bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)
+    power, gain = power[bins].astype(float), gain[bins]
+    tiny = 1e-9 * power.sum(axis=0).mean()
+    if not tiny:
+        return np.zeros(power.shape[1], np.float32)
+    speech = (gain * power).sum(axis=0) + tiny
+    noise = ((1 - gain) * power).sum(axis=0).clip(0) + tiny
+    loud = np.sort(speech)[-max(1, len(speech) // 5) :].mean()
+    ratio = _averaged(np.log(speech / noise).clip(*RATIO), grid)
+    level = _averaged(np.log(speech / loud).clip(*LEVEL), grid)
+    logit = WEIGHTS[0] * ratio + WEIGHTS[1] * level + WEIGHTS[2]
+    found: Floats = (1 / (1 + np.exp(-logit))).astype(np.float32)
+    return found
+
+
+def _averaged(values: Reals, grid: Grid) -> Reals:
+    reach = round(SPAN / 2 * grid.rate / grid.frame.hop_length)
+    total = np.cumsum(np.pad(values, (reach + 1, reach), mode="edge"))
+    width = 2 * reach + 1
+    averaged: Reals = (total[width:] - total[:-width]) / width
+    return averaged
+
+
+def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
+    """Return the stretches of speech of a recording.
+
+    Parameters
+    ----------
+    activity
+        Probability of speech in every frame, shape (frames,), as `Denoised.activity`.
+    frame_times
+        The middle of every frame in seconds, of the same shape.
+
+    Returns
+    -------
+    list of Stretch
+        In order. Pauses of less than 0.3 s are part of the speech around them.
+    """
+    if len(activity) < 2:
+        return []
+    half = (frame_times[1] - frame_times[0]) / 2
+    on = np.flatnonzero(activity >= LEAST)
+    if not len(on):
+        return []
+    breaks = np.flatnonzero(np.diff(frame_times[on]) - 2 * half >= PAUSE)
+    firsts, lasts = on[np.r_[0, breaks + 1]], on[np.r_[breaks, len(on) - 1]]
+    return [
+        Stretch(
+            float(max(0.0, frame_times[first] - half)),
+            float(frame_times[last] + half),
+            float(activity[first : last + 1].mean()),
+        )
+        for first, last in zip(firsts, lasts, strict=True)
+        if frame_times[last] - frame_times[first] + 2 * half >= SHORTEST
+    ]

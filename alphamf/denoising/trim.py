@@ -1,0 +1,116 @@
+"""What comes before the first speech and after the last, cut off."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+
+from alphamf.audio.stft import Frame
+from alphamf.denoising.activity import speech_stretches
+from alphamf.denoising.stream import Segment
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, shown
+
+MARGIN = 0.2
+"""Seconds that are kept before and after the speech."""
+
+IN_MEMORY = 1 << 26
+"""Bytes that are held back in memory; more go to a temporary file."""
+
+BLOCK = 1 << 18
+"""Samples of a channel that are given back at a time."""
+
+
+class Trimmer:
+    """Holds sound back until speech follows; a context manager.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    frame
+        Of the activity, in samples.
+
+    Attributes
+    ----------
+    found
+        Whether there was speech so far.
+    first, last
+        Samples where what is kept starts and ends, once `finish` was called; a recording without
+        speech is kept whole.
+    """
+
+    def __init__(self, rate: int, frame: Frame) -> None:
+        self._rate, self._hop = rate, frame.hop_length
+        self._held = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        self._channels = 1
+        self._activity: list[Floats] = []
+        self._taken = self._given = 0
+        self.found = False
+        self.first = self.last = 0
+
+    def __enter__(self) -> Trimmer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._held.close()
+
+    def add(self, segment: Segment) -> Iterator[Floats]:
+        """Take in a segment, and yield blocks that are kept for certain."""
+        self._channels = segment.audio.shape[1]
+        try:
+            self._held.write(np.ascontiguousarray(segment.audio, "<f4").tobytes())
+        except OSError as error:
+            place = shown(tempfile.gettempdir())
+            raise AlphaMFError(f"no room in {place} for silence: {reason(error)}") from error
+        self._taken += len(segment.audio)
+        self._activity.append(segment.activity)
+        yield from self._kept()
+
+    def finish(self) -> Iterator[Floats]:
+        """Yield what is left of what is kept."""
+        if self.found:
+            yield from self._kept()
+        else:
+            yield from self._until(0, self._taken)
+        self.last = self._given
+
+    def _kept(self) -> Iterator[Floats]:
+        activity = np.concatenate(self._activity)
+        found = speech_stretches(activity, np.arange(len(activity)) * (self._hop / self._rate))
+        if not found:
+            return
+        margin = round(MARGIN * self._rate)
+        if not self.found:
+            self.found = True
+            self.first = max(0, round(found[0].start * self._rate) - margin)
+            self._given = self.first
+        yield from self._until(
+            self._given, min(self._taken, round(found[-1].end * self._rate) + margin)
+        )
+
+    def _until(self, start: int, end: int) -> Iterator[Floats]:
+        """Yield the samples from `start` to `end`, and forget those before when all are given."""
+        if start >= end:
+            return
+        each = 4 * self._channels
+        before = self._taken - self._held.tell() // each
+        while start < end:
+            size = min(BLOCK, end - start)
+            self._held.seek((start - before) * each)
+            block = np.frombuffer(self._held.read(size * each), "<f4")
+            yield block.reshape(-1, self._channels)
+            start += size
+            self._given = start
+        self._forget(before, each)
+
+    def _forget(self, before: int, each: int) -> None:
+        """Drop what was given, so that speech without a pause takes no room."""
+        self._held.seek((self._given - before) * each)
+        left = self._held.read((self._taken - self._given) * each)
+        self._held.close()
+        self._held = tempfile.SpooledTemporaryFile(IN_MEMORY)
+        self._held.write(left)

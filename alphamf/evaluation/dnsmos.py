@@ -1,0 +1,93 @@
+"""DNSMOS P.835: opinion scores predicted without the clean signal, by a network in a file.
+
+References
+----------
+Reddy, Gopal, Cutler, "DNSMOS P.835: a non-intrusive perceptual objective speech quality metric to
+evaluate noise suppressors", ICASSP 2022; the model ``sig_bak_ovr.onnx`` and the polynomials are of
+the DNS Challenge's repository, and the package speechmos carries them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import shown
+
+RATE = 16000
+SAMPLES = 144160
+"""Of the network's input: 9.01 s."""
+
+SCALES = (
+    (-0.08397278, 1.22083953, 0.0052439),
+    (-0.13166888, 1.60915514, -0.39604546),
+    (-0.06766283, 1.11546468, 0.04602535),
+)
+"""Polynomials from the network's outputs to SIG, BAK and OVR, the highest power first."""
+
+
+def check(path: str) -> None:
+    """Refuse a file that is no DNSMOS P.835 network.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be read, is another network, or onnxruntime is not installed.
+    """
+    given, found = _session(path).get_inputs(), _session(path).get_outputs()
+    if len(given) != 1 or given[0].shape[-1] != SAMPLES or found[0].shape[-1] != len(SCALES):
+        raise AlphaMFError(
+            f"{shown(path)} is no network of DNSMOS P.835, which takes {SAMPLES} samples and gives "
+            f"{len(SCALES)} scores"
+        )
+
+
+def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
+    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows a second apart.
+
+    Parameters
+    ----------
+    path
+        File of the network.
+    sound
+        Shape (samples,); repeated where it is shorter than the network's input.
+    rate
+        Sampling rate in Hz.
+    """
+    session = _session(path)
+    audio = resample(sound, rate, RATE)
+    audio = np.tile(audio, -(-SAMPLES // len(audio))) if len(audio) < SAMPLES else audio
+    name = session.get_inputs()[0].name
+    raw = [
+        session.run(None, {name: audio[None, start : start + SAMPLES].astype(np.float32)})[0][0]
+        for start in range(0, len(audio) - SAMPLES + 1, RATE)
+    ]
+    scaled = [
+        [np.polyval(scale, value) for scale, value in zip(SCALES, each, strict=True)]
+        for each in raw
+    ]
+    sig, bak, ovr = np.mean(scaled, axis=0).tolist()
+    return sig, bak, ovr
+
+
+@cache
+def _session(path: str) -> Any:
+    if not Path(path).is_file():
+        raise AlphaMFError(f"there is no file {shown(path)}")
+    try:
+        import onnxruntime
+    except ImportError as error:
+        sentence = "DNSMOS needs the package onnxruntime: pip install 'alphamf[dnsmos]'"
+        raise AlphaMFError(sentence) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's own
+        raise AlphaMFError(f"{shown(path)} is no network that onnxruntime reads") from error

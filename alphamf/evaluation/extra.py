@@ -1,0 +1,181 @@
+"""Scores that need something of the user's: a speech recogniser, or the file of a network."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation import dnsmos
+from alphamf.evaluation.words import error_rate, words
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, shown
+
+FILE = "{file}"
+"""Stands for the sound file in a recogniser's command."""
+
+SECONDS = 600
+"""How long a recogniser may take for a clip."""
+
+Values = dict[str, float | None]
+
+
+class Extra(NamedTuple):
+    """What to score beyond the usual.
+
+    Attributes
+    ----------
+    asr
+        Command of a recogniser, which prints the words of the file that `FILE` stands for.
+    transcripts
+        Stem of a clean file to what is said in it; where it lacks a clip, what the recogniser hears
+        in the clean file counts.
+    dnsmos
+        File of a DNSMOS network, or None.
+    """
+
+    asr: str | None = None
+    transcripts: tuple[tuple[str, str], ...] = ()
+    dnsmos: str | None = None
+
+    def key(self, clean: str) -> list[str]:
+        """Return what the extra scores of a clip depend on; `clean` is `Result.clean`."""
+        parts = [] if self.asr is None else [self.asr, self._said(clean) or ""]
+        return [*parts, *([] if self.dnsmos is None else [_digest(self.dnsmos)])]
+
+    def scores(
+        self, estimate: Floats, clean: Floats, rate: int, name: str
+    ) -> Iterator[tuple[Values, str | None]]:
+        """Yield scores by name, and why they are not defined.
+
+        Parameters
+        ----------
+        estimate, clean
+            Shape (samples,).
+        rate
+            Sampling rate in Hz.
+        name
+            `Result.clean`.
+        """
+        if self.asr is not None:
+            try:
+                clean = clean.astype(np.float32)
+                said = self._said(name)
+                said = _heard(self.asr, clean.tobytes(), rate) if said is None else said
+                heard = recognised(self.asr, estimate, rate)
+                yield {"wer": 100 * error_rate(words(said), words(heard))}, None
+            except AlphaMFError as error:
+                yield {"wer": None}, str(error)
+        if self.dnsmos is not None:
+            names = ("dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
+            try:
+                found = dnsmos.scores(self.dnsmos, estimate, rate)
+                yield dict(zip(names, found, strict=True)), None
+            except AlphaMFError as error:
+                yield dict.fromkeys(names), str(error)
+
+    def _said(self, clean: str) -> str | None:
+        return dict(self.transcripts).get(PurePosixPath(clean).stem)
+
+
+def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extra:
+    """Return what the options ask for.
+
+    Parameters
+    ----------
+    asr, transcripts, model
+        Command, file and file, as the user names them.
+
+    Raises
+    ------
+    AlphaMFError
+        The command does not name the file, a file cannot be read, or something is not installed.
+    """
+    if asr is not None:
+        _command(asr, "x.wav")
+    elif transcripts is not None:
+        raise AlphaMFError("--transcripts is for --asr, which names the recogniser")
+    if model is not None:
+        dnsmos.check(model)
+    said = read_transcripts(transcripts) if transcripts is not None else {}
+    return Extra(asr, tuple(said.items()), model)
+
+
+def read_transcripts(path: str) -> dict[str, str]:
+    """Read lines of a file's stem and what is said in it, as LibriSpeech's and Kaldi's are.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or a line holds no words.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        name, _, said = line.strip().partition(" ")
+        if name and not words(said):
+            raise AlphaMFError(f"{shown(path)} has no words after the name in line {number}")
+        if name:
+            found[name] = said
+    if not found:
+        raise AlphaMFError(f"{shown(path)} holds no transcripts")
+    return found
+
+
+def recognised(command: str, sound: Floats, rate: int) -> str:
+    """Return what a recogniser prints for a sound.
+
+    Raises
+    ------
+    AlphaMFError
+        It fails, or takes too long.
+    """
+    import soundfile
+
+    with tempfile.TemporaryDirectory(prefix="alphamf-asr-") as folder:
+        file = Path(folder) / "sound.wav"
+        soundfile.write(file, sound, rate, subtype="PCM_16")
+        run = _command(command, str(file))
+        try:
+            done = subprocess.run(run, capture_output=True, timeout=SECONDS, check=False)
+        except OSError as error:
+            raise AlphaMFError(f"{shown(run[0])} cannot be started: {reason(error)}") from error
+        except subprocess.TimeoutExpired as error:
+            raise AlphaMFError(f"{shown(run[0])} took more than {SECONDS} s") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
+        raise AlphaMFError(f"{shown(run[0])} ended with {done.returncode}: {shown(last)}")
+    return done.stdout.decode(errors="replace")
+
+
+@lru_cache(maxsize=8)
+def _heard(command: str, clean: bytes, rate: int) -> str:
+    """Return what a recogniser prints for a clean sound; all methods of a clip come in turn."""
+    return recognised(command, np.frombuffer(clean, np.float32), rate)
+
+
+def _command(command: str, file: str) -> list[str]:
+    try:
+        parts = shlex.split(command)
+    except ValueError as error:
+        raise AlphaMFError(f"--asr {command!r} is no command: {error}") from error
+    if not any(FILE in part for part in parts):
+        raise AlphaMFError(f"--asr {command!r} does not say where the sound goes: {FILE}")
+    return [part.replace(FILE, file) for part in parts]
+
+
+@cache
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()

@@ -1,0 +1,37 @@
+"""Word error rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from alphamf.errors import AlphaMFError
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, in lower case and without punctuation but apostrophes."""
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("’", "'"))  # noqa: RUF001
+
+
+def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
+    """Return the least number of words to change, add and take away, per word that was said.
+
+    Parameters
+    ----------
+    said, heard
+        Words.
+
+    Raises
+    ------
+    AlphaMFError
+        No word was said.
+    """
+    if not said:
+        raise AlphaMFError("there is no word to recognise in the clean speech")
+    row = list(range(len(heard) + 1))
+    for k, word in enumerate(said, 1):
+        before, row[0] = row[0], k
+        for j, other in enumerate(heard, 1):
+            best = min(row[j] + 1, row[j - 1] + 1, before + (word != other))
+            before, row[j] = row[j], best
+    return row[-1] / len(said)

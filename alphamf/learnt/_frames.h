@@ -1,0 +1,55 @@
+/* What is done to the channels of whole frames between products; part of _network.c. */
+#define SUMS 16
+
+/* Each row less its mean, over its standard deviation, times `scale`, plus `shift`. The order of the
+ * sums is the same at any width of vectors. */
+LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
+      const float *restrict shift, float *restrict out, Py_ssize_t rows, Py_ssize_t width),
+     (x, scale, shift, out, rows, width)) {
+    for (Py_ssize_t row = 0; row < rows; row++, x += width, out += width) {
+        float sums[SUMS] = {0}, mean = 0.0f, variance = 0.0f;
+        Py_ssize_t i, whole = width - width % SUMS;
+        for (i = 0; i < whole; i += SUMS)
+            for (int k = 0; k < SUMS; k++) sums[k] += x[i + k];
+        for (; i < width; i++) sums[i - whole] += x[i];
+        for (int k = 0; k < SUMS; k++) mean += sums[k];
+        mean /= (float)width;
+        memset(sums, 0, sizeof sums);
+        for (i = 0; i < whole; i += SUMS)
+            for (int k = 0; k < SUMS; k++) sums[k] += (x[i + k] - mean) * (x[i + k] - mean);
+        for (; i < width; i++) sums[i - whole] += (x[i] - mean) * (x[i] - mean);
+        for (int k = 0; k < SUMS; k++) variance += sums[k];
+        float inverse = 1.0f / sqrtf(variance / (float)width + 1e-5f);
+        for (i = 0; i < width; i++) out[i] = (x[i] - mean) * inverse * scale[i] + shift[i];
+    }
+}
+
+/* Each channel correlated over frames with its taps; beyond the ends there is zero. */
+LOOP(void, dilate, (const float *restrict x, const float *restrict taps, Py_ssize_t count,
+      Py_ssize_t distance, float *restrict out, Py_ssize_t frames, Py_ssize_t width),
+     (x, taps, count, distance, out, frames, width)) {
+    for (Py_ssize_t frame = 0; frame < frames; frame++, out += width) {
+        memset(out, 0, width * sizeof(float));
+        for (Py_ssize_t k = 0; k < count; k++) {
+            Py_ssize_t near = frame + (k - count / 2) * distance;
+            if (near < 0 || near >= frames) continue;
+            for (Py_ssize_t i = 0; i < width; i++) out[i] += x[near * width + i] * taps[k * width + i];
+        }
+    }
+}
+
+LOOP(void, rectify, (float *restrict x, const float *restrict bias, Py_ssize_t rows,
+      Py_ssize_t width), (x, bias, rows, width)) {
+    for (Py_ssize_t row = 0; row < rows; row++, x += width) {
+        for (Py_ssize_t i = 0; i < width; i++) {
+            float sum = x[i] + bias[i], small = sum * SLOPE;
+            x[i] = sum > small ? sum : small;
+        }
+    }
+}
+
+LOOP(void, add, (float *restrict x, const float *restrict change, const float *restrict bias,
+      Py_ssize_t rows, Py_ssize_t width), (x, change, bias, rows, width)) {
+    for (Py_ssize_t row = 0; row < rows; row++, x += width, change += width)
+        for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
+}

@@ -1,0 +1,47 @@
+"""Parsers and what a coverage-guided fuzzer has found for them, see `benchmarks.fuzz_parsers`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from alphamf.errors import AlphaMFError
+from benchmarks.fuzz_parsers import CORPORA, NAMES, kept
+from benchmarks.parsers import PARSERS
+from tests.support.places import ROOT
+
+
+def test_every_parser_has_a_corpus():
+    assert set(PARSERS) == set(NAMES) == {path.stem for path in CORPORA.glob("*.zip")}
+
+
+@pytest.mark.filterwarnings("ignore")  # of zipfile and numpy, which the fuzzer does not see
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_found_before_is_parsed_or_refused(tmp_path, monkeypatch, name):
+    """Every seed is accepted, every other input accepted or refused in a sentence."""
+    import zipfile
+
+    # Some parsers switch it off, so that changed bytes get further.
+    monkeypatch.setattr(zipfile.ZipExtFile, "_update_crc", zipfile.ZipExtFile._update_crc)
+    parse, seeds = PARSERS[name]
+    for data in seeds():
+        parse(data, tmp_path)
+    for data in kept(name).values():
+        try:
+            parse(data, tmp_path)
+        except AlphaMFError as error:
+            assert str(error).isprintable()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_fuzzer_finds_nothing_in_twenty_seconds(tmp_path, name):
+    pytest.importorskip("atheris", reason="coverage-guided fuzzing needs atheris")
+    words = ["--only", name, "--seconds", "20", "--findings", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.fuzz_parsers", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stdout + done.stderr
+    inputs = int(done.stdout.split()[1])
+    assert inputs > 100, done.stdout

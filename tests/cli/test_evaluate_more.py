@@ -1,0 +1,215 @@
+"""``alphamf evaluate`` over several runs, on other systems' files, and with other scores."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.evaluation.extra import Extra, read_transcripts
+from alphamf.evaluation.words import error_rate, words
+from alphamf.tools import tables
+from tests.support.evaluation_corpus import (
+    CORPUS,
+    corpus,
+    evaluate,
+    lines,
+    plain_page,
+    table,
+    write,
+)
+
+__all__ = ["corpus", "plain_page"]
+
+CLIPS = {"fan_5dB/a.wav", "fan_5dB/b.wav", "a_fan_sn11.wav", "b_fan_sn11.wav"}
+
+
+def methods() -> list[str]:
+    """Return the methods of results.csv, and check that every one has every clip."""
+    found = table()
+    names = list(dict.fromkeys(method for method, _ in found))
+    assert set(found) == {(name, clip) for name in names for clip in CLIPS}
+    return names
+
+
+def test_results_accumulate_and_only_narrows(corpus, plain_page):
+    evaluate(*CORPUS, method="noisy,logmmse")
+    before = Path("evaluation/results.jsonl").read_bytes()
+    printed = evaluate(*CORPUS, method="oracle-mask").stdout
+    assert methods() == ["noisy", "logmmse", "oracle-mask"]
+    assert all(f"| {name} | 4 |" in printed for name in methods())
+    assert Path("evaluation/results.jsonl").read_bytes().startswith(before) and len(lines()) == 12
+    settings = json.loads(Path("evaluation/settings.json").read_text())
+    assert list(settings["methods"]) == methods()
+    evaluate(*CORPUS, "--only", method="logmmse")
+    assert methods() == ["logmmse"] and len(lines()) == 12
+    for name in ("logmmse", "noisy"):  # what --only left out has to be named again
+        evaluate(*CORPUS, method=name)
+    assert methods() == ["logmmse", "noisy"] and len(lines()) == 12
+
+
+def test_what_does_not_hold_for_these_clips_is_not_shown(corpus, plain_page):
+    evaluate(*CORPUS, method="noisy,logmmse")
+    evaluate(*CORPUS, "--limit", 1, method="noisy")
+    assert len(table()) == 2
+    clean, rate = soundfile.read("clean/a.wav")
+    write(Path("clean/a.wav"), 0.9 * clean, rate)
+    evaluate(*CORPUS, method="noisy")
+    clips = {(method, clip[0]) for method, clip in ((m, Path(c).name) for m, c in table())}
+    assert clips == {("noisy", "a"), ("noisy", "b"), ("logmmse", "b")}
+    evaluate(*CORPUS, "--seed", 1, method="noisy")
+    assert {method for method, _ in table()} == {"noisy"}
+    Path("evaluation/settings.json").write_text("[broken")
+    evaluate(*CORPUS, method="noisy")
+
+
+def test_the_files_of_another_system_are_scored(corpus, plain_page):
+    shutil.copytree("noisy", "theirs")
+    Path("theirs/fan_5dB/b.wav").rename("theirs/fan_5dB/b.denoised.wav")
+    sound, rate = soundfile.read("theirs/a_fan_sn11.wav")
+    Path("theirs/a_fan_sn11.wav").unlink()
+    write(Path("theirs/a_fan_sn11.flac"), sound[:-100], rate)
+    for name in ("b_fan_sn11.wav",):
+        Path("theirs", name).unlink()
+    done = evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
+    assert "theirs holds no file for b_fan_sn11.wav" in done.stderr
+    found = table_of(lines())
+    for clip in ("fan_5dB/a.wav", "fan_5dB/b.wav"):
+        theirs, noisy = found["Their system", clip], found["noisy", clip]
+        assert theirs["error"] is None
+        assert theirs["scores"]["si_sdr"] == pytest.approx(noisy["scores"]["si_sdr"], abs=1e-3)
+        assert theirs["cpu_seconds"] is None and theirs["audio"]
+    assert found["Their system", "a_fan_sn11.wav"]["error"] is None
+    count = len(lines())
+    evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
+    assert len(lines()) == count
+    write(Path("theirs/fan_5dB/a.wav"), 0.5 * sound, 16000)
+    done = evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
+    assert "8000 samples at 16000 Hz, and the noisy file 8000 at 8000 Hz" in done.stderr
+
+
+def table_of(found):
+    return {(line["method"], line["noisy"]): line for line in found}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--method", "mine=nowhere"], "nowhere is not a folder"),
+        (["--method", "noisy=noisy"], "needs a name of its own"),
+        (["--asr", "listen"], "does not say where the sound goes: {file}"),
+        (["--asr", "'listen {file}"], "is no command"),
+        (["--transcripts", "x.txt"], "--transcripts is for --asr"),
+        (["--asr", "listen {file}", "--transcripts", "x.txt"], "x.txt cannot be read"),
+        (["--dnsmos", "x.onnx"], "there is no file x.onnx"),
+        (["--dnsmos", "clean/a.wav"], ""),
+    ],
+)
+def test_what_cannot_be_scored_is_refused_before_any_work(corpus, words, sentence):
+    done = evaluate(*CORPUS, *words, code=2)
+    assert sentence in done.stderr.replace("\n", " ") and not Path("evaluation/audio").exists()
+
+
+LISTEN = """
+import sys, soundfile
+sound, rate = soundfile.read(sys.argv[1])
+if abs(sound).max() > 0.35:
+    sys.exit("it is too loud")
+print("Hello," if rate == 8000 else "no", "the WORLD")
+"""
+
+
+def test_word_error_rates(corpus, plain_page):
+    Path("listen.py").write_text(LISTEN)
+    Path("text").write_text("a hello world\nb hello the world\n")
+    command = f"{sys.executable} listen.py {{file}}"
+    printed = evaluate(*CORPUS, "--asr", command, "--transcripts", "text", method="noisy").stdout
+    assert "WER %" in printed
+    found = {line["noisy"]: line for line in lines()}
+    for clip, line in found.items():
+        if line["scores"]["wer"] is None:
+            assert "it is too loud" in line["reasons"]["wer"]
+        else:
+            assert line["scores"]["wer"] == (50.0 if Path(clip).name[0] == "a" else 0.0)
+    assert any(line["scores"]["wer"] is not None for line in found.values())
+    evaluate(*CORPUS, "--asr", command, "--transcripts", "text", method="noisy")
+    assert len(lines()) == 4
+    evaluate(*CORPUS, method="noisy")  # without a recogniser the score is not there
+    assert "wer" not in Path("evaluation/results.csv").read_text().splitlines()[0]
+
+
+def test_words_that_are_wrong():
+    assert words("It's 5 o’clock: HÉLÈNE, go!") == ["it's", "5", "o'clock", "hélène", "go"]  # noqa: RUF001
+    for said, heard, rate in [
+        ("a b c", "a b c", 0),
+        ("a b c", "", 1),
+        ("a b c", "a x c", 1 / 3),
+        ("a b c", "a c", 1 / 3),
+        ("a b", "x a y b z", 3 / 2),
+    ]:
+        assert error_rate(said.split(), heard.split()) == pytest.approx(rate)
+
+
+def test_without_transcripts_the_clean_speech_is_recognised(tmp_path):
+    script = tmp_path / "count.py"
+    script.write_text("import sys, soundfile\nprint('w ' * len(soundfile.read(sys.argv[1])[0]))")
+    extra = Extra(f"{sys.executable} {script} {{file}}")
+    sound = np.zeros(10, np.float32)
+    ((found, problem),) = extra.scores(sound[:5], sound, 8000, "a.wav")
+    assert problem is None and found == {"wer": 50.0}
+    (tmp_path / "text").write_text("a\n")
+    with pytest.raises(Exception, match="no words after the name in line 1"):
+        read_transcripts(str(tmp_path / "text"))
+
+
+def test_a_table_in_latex(corpus, plain_page):
+    printed = evaluate(*CORPUS, "--table", "latex", method="noisy,oracle-mask").stdout
+    assert printed.startswith(r"\begin{tabular}{lrr") and r"\bottomrule" in printed
+    assert r"oracle-mask & $4$ & $" in printed and r" \pm " in printed and r"WER" not in printed
+    assert tables.latex(["a_b", "%"], [["x & y", "1.5 ± 0.2"], ["\\", "-"]]).splitlines()[2:7] == [
+        r"a\_b & \% \\",
+        r"\midrule",
+        r"x \& y & $1.5 \pm 0.2$ \\",
+        r"\textbackslash{} & -- \\",
+        r"\bottomrule",
+    ]
+
+
+def network(path: Path, samples: int = 144160) -> Path:
+    """Write a network whose three outputs are 2, 3 and 4 for every sound."""
+    onnx = pytest.importorskip("onnx")
+    given = onnx.helper.make_tensor_value_info("input_1", 1, ["batch", samples])
+    found = onnx.helper.make_tensor_value_info("scores", 1, [1, 3])
+    values = onnx.helper.make_tensor("v", 1, [1, 3], [2.0, 3.0, 4.0])
+    nodes = [
+        onnx.helper.make_node("ReduceSum", ["input_1"], ["sum"], keepdims=1),
+        onnx.helper.make_node("Sub", ["sum", "sum"], ["zero"]),
+        onnx.helper.make_node("Constant", [], ["constant"], value=values),
+        onnx.helper.make_node("Add", ["zero", "constant"], ["scores"]),
+    ]
+    graph = onnx.helper.make_graph(nodes, "scores", [given], [found])
+    opset = [onnx.helper.make_opsetid("", 13)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    return path
+
+
+def test_scores_of_a_dnsmos_network(corpus, plain_page):
+    pytest.importorskip("onnxruntime")
+    path = network(corpus / "net.onnx")
+    printed = evaluate(*CORPUS, "--dnsmos", path, method="noisy").stdout
+    assert "DNSMOS OVR" in printed
+    for line in lines():
+        assert line["scores"]["dnsmos_sig"] == pytest.approx(
+            -0.08397278 * 4 + 1.22083953 * 2 + 0.0052439
+        )
+        assert line["scores"]["dnsmos_ovr"] == pytest.approx(
+            -0.06766283 * 16 + 1.11546468 * 4 + 0.04602535
+        )
+    other = network(corpus / "other.onnx", 100)
+    done = evaluate(*CORPUS, "--dnsmos", other, method="noisy", code=2)
+    assert "is no network of DNSMOS P.835" in done.stderr.replace("\n", " ")

@@ -1,0 +1,94 @@
+"""Media files through the commands: denoise, evaluate, train, info."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio.reader import read
+from tests.support import claps
+from tests.support.claps import Sound
+from tests.support.commands import QUICK, run
+
+pytest.importorskip("av", reason="needs the extra media")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def denoise(*arguments: object, **options):
+    return run("denoise", *arguments, *QUICK, **options)
+
+
+@pytest.mark.parametrize(("muxer", "suffix"), [("mp4", "mp4"), ("matroska", "mkv")])
+def test_an_interview_stays_in_sync(here, muxer, suffix):
+    source = Path(f"interview.{suffix}")
+    claps.make(source, muxer, Sound(rate=8000), Sound(rate=8000), delay=0.3)
+    denoise(source, "--track", 2, "--dry", 0.5)  # clicks are noise
+    output = Path(f"interview.denoised.{suffix}")
+    np.testing.assert_allclose(claps.offsets(output, 1), claps.offsets(source, 1), atol=0.01)
+    for track in (0, 1):
+        assert claps.packets(output, track) == claps.packets(source, track)
+    assert claps.packets(output, 2) != claps.packets(source, 2)
+    assert denoise(source, "--track", 3, "--overwrite", code=2).stderr == (
+        f"Error: interview.{suffix} has 2 audio tracks: there is no --track 3\n"
+    )
+
+
+def test_any_number_of_jobs_writes_the_same_bytes(here):
+    claps.make(Path("a.mp4"), "mp4", Sound(rate=8000))
+    claps.make(Path("b.mkv"), "matroska", Sound(rate=8000))
+    for folder, jobs in (("one", "1"), ("two", "2")):
+        run("denoise", "a.mp4", "b.mkv", "--output-dir", folder, *QUICK, "--jobs", jobs)
+    for name in ("a.mp4", "b.mkv"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes()
+
+
+def test_a_cut_film_is_salvaged_with_a_note(here):
+    claps.make(Path("whole.mkv"), "matroska", Sound(rate=8000))
+    data = Path("whole.mkv").read_bytes()
+    Path("cut.mkv").write_bytes(data[: len(data) * 2 // 3])
+    refused = denoise("cut.mkv", code=2).stderr
+    assert refused.startswith("Error: cut.mkv is cut short: its header promises")
+    assert not Path("cut.denoised.mkv").exists()
+    (line,) = denoise("cut.mkv", "--salvage", "--json").stdout.splitlines()
+    assert "cut short" in json.loads(line)["note"]
+    assert claps.packets(Path("cut.denoised.mkv"), 0) == claps.packets(Path("cut.mkv"), 0)
+    assert sorted(os.listdir()) == ["cut.denoised.mkv", "cut.mkv", "whole.mkv"]
+
+
+def test_tag_is_a_line_in_the_history(here):
+    soundfile.write("a.wav", claps.clicks(8000), 8000)
+    denoise("a.wav", "--tag")
+    assert b"T=denoised by alphamf " in Path("a.denoised.wav").read_bytes()
+    denoise("a.wav", "--overwrite")
+    assert b"alphamf" not in Path("a.denoised.wav").read_bytes()
+    soundfile.write("a.au", claps.clicks(8000), 8000)
+    assert "--tag has no place in AU" in denoise("a.au", "--tag", code=2).stderr
+
+
+@pytest.mark.slow
+def test_the_other_commands_read_media_too(here):
+    """Speech in the mp4, as the sample's, is what `train` and `evaluate` need."""
+    speech = soundfile.read(Path(__file__).parents[2] / "data" / "sample-clean.wav")[0]
+    speech = speech[:40000, None].astype(np.float32)
+    noisy = speech + 0.01 * np.random.default_rng(0).standard_normal(speech.shape)
+    for folder, sound in (("clean", speech), ("noisy", noisy.astype(np.float32))):
+        Path(folder).mkdir()
+        lossless = Sound("alac", "s16p", rate=16000)
+        claps.make(Path(folder, "a.m4a"), "ipod", lossless, video=None, content=sound)
+    assert "M4A ALAC_16" in run("info", "clean/a.m4a").stdout
+    run("evaluate", "--clean", "clean", "--noisy", "noisy", "--method", "noisy,logmmse", "-o", "ev",
+        "--jobs", "1", "-q")  # fmt: skip
+    assert "logmmse" in Path("ev/summary.md").read_text(encoding="utf-8")
+    run("train", "clean", "-o", "m.npz", "--rank", "2", "--steps", "3", "-q")
+    run("train", "clean", "-o", "s.npz", "--rank", "2", "--steps", "3", "--stream", "-q")
+    np.testing.assert_allclose(read("clean/a.m4a")[0], speech, atol=2e-4)

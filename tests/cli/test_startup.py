@@ -1,0 +1,69 @@
+"""A short recording waits for no import that it does not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.commands import QUICK
+
+SCRIPT = """
+import sys
+from alphamf.cli.app import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+UNUSED = {
+    "arviz_stats",
+    "concurrent.futures.process",
+    "importlib.metadata",
+    "jinja2",
+    "librosa",
+    "matplotlib",
+    "multiprocessing",
+    "pydantic",
+    "pystoi",
+    "rich",
+    "scipy",
+    "threadpoolctl",
+    "alphamf.evaluation.score",
+    "alphamf.inference.samplers.nose",
+    "alphamf.inference.samplers.richardson",
+    "alphamf.research",
+    "alphamf.training",
+}
+"""What `alphamf denoise` of a file in PCM at the models' rate does not use."""
+
+
+def modules(*arguments: str) -> set[str]:
+    """Return the modules that a command has imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_denoise_imports_only_what_it_uses(tmp_path, rate):
+    import numpy as np
+    import soundfile
+
+    sound = 0.1 * np.random.default_rng(0).standard_normal(rate // 2)
+    soundfile.write(tmp_path / "in.wav", sound, rate)
+    made = tmp_path / "out.wav"
+    options = QUICK if rate == 16000 else ["--preset", "fast", "--steps", "4", "--keep", "2"]
+    found = modules("denoise", str(tmp_path / "in.wav"), "-o", str(made), "-q", *options)
+    assert made.exists() and "soundfile" in found
+    assert not found & UNUSED
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("denoise", "--help")])
+def test_help_imports_no_numpy(arguments):
+    assert not modules(*arguments) & {"numpy", "soundfile", "pydantic"}

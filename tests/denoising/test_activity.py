@@ -1,0 +1,155 @@
+"""Where speech is: probabilities, stretches, the table of them, and silence cut off."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from alphamf import PRESETS, Segment, denoise, speech_stretches
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
+from alphamf.cli.app import app
+from alphamf.denoising.trim import MARGIN, Trimmer
+from tests.support.places import DATA
+
+QUICK = replace(PRESETS["fast"], steps=20, keep=10)
+RATE = 8000
+HOP = 128
+
+
+@pytest.fixture(scope="module")
+def recording():
+    """Two seconds of noise, three with speech, two of noise, at 8 kHz."""
+    clean, rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32", frames=48000)
+    speech = resample(clean, rate, RATE)
+    quiet = np.zeros(2 * RATE, np.float32)
+    clean = np.concatenate([quiet, speech, quiet])
+    noise = np.random.default_rng(0).standard_normal(len(clean)).astype(np.float32)
+    return clean, clean + 0.02 * noise
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, ["denoise", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_speech_is_where_it_is(recording):
+    clean, noisy = recording
+    found = denoise(noisy, RATE, QUICK)
+    assert found.activity.shape == found.frame_times.shape
+    assert ((found.activity >= 0) & (found.activity <= 1)).all()
+    loud = np.sqrt(np.convolve(clean**2, np.ones(400) / 400, "same"))[::HOP] > 0.01
+    on = found.activity[: len(loud)] >= 0.5
+    assert on[loud].mean() > 0.9
+    away = (found.frame_times < 1.8) | (found.frame_times > 5.2)
+    assert (found.activity[away] < 0.5).mean() > 0.95
+    stretches = speech_stretches(found.activity, found.frame_times)
+    assert 1.5 < stretches[0].start < 2.7
+    assert 4.3 < stretches[-1].end < 5.5
+
+
+def test_silence_is_no_speech():
+    found = denoise(np.zeros(RATE, np.float32), RATE, QUICK)
+    assert not found.activity.any()
+    assert speech_stretches(found.activity, found.frame_times) == []
+    assert speech_stretches(np.ones(1), np.zeros(1)) == []
+
+
+@given(on=st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_stretches_cover_the_frames_of_speech(on):
+    activity = np.concatenate([[0.0], *([0.9 if yes else 0.1] * n for yes, n in on), [0.1]])
+    times = np.arange(len(activity)) * 0.016
+    stretches = speech_stretches(activity, times)
+    inside = np.zeros(len(activity), bool)
+    for start, end, probability in stretches:
+        assert end - start >= 0.1 - 1e-9
+        assert 0.09 < probability < 0.91
+        inside |= (times >= start) & (times <= end)
+    assert all(b.start - a.end >= 0.3 - 1e-9 for a, b in pairwise(stretches))
+    speech = activity >= 0.5
+    for frame in np.flatnonzero(speech & ~inside):  # short speech, far from any other
+        near = np.abs(times - times[frame]) < 0.1 + 0.016
+        assert speech[near].sum() * 0.016 < 0.1 + 0.016
+
+
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    spans=st.lists(st.tuples(st.integers(0, 250), st.integers(0, 250)), max_size=3),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_trimmed_does_not_depend_on_the_segments(sizes, spans):
+    frames = sum(sizes)
+    activity = np.zeros(frames, np.float32)
+    for a, b in spans:
+        activity[min(a, b) : max(a, b)] = 1
+    audio = np.arange(2 * frames * HOP, dtype=np.float32).reshape(-1, 2)
+    with Trimmer(RATE, Frame(512, HOP)) as trimmer:
+        blocks, start = [np.empty((0, 2), np.float32)], 0
+        for size in sizes:
+            part = slice(start, start + size)
+            sound = audio[start * HOP : (start + size) * HOP]
+            empty = np.empty((1, 1, size), np.float32)
+            blocks += trimmer.add(Segment(sound, sound, empty, empty, [1.0], activity[part]))
+            start += size
+        blocks += trimmer.finish()
+    stretches = speech_stretches(activity, np.arange(frames) * (HOP / RATE))
+    first, last = 0, len(audio)
+    if stretches:
+        first = max(0, round((stretches[0].start - MARGIN) * RATE))
+        last = min(last, round((stretches[-1].end + MARGIN) * RATE))
+    assert (trimmer.first, trimmer.last, trimmer.found) == (first, last, bool(stretches))
+    np.testing.assert_array_equal(np.concatenate(blocks), audio[first:last])
+
+
+def test_the_command(recording, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    soundfile.write("in.wav", recording[1], RATE, subtype="FLOAT")
+    common = ["in.wav", "--preset", "fast", "--steps", "20", "-q"]
+    run(*common, "--vad", "new/speech.csv", "-o", "whole.wav")
+    with open("new/speech.csv", newline="", encoding="ascii") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["start", "end", "probability"]
+    assert all(0 <= float(r["start"]) < float(r["end"]) <= 7 for r in rows)
+    assert all(0 < float(row["probability"]) <= 1 for row in rows)
+    assert 1.5 < float(rows[0]["start"]) < 2.7
+    run(*common, "--trim-silence", "-o", "cut.wav", "--noise-output", "noise.wav")
+    whole, cut = (soundfile.read(name)[0] for name in ("whole.wav", "cut.wav"))
+    first = round((float(rows[0]["start"]) - 0.2) * RATE)
+    assert abs(len(cut) / RATE - (float(rows[-1]["end"]) - float(rows[0]["start"]) + 0.4)) < 0.01
+    shift = next(k for k in range(first - 9, first + 9) if whole[k] == cut[0])
+    np.testing.assert_array_equal(cut, whole[shift : shift + len(cut)])
+    assert len(soundfile.read("noise.wav")[0]) == len(whole)
+    run(*common, "--vad", "speech.txt", "-o", "x.wav", code=2)
+    run(*common, "--vad", "new/speech.csv", "-o", "x.wav", code=2)
+
+
+def test_without_speech_nothing_is_cut_off(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    soundfile.write("in.wav", np.zeros(2 * RATE), RATE)
+    result = run("in.wav", "--preset", "fast", "--steps", "4", "--trim-silence")
+    assert "no speech was found, and nothing was cut off" in result.output.replace("\n", " ")
+    assert soundfile.info("in.denoised.wav").frames == 2 * RATE
+
+
+def test_a_picture_would_lose_its_sound(tmp_path, monkeypatch):
+    """Trimmed sound is written alone, and not into a container with other tracks."""
+    pytest.importorskip("av", reason="needs the extra media")
+    from tests.support import claps
+
+    monkeypatch.chdir(tmp_path)
+    claps.make(tmp_path / "in.mp4", "mp4", claps.Sound(rate=16000))
+    options = ["in.mp4", "--preset", "fast", "--steps", "2", "--trim-silence"]
+    result = CliRunner().invoke(app, ["denoise", *options])
+    assert result.exit_code == 2
+    assert "would shift the sound" in " ".join(result.output.split())
+    assert not (tmp_path / "in.denoised.mp4").exists()
