@@ -47,7 +47,7 @@ def browser(tmp_path_factory):
 @pytest.fixture
 def page(browser, server):
     """Open the page, empty."""
-    browser.get(server.page)
+    browser.get(f"http://{server.host}/health")  # where no script remembers what was there
     browser.execute_script("sessionStorage.clear()")
     browser.get(f"{server.page}?preset=fast&seed=3")
     resize(browser, 1280, 1200)

@@ -61,9 +61,9 @@ function add(files) {
     } else if (!file.size) {
       item.error = `${file.name} is empty (0 bytes)`;
     }
-    opened ??= item;
     if (item.error) say(item.error);
   }
+  if (files.length) opened = items.at(-files.length);
   show();
   send();
 }
