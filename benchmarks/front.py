@@ -32,16 +32,14 @@ from alphamf.tools import tables
 from benchmarks.front_clips import Clip, clips
 
 GRID = (
-    "fast",
+    "EM-60=plain:refine=True,sampler=em,warm_up=0,steps=60,keep=20",
+    "EM-20=plain:refine=True,sampler=em,warm_up=0,steps=20,keep=8",
+    "SGRLD-230=plain:refine=True",
     "balanced",
-    "fast:steps=30,keep=10",
-    "fast:steps=20,keep=8",
-    "fast:steps=20,keep=8,coarse=10",
-    "fast:steps=12,keep=6",
-    "fast:steps=12,keep=6,coarse=10",
-    "fast:steps=12,keep=6,coarse=20",
-    "fast:steps=12,keep=6,coarse=10,alpha_noise=2.0",
-    "fast:steps=8,keep=4,coarse=10",
+    "balanced, alpha 1.89=balanced:alpha_noise=1.89",
+    "fast",
+    "fast, alpha 1.89=fast:alpha_noise=1.89",
+    "fast 10+30=fast:warm_up=10,steps=30,keep=16",
 )
 SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 HEADINGS = ("clip", "settings", *SCORES, "CPU s per s")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,8 @@ def statistics(theta: Array, target: AlphaMF, context: int) -> Floats:
     context
         Frames stacked in a column.
     """
-    gain = target.gain(theta)
+    noted = target.notes.gain
+    gain = target.gain(theta) if noted is None else noted
     values = gain, np.sqrt(gain), np.log(np.maximum(gain, LEAST))
     return np.stack([unstack(value, context) for value in values])
 
@@ -56,7 +58,12 @@ def posterior(power: Floats, dictionary: Dictionary) -> Mean:
         burn_in=BASE.steps - BASE.keep,
         thin=BASE.thin,
     )
-    sample(power, dictionary, BASE, (SEED, 0), record.add)
+
+    def observe(state: Any, target: AlphaMF) -> None:
+        record.add(state, target)
+        target.notes.wants_gain = True
+
+    sample(power, dictionary, BASE, (SEED, 0), observe)
     return record
 
 
@@ -147,8 +154,8 @@ def settings(case: Case) -> Sounds:
         "noise_rank 2": replace(BASE, noise_rank=2),
         "noise_rank 8": replace(BASE, noise_rank=8),
         "no channel": replace(BASE, learn_channel=False),
-        "preset fast (EM)": replace(PRESETS["fast"], refine=False),
-        "preset best": replace(PRESETS["best"], refine=False),
+        "EM": replace(BASE, sampler="em", warm_up=0, steps=60, keep=20),
+        "preset balanced": replace(PRESETS["balanced"], refine=False),
     }
     return {name: case.denoised(other) for name, other in others.items()}
 
@@ -187,7 +194,7 @@ def again(case: Case) -> Sounds:
 
 def network(case: Case) -> Sounds:
     """Return the sounds of the presets with the refiner."""
-    names = ("fast", "balanced", "best")
+    names = ("fast", "balanced")
     return {f"preset {name}, refined": case.denoised(PRESETS[name]) for name in names}
 
 

@@ -31,7 +31,6 @@ class Preset(StrEnum):
 
     fast = "fast"
     balanced = "balanced"
-    best = "best"
     plain = "plain"
     paper = "paper"
 
@@ -106,7 +105,7 @@ def denoise(
     preset: Annotated[
         Preset,
         typer.Option(
-            help="How much time to take; plain: balanced without its network; paper: as published.",
+            help="How much time to take; plain: a long chain, no networks; paper: as published.",
             rich_help_panel=MODEL,
         ),
     ] = Preset.balanced,
@@ -399,7 +398,7 @@ def denoise(
         max_channels=max_channels,
         track=track,
         tag=tag,
-        documented=as_json,
+        documented=as_json or verbose,
     )
     with report.user_errors(as_json=as_json):
         code = batch.run(

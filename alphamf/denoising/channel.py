@@ -3,13 +3,13 @@ r"""The recording's channel: a frequency response laid over the dictionary.
 Microphone, line and room colour speech in a way that the training speech did not have. The
 dictionary is therefore used as :math:`\mathrm{diag}(d)\, W`, with one gain d per frequency that is
 the same in all frames of the context. d is learnt while the chain burns in, and rests while it is
-averaged: a smooth point estimate, by the multiplicative rule that EM uses for a factor,
+averaged: a smooth point estimate, by the multiplicative rule of a factor,
 
-.. math:: d \leftarrow d \left(
-   \frac{S \sum_j v\, \partial U^- / \partial v}{S \sum_j v\, \partial U^+ / \partial v}
-   \right)^{1/2},
+.. math:: d \leftarrow d\,
+   \frac{S \sum_j v\, \partial U^- / \partial v}{S \sum_j v\, \partial U^+ / \partial v},
 
-where S smooths over frequency, so that the spectra cannot be redrawn bin by bin.
+where S smooths over frequency, so that the spectra cannot be redrawn bin by bin. EM would take the
+root of the quotient, which never raises U but moves half as far; burn-in is too short for that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Channel:
             found = self.target.row_parts(state.theta, self.source)
         plus, minus = (self._fold(rows) for rows in found)
         tiny = xp.finfo(plus.dtype).tiny
-        log_ratio = 0.5 * xp.log((minus + tiny) / (plus + tiny))
+        log_ratio = xp.log((minus + tiny) / (plus + tiny))
         log_ratio -= log_ratio.mean(-1, keepdims=True)
         basis = self.target.sources[self.source].basis
         basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]

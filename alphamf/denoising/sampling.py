@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.denoising import coarse
 from alphamf.denoising.channel import Channel
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.errors import AlphaMFError
@@ -83,7 +82,6 @@ def sample(
         start = target.start(
             generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
         )
-        start = coarse.fit(target, start, settings.coarse, kernel("em"), stream)
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,

@@ -65,8 +65,6 @@ class Settings:
         Steps of each chain, and how many of the last ones are averaged.
     thin
         Distance between averaged steps.
-    coarse
-        Steps of EM on every eighth row, which come first and take an eighth of the time.
     warm_up
         Steps of EM before those of the sampler.
     chains
@@ -84,8 +82,8 @@ class Settings:
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; else the gain is the posterior mean. They were trained on posteriors of the
-        presets `fast` and `balanced`: with settings far from these they may do worse than none.
+        second stage; else the gain is the posterior mean. They were trained on posteriors of EM (15
+        and 60 steps) and of 230 steps: with settings far from these they may do worse than none.
     dry
         Proportion of the input in the output, from 0 to 1: one less the command's --strength.
     max_attenuation
@@ -104,7 +102,6 @@ class Settings:
     steps: int = 230
     keep: int = 90
     thin: int = 2
-    coarse: int = 0
     warm_up: int = 30
     chains: int = 1
     blocks: int = 1
@@ -134,9 +131,8 @@ class Settings:
         for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
             if getattr(self, name) < 1:
                 raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("coarse", "warm_up"):
-            if getattr(self, name) < 0:
-                raise AlphaMFError(f"{name} must not be negative, not {getattr(self, name)}")
+        if self.warm_up < 0:
+            raise AlphaMFError(f"warm_up must not be negative, not {self.warm_up}")
         if self.keep > self.steps:
             raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
         if not 0 <= self.dry <= 1:
@@ -148,9 +144,8 @@ class Settings:
 
 
 PRESETS = {
-    "fast": Settings(sampler="em", warm_up=0, steps=60, keep=20),
-    "balanced": Settings(),
-    "best": Settings(chains=2, steps=400, keep=200),
+    "fast": Settings(warm_up=18, steps=20, keep=10, alpha_noise=2.0),
+    "balanced": Settings(warm_up=20, steps=40, keep=24, alpha_noise=2.0),
     "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",

@@ -46,9 +46,6 @@ class Key(IntEnum):
     WARM_UP = 1 << 30
     """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
 
-    COARSE = 3 << 29
-    """``(COARSE + c, k)``: the start and segment k of the EM on some rows, before that."""
-
 
 START = 0
 """Second number of the key of a chain's start."""

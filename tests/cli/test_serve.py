@@ -107,7 +107,7 @@ def test_a_stopped_server_leaves_nothing_and_no_process(tmp_path, number):
     import psutil
 
     server = Server(tmp_path / "tmp", "--jobs", "2")
-    keys = [server.send(DATA / "sample-noisy.wav", preset="best") for _ in range(3)]
+    keys = [server.send(DATA / "sample-noisy.wav", preset="plain") for _ in range(3)]
     server.wait(keys[0], "denoising")
     workers = psutil.Process(server.process.pid).children(recursive=True)
     server.process.send_signal(getattr(signal, number))
@@ -123,7 +123,7 @@ def test_a_stopped_server_leaves_nothing_and_no_process(tmp_path, number):
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 def test_what_a_killed_server_left_is_deleted_by_the_next_and_that_of_others_is_not(tmp_path):
     killed = Server(tmp_path / "tmp")
-    killed.send(DATA / "sample-noisy.wav", preset="best")
+    killed.send(DATA / "sample-noisy.wav", preset="plain")
     left = {path.name for path in (tmp_path / "tmp").iterdir()}
     killed.process.kill()
     killed.stop()

@@ -21,7 +21,6 @@ WRONG = [
     ("keep", 0),
     ("keep", -3),
     ("thin", 0),
-    ("coarse", -1),
     ("warm_up", -1),
     ("chains", 0),
     ("blocks", 0),

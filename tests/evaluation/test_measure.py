@@ -182,7 +182,7 @@ def test_methods_are_resolved_once_each():
     assert specs == ["noisy", "fast", "balanced@speech-8k"]
     everything = [entry.spec for entry in resolve(["all"])]
     assert set(DEFAULTS) <= set(everything) <= set(known())
-    assert {"best", "paper"} <= set(everything)
+    assert {"plain", "paper"} <= set(everything)
     models = {entry.spec: entry.model for entry in resolve(["fast,fast@speech-16k"], "speech-8k")}
     assert models == {"fast": "speech-8k", "fast@speech-16k": "speech-16k"}
 

@@ -159,7 +159,7 @@ def test_progress_comes_as_events(server, talk):
 @pytest.mark.slow
 def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     before = server.files()
-    key = server.send(noisy(tmp_path / "long.wav", 12, channels=1), preset="best")
+    key = server.send(noisy(tmp_path / "long.wav", 12, channels=1), preset="plain")
     server.wait(key, "denoising")
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404

@@ -220,7 +220,7 @@ def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):
 
 
 def test_a_recording_is_cancelled_and_nothing_stays(page, server, tmp_path):
-    page.get(f"{server.page}?preset=best")
+    page.get(f"{server.page}?preset=paper")
     drop(page, noisy(tmp_path / "long.wav", 15, channels=1))
     until(page, lambda p: by_id(p, "progress-text").text.startswith("Denoising,"))
     assert by_id(page, "remove").text == "Cancel"

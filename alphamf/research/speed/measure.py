@@ -126,7 +126,7 @@ def stepper(target: Any, sampler: Any, device: str = "cpu") -> Callable[[int], f
 def denoisers(rounds: int, device: str = "cpu") -> Iterator[Denoiser]:
     """Yield the times of the presets, and of the paper's settings on a model of its size."""
     for rate in (8000, 16000):
-        for name in ("fast", "balanced", "best"):
+        for name in ("fast", "balanced"):
             yield _timed(
                 name, synthetic_sound(8, rate), rate, PRESETS[name], "auto", rounds, device
             )
