@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation import cost as module
 from alphamf.evaluation.baselines.base import Method
@@ -213,5 +214,5 @@ def test_what_a_method_is_told_by_changes_with_its_settings_and_dictionary(tmp_p
     assert first.identity != resolve(["balanced"], str(own))[0].identity
     load("speech-16k").save(own)
     assert first.identity != resolve(["fast"], str(own))[0].identity
-    assert describe(first)["settings"]["sampler"] == "em"
+    assert describe(first)["settings"]["warm_up"] == PRESETS["fast"].warm_up
     assert set(describe(resolve(["noisy"])[0])) == {"summary", "model"}

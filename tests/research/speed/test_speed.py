@@ -126,5 +126,5 @@ def test_peers_are_compared_in_one_run_and_one_that_fails_is_left_blank(monkeypa
 
 def test_the_presets_are_among_the_peers():
     found = peers.names()
-    assert {"logmmse", "fast", "balanced", "best"} <= set(found)
+    assert {"logmmse", "fast", "balanced"} <= set(found)
     assert not {"noisy", "oracle-mask", "paper"} & set(found)
