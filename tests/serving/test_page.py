@@ -190,7 +190,7 @@ def test_what_is_heard_is_what_is_downloaded(page, server, talk, strength, limit
     assert heard.shape == loaded.shape
     assert np.abs(heard - loaded).max() <= 2**-15
     if dry:
-        assert f"--dry {dry}" in by_id(page, "effect").text
+        assert f"--strength {round(1 - dry, 4):g}" in by_id(page, "effect").text
 
 
 def test_a_part_is_looped_by_mouse_and_by_keys(page, talk):

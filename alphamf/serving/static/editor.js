@@ -156,7 +156,7 @@ export class Editor {
     $("effect").textContent =
       dry === 0 ? "All noise that was found is taken away."
       : dry === 1 ? "Nothing is taken away."
-      : `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --dry ${dry}.`;
+      : `The noise is lowered by ${text.decibels(-20 * Math.log10(dry))}, as by alphamf denoise --strength ${+(1 - dry).toFixed(4)}.`;
     if (item.state?.state === "done") this.showResult();
     item.changed();
   }
