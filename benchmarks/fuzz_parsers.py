@@ -59,7 +59,7 @@ def kept(name: str) -> dict[str, bytes]:
         return {entry: archive.read(entry) for entry in archive.namelist()}
 
 
-def fuzz(name: str, folder: Path, seconds: float, findings: Path, seed: int) -> Run:
+def fuzz(name: str, folder: Path, limit: str, findings: Path, seed: int) -> Run:
     """Fuzz a parser in a process of its own.
 
     Parameters
@@ -68,8 +68,8 @@ def fuzz(name: str, folder: Path, seconds: float, findings: Path, seed: int) -> 
         Of the parser.
     folder
         Empty; gets the inputs that reach something new.
-    seconds
-        How long.
+    limit
+        libFuzzer's option that ends it: of the time, or of the inputs.
     findings
         Folder for the input of a finding.
     seed
@@ -78,7 +78,7 @@ def fuzz(name: str, folder: Path, seconds: float, findings: Path, seed: int) -> 
     for entry, data in kept(name).items():
         (folder / entry).write_bytes(data)
     findings.mkdir(parents=True, exist_ok=True)
-    options = [f"-max_total_time={seconds:g}", f"-artifact_prefix={findings}/{name}-"]
+    options = [limit, f"-artifact_prefix={findings}/{name}-"]
     done = _libfuzzer(name, [*LIMITS, *options, f"-seed={seed}", str(folder)])
     said = done.stderr.decode(errors="replace")
     numbers = dict(re.findall(r"stat::(\w+): +(\d+)", said))
@@ -113,7 +113,12 @@ def keep(name: str, folder: Path) -> None:
 def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[bytes]:
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         command = [sys.executable, SOURCE, "-print_final_stats=1", *arguments]
-        asked = {"FUZZ_PARSER": name, "FUZZ_PLACE": place, "PYTHONPATH": str(ROOT)}
+        asked = {
+            "FUZZ_PARSER": name,
+            "FUZZ_PLACE": place,
+            "PYTHONPATH": str(ROOT),
+            "PYTHONHASHSEED": "0",
+        }
         variables = {**os.environ, **asked}
         return subprocess.run(command, env=variables, capture_output=True, check=False)
 
@@ -127,15 +132,20 @@ def main() -> None:
     )
     parser.add_argument("--only", default=",".join(NAMES), help="parsers")
     parser.add_argument("--seconds", type=float, default=600, help="for each")
+    parser.add_argument("--inputs", type=int, help="for each, instead of --seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--findings", type=Path, default=Path("fuzz"), help="folder for them")
     parser.add_argument("--keep", action="store_true", help="keep new inputs in tests/corpora")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
+    arguments = ["--seconds", f"{asked.seconds:g}"]
+    limit = f"-max_total_time={asked.seconds:g}"
+    if asked.inputs:
+        arguments, limit = ["--inputs", str(asked.inputs)], f"-runs={asked.inputs}"
     rows, found = [], False
     for name in asked.only.split(","):
         with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
-            run = fuzz(name, Path(folder), asked.seconds, asked.findings, asked.seed)
+            run = fuzz(name, Path(folder), limit, asked.findings, asked.seed)
             if run.finding:
                 found = True
                 print(f"{name}: {run.finding}", flush=True)
@@ -145,8 +155,11 @@ def main() -> None:
         rows.append([name, *map(str, numbers)])
         print(*rows[-1], flush=True)
     headings = ["parser", "inputs", "edges reached", "inputs kept", "most MB", "findings"]
-    arguments = ["--seconds", f"{asked.seconds:g}", "--seed", str(asked.seed)]
-    made = caption("benchmarks.fuzz_parsers", arguments, ("alphamf", "numpy", "atheris"))
+    made = caption(
+        "benchmarks.fuzz_parsers",
+        [*arguments, "--seed", str(asked.seed)],
+        ("alphamf", "numpy", "atheris"),
+    )
     publish(PAGE, "parsers", f"{tables.markdown(headings, rows)}\n\n{made}", write=asked.write)
     raise SystemExit(found)
 

@@ -55,6 +55,7 @@ class Samples:
             if not self.bad and broken.any():
                 self.first_bad = self.frames + int(broken.any(axis=1).argmax())
             self.bad += int(np.count_nonzero(broken))
+            square = float(np.square(np.where(broken, 0, block), dtype=np.float64).sum())
         self.power += square
         self.peak = max(self.peak, float(block.max()), -float(block.min()))
         self.frames += len(block)

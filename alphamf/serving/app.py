@@ -51,9 +51,11 @@ def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) ->
         recordings = Recordings(store, limits, jobs)
         app.router.routes.extend(_routes(recordings, limits, ending))
         cleaning = asyncio.create_task(recordings.keep_clean())
-        yield
-        cleaning.cancel()
-        await recordings.close()
+        try:
+            yield
+        finally:  # also where the loop is ended by an interrupt, which cancels this
+            cleaning.cancel()
+            await recordings.close()
 
     pages = [Route(path, partial(_page, answer=answer)) for path, answer in _static().items()]
     return Starlette(

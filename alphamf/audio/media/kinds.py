@@ -106,8 +106,10 @@ def _check_atoms(file: BinaryIO, size: int, name: str) -> None:
 def _check_matroska(file: BinaryIO, size: int, name: str) -> None:
     """Check that the segment of a Matroska file is whole."""
     file.seek(4)
-    header = _number(file)
-    file.seek(header or 0, os.SEEK_CUR)
+    header = _number(file) or 0
+    if header > size:
+        raise short(name, header, size - file.tell())
+    file.seek(header, os.SEEK_CUR)
     if file.read(4) != b"\x18\x53\x80\x67":
         return
     length = _number(file)

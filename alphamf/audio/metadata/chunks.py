@@ -104,6 +104,8 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
         if end > size and kind not in _SAMPLES:
             break
         found.append(_Chunk(kind, start, end))
+        if end > size:  # by more than a place in a file can be, where the header is damaged
+            break
         file.seek(end + length % 2)
     return found
 
