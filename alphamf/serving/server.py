@@ -7,7 +7,9 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,9 @@ from alphamf.tools.files import reason
 
 TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
+
+ONE = 0.5
+"""Seconds within which signals are one."""
 
 SHORTEST = 16
 """Fewest characters of such a token."""
@@ -94,6 +99,8 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
         _end_with_terminal()
         server.run([listener])
+        if server.caught is not None:
+            signal.raise_signal(server.caught)
 
 
 def _end_with_terminal() -> None:
@@ -141,9 +148,34 @@ def _bracketed(host: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """A server that calls back once it listens."""
+    """A server that calls back once it listens, and ends in order at a signal.
+
+    uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
+    """
 
     on_start: Callable[[], None]
+    caught: int | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """End at the first signal when the requests are answered, at a second one at once."""
+        asked = [0.0]
+
+        def end(number: int, _: object) -> None:
+            # `tools.stopping` sends the first one once more, at once.
+            now = time.monotonic()
+            self.force_exit = self.should_exit and now - asked[0] > ONE
+            if not self.should_exit:
+                asked[0] = now
+            self.should_exit = True
+            self.caught = number
+
+        before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and call back."""
