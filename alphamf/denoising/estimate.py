@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.denoising.gain import Estimate, least_gain, refined, separate
+from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import sample_posterior
@@ -110,6 +110,7 @@ def finished(
         Array module that the networks run on.
     """
     spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
+    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
         found = linked(spectra, gains, acceptances, weights, settings, xp)
