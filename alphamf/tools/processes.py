@@ -121,7 +121,7 @@ class Worker:
 
     def crash(self) -> str | None:
         """Return by what the dead process has crashed; None where another has killed it."""
-        self.process.join(1)  # its pipe closes a moment before
+        self.process.join(10)  # its pipe closes a moment before, on a busy machine a long one
         number = -(self.process.exitcode or 0)
         if number <= 0 or number in (signal.SIGKILL, signal.SIGTERM):
             return None
