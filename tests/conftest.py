@@ -11,11 +11,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 import typer.testing
+from hypothesis import settings
 
 from tests.support.places import ROOT
 
 # Typer would build all commands anew, from their signatures, whenever a test runs one.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+settings.register_profile("busy", deadline=None)  # beside other tests an example may take long
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")

@@ -294,7 +294,7 @@ def test_a_stop_leaves_nothing_behind(tmp_path, number, code):
         wait(lambda: list(tmp_path.glob(".*.part")))
         time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
         os.killpg(process.pid, number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=90)
     finally:
         process.kill()
         leave(process)
@@ -313,7 +313,7 @@ def test_a_stop_cancels_the_tasks_of_others_workers(tmp_path, remote):
     wait(lambda: list(tmp_path.glob(".*.part")))
     time.sleep(0.3)
     process.terminate()
-    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.communicate(timeout=90) == (b"", b"")
     assert process.returncode == 143
     wait(lambda: sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav"])
     with Client(address, set_as_default=False) as client:
