@@ -10,7 +10,6 @@ than those that the weights in `alphamf.denoising.activity` were fitted on. For 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from alphamf.audio.speech_level import active_power
 from alphamf.denoising.activity import LEAST
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, options_of, write_section
 from benchmarks.stereo_mixtures import RATE, SAMPLES, VOICES, noises, voices
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
@@ -53,11 +52,7 @@ def _inside(activity: Floats, times: Floats) -> list[bool]:
 
 def main() -> None:
     """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.activity",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.activity", __doc__)
     parser.add_argument("--count", type=int, default=VOICES, help=f"voices, at most {VOICES}")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--write", action="store_true", help="into docs/log/in-and-out.md")
