@@ -51,6 +51,7 @@ def sampled(
     stream: tuple[int, int],
     xp: Any,
     progress: Progress,
+    noises: Sequence[Floats | None],
 ) -> list[Sampled]:
     """Find the gains of sounds of one length, by chains that move together.
 
@@ -68,6 +69,8 @@ def sampled(
         Array module that samples.
     progress
         Called with the steps made so far, `Settings.steps` in all.
+    noises
+        For each sound the spectra that its noise starts from, or None.
     """
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
@@ -77,7 +80,7 @@ def sampled(
     # Digital silence keeps a gain of one.
     gains = [(np.ones_like(power), np.zeros_like(power)) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
-    groups = list(_audible(powers))
+    groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
 
         def advance(steps: float, done: int = done) -> None:
@@ -85,7 +88,9 @@ def sampled(
 
         chosen = [powers[k][:, frames] for k in group]
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
-        posterior = sample_posterior(power, weights.dictionary, settings, stream, advance)
+        known = [noise for k in group if (noise := noises[k]) is not None]
+        noise = None if not known else known[0] if len(known) == 1 else np.stack(known)
+        posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
         found = refined(power, posterior, weights.refiner if settings.refine else None)
         shape = (len(chosen), *chosen[0].shape)
         gain, gain_std = (to_host(each).reshape(shape) for each in found)
@@ -138,3 +143,13 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
             yield [k], audible
     if whole:
         yield whole, np.ones(powers[whole[0]].shape[1], bool)
+
+
+def _alike(
+    group: list[int], frames: NDArray[np.bool_], noises: Sequence[Floats | None]
+) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
+    """Yield the clips of a group whose noise is known, and those whose noise is not."""
+    for known in (False, True):
+        chosen = [k for k in group if (noises[k] is not None) == known]
+        if chosen:
+            yield chosen, frames

@@ -43,6 +43,7 @@ def sample_posterior(
     settings: Settings,
     stream: tuple[int, int],
     progress: Progress | None = None,
+    noise: Array | None = None,
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
@@ -58,6 +59,8 @@ def sample_posterior(
         Seed and stream number.
     progress
         Called after every step.
+    noise
+        As for `sample`.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def sample_posterior(
         The chain diverged.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
-    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress)
+    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress, noise)
     speech, noise = (variance.mean * level for variance in summary.variances)
     return Posterior(summary.gain.mean, summary.gain.std, speech, noise, acceptance)
 

@@ -42,6 +42,7 @@ def sample(
     stream: tuple[int, int],
     observe: Callable[[Any, AlphaMF], None],
     progress: Progress | None = None,
+    noise: Array | None = None,
 ) -> tuple[Array, list[float]]:
     """Run a chain given |X|^2, and show every state to `observe`.
 
@@ -59,6 +60,9 @@ def sample(
         Called with every state and the target.
     progress
         Called after every step.
+    noise
+        Spectra that W_noise starts from, as from `known_noise.noise_spectra`, shape (stacked bins,
+        noise_rank) or (clips, stacked bins, noise_rank); None: from random ones.
 
     Returns
     -------
@@ -82,6 +86,8 @@ def sample(
         start = target.start(
             generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
         )
+        if noise is not None:
+            _start_noise(target, start, noise, level, dictionary.context)
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
@@ -97,6 +103,18 @@ def sample(
             if progress:
                 progress(state.step)
     return level, target.acceptance
+
+
+def _start_noise(target: AlphaMF, start: Array, noise: Array, level: Array, context: int) -> None:
+    """Let W_noise start from known spectra: their shapes, and how loud they are to each other.
+
+    The level is that of any start, since EM goes wrong where one source starts much louder.
+    """
+    xp = namespace(start)
+    w, _ = target.unpack(start)[1]
+    alpha = target.sources[1].alpha
+    found = xp.asarray(noise) / xp.tile(level, (context, 1)) ** np.float32(alpha / 2)
+    w[...] = found * (w.shape[-1] / found.sum((-2, -1), keepdims=True))
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
