@@ -105,8 +105,8 @@ def denoise(
         Whether the channels are along the first axis, as librosa and torch have them.
     noise_from
         Stretches that hold noise alone, such as ``[(0, 3)]``: starts and ends in seconds. The
-        noise's spectra start from them, and they are silent in the result, but for what `dry` and
-        `max_attenuation` leave.
+        noise has their spectra beside those that each segment teaches, and they are silent in the
+        result, but for what `dry` and `max_attenuation` leave.
     speech_from
         Stretches that surely hold speech: their `activity` is 1.
     progress

@@ -70,7 +70,7 @@ def sampled(
     progress
         Called with the steps made so far, `Settings.steps` in all.
     noises
-        For each sound the spectra that its noise starts from, or None.
+        For each sound the known spectra of its noise, or None.
     """
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]

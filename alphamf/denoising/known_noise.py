@@ -1,4 +1,4 @@
-"""The spectra of a noise that is known from stretches of noise alone: where W_noise starts."""
+"""The spectra of a noise that is known from stretches of noise alone."""
 
 from __future__ import annotations
 

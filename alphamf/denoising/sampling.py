@@ -25,6 +25,10 @@ SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
 
+KNOWN_LEVEL = 5e-4
+"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason;
+their prior has a mean of one, the level that it is known at."""
+
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
@@ -61,8 +65,8 @@ def sample(
     progress
         Called after every step.
     noise
-        Spectra that W_noise starts from, as from `known_noise.noise_spectra`, shape (stacked bins,
-        noise_rank) or (clips, stacked bins, noise_rank); None: from random ones.
+        Known spectra of the noise, as from `known_noise.noise_spectra`, shape (stacked bins, K) or
+        (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def sample(
     level = bin_levels(power)
     target = AlphaMF(
         stack(power / level, dictionary.context),
-        sources(dictionary, settings, level),
+        sources(dictionary, settings, level, noise),
         blocks=settings.blocks,
     )
     seed, number = stream
@@ -86,8 +90,6 @@ def sample(
         start = target.start(
             generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
         )
-        if noise is not None:
-            _start_noise(target, start, noise, level, dictionary.context)
         start = warm_up(target, start, settings.warm_up, seed, number)
         for state in run(
             target,
@@ -102,19 +104,8 @@ def sample(
                 channel.move(state)
             if progress:
                 progress(state.step)
-    return level, target.acceptance
-
-
-def _start_noise(target: AlphaMF, start: Array, noise: Array, level: Array, context: int) -> None:
-    """Let W_noise start from known spectra: their shapes, and how loud they are to each other.
-
-    The level is that of any start, since EM goes wrong where one source starts much louder.
-    """
-    xp = namespace(start)
-    w, _ = target.unpack(start)[1]
-    alpha = target.sources[1].alpha
-    found = xp.asarray(noise) / xp.tile(level, (context, 1)) ** np.float32(alpha / 2)
-    w[...] = found * (w.shape[-1] / found.sum((-2, -1), keepdims=True))
+    speech, *noises = target.acceptance
+    return level, [speech, sum(noises) / len(noises)]
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
@@ -191,8 +182,10 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
     return start
 
 
-def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`.
+def sources(
+    dictionary: Dictionary, settings: Settings, level: Array, noise: Array | None = None
+) -> list[Source]:
+    """Return the speech and the noise source for power in units of `level`, and a known noise.
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 
@@ -202,13 +195,15 @@ def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[So
         Of the run.
     level
         As from `bin_levels`, shape (..., bins, 1).
+    noise
+        As for `sample`.
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha
     basis = xp.asarray(dictionary.basis) ** np.float32(alpha / dictionary.alpha)
     basis = basis / xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
     basis /= basis.mean(axis=-2, keepdims=True)
-    return [
+    found = [
         Source(
             alpha, dictionary.rank, basis, prior_gains=settings.speech_prior, level=SPEECH_LEVEL
         ),
@@ -219,3 +214,16 @@ def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[So
             prior_gains=settings.prior_noise,
         ),
     ]
+    if noise is not None:
+        unit = xp.tile(level, (dictionary.context, 1)) ** np.float32(settings.alpha_noise / 2)
+        known = xp.asarray(noise) / unit
+        found.append(
+            Source(
+                settings.alpha_noise,
+                known.shape[-1],
+                known,
+                prior_gains=settings.prior_noise,
+                level=KNOWN_LEVEL,
+            )
+        )
+    return found
