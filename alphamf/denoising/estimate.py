@@ -19,7 +19,7 @@ from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.tools.arrays import Floats, to_host
+from alphamf.tools.arrays import Floats, Reals, to_host
 
 
 class Sampled(NamedTuple):
@@ -51,7 +51,7 @@ def sampled(
     stream: tuple[int, int],
     xp: Any,
     progress: Progress,
-    noises: Sequence[Floats | None],
+    noises: Sequence[Reals | None],
 ) -> list[Sampled]:
     """Find the gains of sounds of one length, by chains that move together.
 
@@ -88,7 +88,12 @@ def sampled(
 
         chosen = [powers[k][:, frames] for k in group]
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
-        known = [noise for k in group if (noise := noises[k]) is not None]
+        # In the units of the scaled sounds.
+        known = [
+            (noise * np.float64(scales[k]) ** settings.alpha_noise).astype(np.float32)
+            for k in group
+            if (noise := noises[k]) is not None
+        ]
         noise = None if not known else known[0] if len(known) == 1 else np.stack(known)
         posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
         found = refined(power, posterior, weights.refiner if settings.refine else None)
@@ -146,7 +151,7 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
 
 
 def _alike(
-    group: list[int], frames: NDArray[np.bool_], noises: Sequence[Floats | None]
+    group: list[int], frames: NDArray[np.bool_], noises: Sequence[Reals | None]
 ) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
     """Yield the clips of a group whose noise is known, and those whose noise is not."""
     for known in (False, True):

@@ -12,7 +12,7 @@ from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 
 STEPS = 60
 """Of EM."""
@@ -20,7 +20,7 @@ STEPS = 60
 
 def noise_spectra(
     noise: Floats, rate: int, dictionary: Dictionary, settings: Settings, seed: int
-) -> list[Floats | None]:
+) -> list[Reals | None]:
     """Learn W_noise of each channel from noise alone, by EM.
 
     Parameters
@@ -50,7 +50,7 @@ def noise_spectra(
 
 def _spectra(
     sound: Floats, rate: int, dictionary: Dictionary, settings: Settings, stream: tuple[int, int]
-) -> Floats | None:
+) -> Reals | None:
     peak = np.abs(sound).max()
     if not peak:
         return None
@@ -70,6 +70,7 @@ def _spectra(
         for state in run(target, kernel("em"), steps=STEPS, seed=seed, chain=number, start=theta):
             theta = state.theta
     w, h = target.unpack(theta)[0]
-    scale = np.tile(level, (dictionary.context, 1)) ** np.float32(settings.alpha_noise / 2)
-    found: Floats = w * h.mean(axis=-1) * scale
+    # In double precision, since a soft sound's dispersions may be beyond the single one.
+    unit = np.tile(level, (dictionary.context, 1)) * np.float64(peak) ** 2
+    found: Reals = w * h.mean(axis=-1) * unit ** (settings.alpha_noise / 2)
     return found

@@ -18,7 +18,7 @@ from alphamf.denoising.known_noise import noise_spectra
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.tools.arrays import Floats, module
+from alphamf.tools.arrays import Floats, Reals, module
 
 TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""
@@ -170,7 +170,7 @@ class Workers:
             return self._threads.submit(task)
         return _done(task())
 
-    def _noises(self, places: Sequence[int]) -> list[Floats | None]:
+    def _noises(self, places: Sequence[int]) -> list[Reals | None]:
         """Return the known spectra of the noise of each sound, that of its first channel."""
         known = self._noise
         if known is None:
@@ -183,7 +183,7 @@ class Workers:
         number: int,
         seconds: float,
         place: int,
-        noises: Sequence[Floats | None],
+        noises: Sequence[Reals | None],
     ) -> list[Sampled]:
         """Find the gains of sounds of one length.
 

@@ -10,7 +10,7 @@ import pytest
 import soundfile
 
 from alphamf import AlphaMFError, Settings, Stream, denoise
-from alphamf.audio.stft import Frame
+from alphamf.audio.stft import Frame, forward
 from alphamf.audio.times import stretch
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.known_noise import noise_spectra
@@ -85,6 +85,29 @@ def test_spectra_are_those_of_the_noise():
     assert found.shape == (33, 2) and (found >= 0).all()
     assert spectrum.argmax() == 8 and 16 + spectrum[16:].argmax() == 24
     assert spectrum[8] / spectrum[24] == pytest.approx(9, rel=0.2)
+
+
+@pytest.mark.parametrize("alpha", [2.0, 1.7])
+@pytest.mark.parametrize("level", [1e-8, 1.0, 1e6])
+def test_spectra_are_in_the_sounds_units(alpha, level):
+    settings = Settings(alpha_noise=alpha, noise_rank=1)
+    (one,), (other,) = (
+        noise_spectra(np.float32(scale) * sound(2), RATE, TINY, settings, 0) for scale in (1, level)
+    )
+    np.testing.assert_allclose(other, one * level**alpha, rtol=1e-3)
+    if alpha == 2:
+        power = np.abs(forward(sound(2)[:, 0], Frame(64, 32))) ** 2
+        # A normal source has Phi = 2.
+        assert 2 * one.sum() == pytest.approx(power.mean(axis=1).sum(), rel=0.1)
+
+
+@pytest.mark.parametrize("level", [1e-3, 1e3])
+def test_level_makes_no_difference(level):
+    """The units of a segment are a power of two, which follows the level."""
+    audio = sound(2)
+    factor = np.float32(2.0 ** round(np.log2(level)))
+    found = of(factor * audio, noise_from=[(0, 1)]).audio
+    np.testing.assert_allclose(found, factor * of(audio, noise_from=[(0, 1)]).audio, rtol=1e-4)
 
 
 def test_silent_channels_have_no_spectra():
