@@ -188,8 +188,8 @@ def denoise(
         typer.Option(
             metavar="START-END",
             help="Stretch of noise alone, such as 0:00-0:03, of each file; several with commas or "
-            "by giving it again. It becomes silent, and the noise is first sought there, which "
-            "is worth 0.1 dB in the rest.",
+            "by giving it again. It becomes silent; what it teaches of the noise takes a little "
+            "more away elsewhere, at 16 kHz and above.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,

@@ -13,11 +13,13 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, Reals
+from alphamf.tools.blas import one_thread
 
 STEPS = 60
 """Of EM."""
 
 
+@one_thread()
 def noise_spectra(
     noise: Floats, rate: int, dictionary: Dictionary, settings: Settings, seed: int
 ) -> list[Reals | None]:
