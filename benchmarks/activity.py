@@ -1,9 +1,9 @@
 r"""How well speech is found: the table of ``docs/log/in-and-out.md``.
 
-A sentence of each voice of LibriSpeech's ``librispeech-dev``, with a second of silence before and
-after it, in noises of ``noise-dev/moodist``. Speech is, by the clean sentence, what is at most 20
-dB below its active level, with pauses of less than 0.3 s. The sentences and noises are others
-than those that the weights in `alphamf.denoising.activity` were fitted on. For example::
+A sentence of each voice of `benchmarks.stereo_mixtures`, with a second of silence before and after
+it, in noises of the same. Speech is, by the clean sentence, what is at most 20 dB below its active
+level, with pauses of less than 0.3 s. Voices and noises are others than those that the weights in
+`alphamf.denoising.activity` were fitted on. For example::
 
     python -m benchmarks.activity --count 10 --preset fast --write
 """

@@ -78,10 +78,12 @@ class Worker:
         The process cannot be started.
     """
 
+    connection: Any
+
     def __init__(self, work: Work, reports: bool) -> None:
         context: Any = get_context(_method)
         self.place: int | None = None
-        self.ready = False
+        self.ready: bool = False
         if os.name == "posix":
             resource_tracker.ensure_running()  # its start would let signals through again
         self.connection, theirs = context.Pipe()
