@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from alphamf.cli import (
+    adapt,
     benchmark,
     denoise,
     evaluate,
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(denoise.denoise)
 app.command()(serve.serve)
 app.command()(train.train)
+app.command()(adapt.adapt)
 app.command()(mix.mix)
 app.command()(evaluate.evaluate)
 app.command()(info.info)

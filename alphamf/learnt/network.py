@@ -66,16 +66,6 @@ class Sizes(NamedTuple):
     deep: int
 
 
-NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
-"""For 8 kHz."""
-
-WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
-"""For 16 kHz, with twice the bins."""
-
-SECOND_STAGE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
-"""For the second stage."""
-
-
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Return the name and the shape of every parameter of a network for frames of `bins` bins."""
     width, hidden, blocks, maps, local, deep = sizes

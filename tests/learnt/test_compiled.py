@@ -16,13 +16,14 @@ if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
 from alphamf.learnt import _network
+from tests.support.networks import NARROW_SIZES, WIDE_SIZES
 
 COPIES = ("default", "unfused", "v3", "v4", "amx")
 WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
 """Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
 SIZES = {
-    "narrow": network.NARROW_SIZES,
-    "wide": network.WIDE_SIZES,
+    "narrow": NARROW_SIZES,
+    "wide": WIDE_SIZES,
     "odd": network.Sizes(width=13, hidden=21, blocks=2, maps=2, local=7, deep=1),
 }
 
@@ -183,7 +184,7 @@ def test_buffers_that_do_not_fit_are_refused():
 def test_a_kernel_farther_apart_than_there_are_frames():
     """As many frames as one, and fewer than the kernel's reach."""
     for frames in (1, 5, 8, 9):
-        found, expected = both(network.WIDE_SIZES, 20, (frames,), seed=frames)
+        found, expected = both(WIDE_SIZES, 20, (frames,), seed=frames)
         np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
@@ -191,7 +192,7 @@ CODE = """
 import hashlib
 import numpy as np
 from alphamf.learnt import compiled, network
-from tests.learnt.test_compiled import SIZES, WITHIN, both, drawn
+from tests.learnt.test_compiled import SIZES, WIDE_SIZES, WITHIN, both, drawn
 for sizes in SIZES.values():
     for bins in (20, 129):
         found, expected = both(sizes, bins, (2, 20))
@@ -203,7 +204,7 @@ taps, out = rng.standard_normal((5, 37)).astype(np.float32), np.empty_like(x)
 compiled._network.mix(20, 4, x, scale, shift, taps, out)
 compiled._network.rectify(out, shift)
 compiled._network.add(out, x, scale)
-made = compiled.Network(drawn(network.WIDE_SIZES, 129), 129)
+made = compiled.Network(drawn(WIDE_SIZES, 129), 129)
 flat = rng.standard_normal(20 * 9 * 160 + 16).astype(np.float32)
 planes = flat[:-16].reshape(20, 9, 160)
 planes[..., :16] = planes[..., 16 + 129 :] = flat[-16:] = 0
@@ -230,7 +231,7 @@ def test_a_pickled_network_holds_nothing_of_this_processor():
     from alphamf.learnt.refiner import Refiner
     from tests.learnt.test_refiner import FRAME, posterior
 
-    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     before = len(pickle.dumps(refiner))
     found = refiner.refine(**posterior())
     assert len(pickle.dumps(refiner)) == before
@@ -242,7 +243,7 @@ def test_without_a_compiler_numpy_does_the_work(monkeypatch):
     from alphamf.learnt.refiner import Refiner
     from tests.learnt.test_refiner import FRAME, posterior
 
-    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     given = posterior((FRAME.bins, 200))
     found = refiner.refine(**given)
     monkeypatch.setattr(compiled, "AVAILABLE", False)
