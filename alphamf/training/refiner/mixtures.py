@@ -68,7 +68,7 @@ def mixture(
     rest = rest * (rms(speech) / rms(rest) * decibels(-rng.uniform(snr[0], snr[1])))
     if rng.random() < FLOOR:
         rest = rest + rng.standard_normal(samples) * rms(speech) * decibels(-rng.uniform(25, 50))
-    pair = (speech, speech + rest)
+    pair: tuple[Reals, Reals] = speech, speech + rest
     if rng.random() < recipe.band:
         pair = colour.band(rng, pair, rate)
     if rng.random() < recipe.codec:

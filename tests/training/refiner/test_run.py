@@ -189,7 +189,7 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
         (["--minutes", "0"], "--minutes must be above 0, not 0"),
         (["--clean", "-"], "- cannot be a recording to learn from"),
         (["-o", "mine.wav"], "-o mine.wav must end in .npz"),
-        (["--clean", "nowhere"], "nowhere"),
+        (["--clean", "d"], "c does not exist"),
     ],
 )
 def test_what_adapt_refuses(tmp_path, monkeypatch, words, sentence):
