@@ -15,7 +15,7 @@ from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import sizes_of
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
-from alphamf.training.refiner import config
+from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
 from alphamf.training.refiner.scores import Scores
@@ -130,7 +130,7 @@ def _configuration(wish: Wish) -> Config:
     if not path.is_file():
         raise AlphaMFError(f"there is no refiner for {wish.rate} Hz: there are 8000 and 16000")
     shipped = Refiner.load(path)
-    base = config.load(models() / f"{name}.toml")
+    base = configured.load(models() / f"{name}.toml")
     sizes = sizes_of(
         {key: value.shape for key, value in shipped.parameters.items()}, shipped.frame.bins
     )

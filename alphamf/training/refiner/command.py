@@ -22,7 +22,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, shown
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
-from alphamf.training.refiner import config
+from alphamf.training.refiner import configured
 from alphamf.training.refiner.run import NETWORK, Run, check, check_installed, train
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     asked = _arguments()
     try:
         check_installed()
-        found = config.load(asked.config)
+        found = configured.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
         run = Run(found, asked.run, mixtures, asked.jobs, _tell)
         if asked.check:

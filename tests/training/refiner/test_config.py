@@ -12,7 +12,7 @@ from alphamf.learnt.network import shapes, sizes_of
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
-from alphamf.training.refiner import command, config
+from alphamf.training.refiner import command, configured
 from tests.support import tones
 
 NAMES = sorted(shipped())
@@ -20,7 +20,7 @@ NAMES = sorted(shipped())
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
-    found = config.load(folder() / f"{name}.toml").network
+    found = configured.load(folder() / f"{name}.toml").network
     kind = SecondStage if name.startswith("second") else Refiner
     network = kind.load(shipped()[name])
     own = {key: value.shape for key, value in network.parameters.items()}
@@ -32,7 +32,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
     found = tones.changed(tmp_path)
-    assert config.parsed(found.as_dict()) == found
+    assert configured.parsed(found.as_dict()) == found
     assert "ladder" not in found.as_dict() and "ladder" in asdict(found)
 
 
@@ -40,7 +40,7 @@ WRONG = [
     ({"network": {"wide": 3}}, r"\[network\] has no key wide"),
     ({"network": {"width": "many"}}, r"\[network\] width must be a whole number, not 'many'"),
     ({"network": {"maps": 1}}, r"\[network\] maps must be at least 2, not 1"),
-    ({"network": {"exponent": 0}}, "exponent must be above 0"),
+    ({"network": {"exponent": 0}}, "exponent must be above 0, not 0"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
@@ -67,7 +67,7 @@ def test_a_missing_key_is_named(tmp_path):
     table = tones.table(tmp_path)
     del table["schedule"]["seed"]
     with pytest.raises(AlphaMFError, match=r"\[schedule\] lacks seed"):
-        config.parsed(table)
+        configured.parsed(table)
 
 
 def test_the_command_names_what_is_wrong_and_exits_with_2(tmp_path):

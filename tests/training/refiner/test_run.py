@@ -133,7 +133,7 @@ def test_a_second_stage_is_trained_in_short_windows(corpora, tmp_path):
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision):
     table = tones.table(corpora)
-    table["schedule"] |= {"steps": 300, "score_every": 100, "precision": precision}
+    table["schedule"] |= {"steps": 90, "precision": precision}
     (tmp_path / "small.toml").write_text(toml(table))
 
     def command(name):
@@ -142,7 +142,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision):
 
     subprocess.run(command("whole"), cwd=tmp_path, check=True, capture_output=True)
     kills = 0
-    for steps in (20, 110, 200):
+    for steps in (10, 30, 60):
         with subprocess.Popen(command("killed"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
             for line in process.stdout:
                 if line.startswith(b"step") and int(line.split()[1]) >= steps:
@@ -153,7 +153,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision):
                 kills += 1
     assert kills == 3
     done = subprocess.run(command("killed"), cwd=tmp_path, check=True, capture_output=True)
-    assert b"step 300 of 300" in done.stdout
+    assert b"step 90 of 90" in done.stdout
     whole, killed = (tmp_path / name / "network.npz" for name in ("whole", "killed"))
     assert whole.read_bytes() == killed.read_bytes()
     rows = [
