@@ -12,7 +12,7 @@ COLUMNS_OF_PANELS = 3
 
 
 def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
-    """Write ``curves.csv`` and ``curves.png``.
+    """Write ``curves.csv``, and where the last row has scores, ``curves.png``.
 
     Parameters
     ----------
@@ -30,7 +30,8 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
         writer = csv.DictWriter(file, names, restval="")
         writer.writeheader()
         writer.writerows(rows)
-    _draw(folder / "curves.png", rows, names)
+    if any(name.startswith("dev ") for name in rows[-1]):
+        _draw(folder / "curves.png", rows, names)
 
 
 def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
