@@ -10,6 +10,9 @@ import numpy as np
 
 from alphamf.tools.arrays import Floats
 
+DECIMALS = 4
+"""Of the scores."""
+
 
 class Scores(NamedTuple):
     """Means over clips; NaN where none could be scored, as PESQ is without its package.
@@ -38,7 +41,8 @@ def scores(pairs: Iterable[tuple[Floats, Floats]], rate: int) -> Scores:
     table = np.array(rows, float)
     known = np.isfinite(table)
     means = np.where(known, table, 0).sum(0) / np.where(known.any(0), known.sum(0), np.nan)
-    return Scores(*means.tolist())
+    # Rounded, as pystoi adds random numbers to its sums: the same outputs have the same scores.
+    return Scores(*means.round(DECIMALS).tolist())
 
 
 def si_sdr(clean: Floats, estimate: Floats) -> float:
