@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from alphamf.cli import (
+    adapt,
     benchmark,
     denoise,
     evaluate,
@@ -34,6 +35,7 @@ app = typer.Typer(
 app.command()(denoise.denoise)
 app.command()(serve.serve)
 app.command()(train.train)
+app.command()(adapt.adapt)
 app.command()(mix.mix)
 app.command()(evaluate.evaluate)
 app.command()(info.info)

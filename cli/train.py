@@ -98,7 +98,7 @@ def train(
     with report.user_errors():
         if STREAM in clean:
             raise AlphaMFError("- cannot be clean speech: name files")
-        _check_output(output, overwrite=overwrite)
+        check_output(output, overwrite=overwrite)
         ranks = [int(number) for number in numbers("--rank", rank, int)]
         alphas = numbers("--alpha", alpha, float)
         settings = TrainingSettings(
@@ -167,7 +167,7 @@ def _table(selection: Selection) -> str:
     return "\n".join(lines)
 
 
-def _check_output(output: str, *, overwrite: bool) -> None:
+def check_output(output: str, *, overwrite: bool) -> None:
     """Refuse, before the work and not after it, an output that cannot be written."""
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"-o {shown(output)} must end in .npz")

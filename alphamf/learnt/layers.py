@@ -1,4 +1,4 @@
-"""The layers of the networks, in code that NumPy, CuPy and JAX run."""
+"""The layers of the networks, in code that NumPy and CuPy run."""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ convolutions (as Conv-TasNet does), and makes a few feature maps; small convolut
 frequency combine them with the features of a cell and its neighbours. The refiner's outputs are a
 correction of the posterior mean on the logistic scale, and a standard deviation.
 
-All of it is NumPy-like code, so that training can differentiate the very lines that denoise.
+Training has the same layers in PyTorch (`alphamf.training.refiner.differentiable`), and the very
+features and gains of here.
 
 References
 ----------
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,16 +65,6 @@ class Sizes(NamedTuple):
     maps: int
     local: int
     deep: int
-
-
-NARROW_SIZES = Sizes(width=128, hidden=256, blocks=7, maps=3, local=12, deep=0)
-"""For 8 kHz."""
-
-WIDE_SIZES = Sizes(width=320, hidden=768, blocks=8, maps=4, local=16, deep=3)
-"""For 16 kHz, with twice the bins."""
-
-SECOND_STAGE_SIZES = Sizes(width=192, hidden=384, blocks=8, maps=3, local=16, deep=3)
-"""For the second stage."""
 
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
@@ -215,7 +206,6 @@ def outputs(
     parameters: Mapping[str, Array],
     features: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
 ) -> Array:
     """Return the network's two outputs for every cell.
 
@@ -227,8 +217,6 @@ def outputs(
         Shape (..., frames, bins, `FEATURES`).
     xp
         Module of the arrays.
-    convolve
-        `layers.correlate`, or a replacement in another framework.
 
     Returns
     -------
@@ -236,7 +224,7 @@ def outputs(
         Shape (..., frames, bins, 2).
     """
     x = blocks(parameters, read(parameters, features), xp)
-    return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp, convolve)
+    return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp)
 
 
 def read(p: Mapping[str, Array], features: Array) -> Array:
@@ -266,23 +254,22 @@ def correlated(
     features: Array,
     maps: Array,
     xp: Any,
-    convolve: Callable[[Array, Array, Array, tuple[int, int], Any], Array] = layers.correlate,
 ) -> Array:
     """Return the outputs that the small convolutions make of features and maps.
 
     Parameters
     ----------
-    p, features, xp, convolve
+    p, features, xp
         As `parameters` and the others of `outputs`.
     maps
         Shape (..., frames, bins, maps).
     """
     y = xp.concatenate([features, maps], -1)
-    y = layers.rectified(convolve(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
+    y = layers.rectified(layers.correlate(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
     for k in range(_deep(p)):
-        z = convolve(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
+        z = layers.correlate(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + layers.rectified(z, xp)
-    out: Array = convolve(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    out: Array = layers.correlate(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
     return out
 
 

@@ -17,13 +17,14 @@ if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
 from alphamf.learnt import _network
+from tests.support.networks import NARROW_SIZES, WIDE_SIZES
 
 COPIES = ("default", "unfused", "v3", "v4", "amx")
 WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
 """Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
 SIZES = {
-    "narrow": network.NARROW_SIZES,
-    "wide": network.WIDE_SIZES,
+    "narrow": NARROW_SIZES,
+    "wide": WIDE_SIZES,
     "odd": network.Sizes(width=13, hidden=21, blocks=2, maps=2, local=7, deep=1),
 }
 
@@ -190,7 +191,7 @@ def test_buffers_that_do_not_fit_are_refused():
 def test_a_kernel_farther_apart_than_there_are_frames():
     """As many frames as one, and fewer than the kernel's reach."""
     for frames in (1, 5, 8, 9):
-        found, expected = both(network.WIDE_SIZES, 20, (frames,))
+        found, expected = both(WIDE_SIZES, 20, (frames,))
         np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
@@ -245,7 +246,7 @@ def test_a_pickled_network_holds_nothing_of_this_processor():
     from alphamf.learnt.refiner import Refiner
     from tests.learnt.test_refiner import FRAME, posterior
 
-    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     before = len(pickle.dumps(refiner))
     found = refiner.refine(**posterior())
     assert len(pickle.dumps(refiner)) == before
@@ -257,7 +258,7 @@ def test_without_a_compiler_numpy_does_the_work(monkeypatch):
     from alphamf.learnt.refiner import Refiner
     from tests.learnt.test_refiner import FRAME, posterior
 
-    refiner = Refiner(drawn(network.NARROW_SIZES, FRAME.bins), 8000, FRAME)
+    refiner = Refiner(drawn(NARROW_SIZES, FRAME.bins), 8000, FRAME)
     given = posterior((FRAME.bins, 200))
     found = refiner.refine(**given)
     monkeypatch.setattr(compiled, "AVAILABLE", False)

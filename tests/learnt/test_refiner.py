@@ -24,15 +24,16 @@ from alphamf.inference.random import generator
 from alphamf.learnt import layers, network, refiner
 from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.refiner import Refiner
+from tests.support.networks import NARROW_SIZES, WIDE_SIZES
 
 BINS = 9
 FRAME = Frame(16, 4)
 
 
-SIZES = {"narrow": network.NARROW_SIZES, "wide": network.WIDE_SIZES}
+SIZES = {"narrow": NARROW_SIZES, "wide": WIDE_SIZES}
 
 
-def drawn(seed=0, scale=1.0, sizes=network.NARROW_SIZES):
+def drawn(seed=0, scale=1.0, sizes=NARROW_SIZES):
     """Return an untrained network, all of whose parameters matter."""
     rng = np.random.default_rng(seed)
     start = network.start(rng, BINS, sizes)
@@ -223,9 +224,7 @@ def test_a_refiner_is_shipped_for_each_dictionary(rate):
     dictionary = choose_dictionary("auto", rate)
     found = find(rate).refiner
     assert found is not None and found.rate == rate
-    expected = network.shapes(
-        dictionary.bins, network.NARROW_SIZES if rate == 8000 else network.WIDE_SIZES
-    )
+    expected = network.shapes(dictionary.bins, NARROW_SIZES if rate == 8000 else WIDE_SIZES)
     assert {name: value.shape for name, value in found.parameters.items()} == expected
     other = replace(dictionary, frame=Frame(256, 64), basis=np.ones((387, 1)))
     assert find(rate, other).refiner is None

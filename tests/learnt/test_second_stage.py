@@ -20,6 +20,7 @@ from alphamf.learnt.dictionary import choose as choose_dictionary
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import events
 from alphamf.training.refiner.shaping import rms
+from tests.support.networks import SECOND_STAGE_SIZES
 
 FRAME = Frame(16, 8)
 SIZES = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
@@ -139,7 +140,7 @@ def test_a_second_stage_is_shipped_for_16_khz_alone():
     found = find(48000).second_stage
     assert found is not None and (found.rate, found.frame) == (16000, second_stage.frame(16000))
     assert found.frame == Frame(256, 128)
-    expected = network.shapes(129, network.SECOND_STAGE_SIZES)
+    expected = network.shapes(129, SECOND_STAGE_SIZES)
     assert {name: value.shape for name, value in found.parameters.items()} == expected
     assert find(8000).second_stage is None
     other = replace(choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)))

@@ -1,156 +1,198 @@
-"""Losses of both networks, in JAX: distances of their output from the clean speech."""
+"""Losses of both networks: distances of their output from the clean speech."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-from jax import lax
+import torch
+from torch import Tensor
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network, second_stage
-from alphamf.tools.arrays import Array
-from alphamf.training.refiner.clips import FirstStageClip, SecondStageClip
+from alphamf.training.refiner import spectra
+from alphamf.training.refiner.clips import FirstStageClip, TrainingClip
+from alphamf.training.refiner.differentiable import outputs
 from alphamf.training.refiner.intelligibility import estoi
-from alphamf.training.refiner.intelligibility import forward as spectra
+from alphamf.training.refiner.perception import disturbance
+
+RESOLUTIONS = (0.008, 0.02, 0.05)
+"""Windows of the loss of that name, in seconds; they overlap by half."""
+
+COMPRESSED = 0.3
+"""Power of the magnitudes in `compression` and `resolutions`: it weights faint cells nearly as much
+as loud ones."""
+
+FAINT = 1e-7
+"""Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
 
 
-class Losses(NamedTuple):
-    """Terms of the objective, each a mean over clips.
+class Grid(NamedTuple):
+    """The spectra that a network reads.
 
     Attributes
     ----------
-    distortion
-        Log of the squared error over the clean speech's power. Times -10 / log(10) it is the
-        signal-to-distortion ratio in dB; it saturates at 30 dB.
-    compression
-        Mean squared error of the magnitudes to the power of 0.3, over the mean square of the clean
-        speech's: the compression weights faint cells nearly as much as loud ones.
-    intelligibility
-        One minus ESTOI, as `alphamf.training.refiner.intelligibility` computes it.
-    likelihood
-        Minus the log likelihood of the true gain under a Gaussian with the predicted mean and
-        standard deviation; no gradient passes through the mean.
+    frame
+        Window and hop in samples.
+    rate
+        Sampling rate in Hz.
     """
 
-    distortion: Array
-    compression: Array
-    intelligibility: Array
-    likelihood: Array
+    frame: Frame
+    rate: int
 
 
-def first_stage_losses(
-    parameters: dict[str, Array],
-    clips: FirstStageClip,
-    levels: Array | float = 0.0,
-    *,
-    frame: Frame,
-    rate: int,
-) -> Losses:
-    """Compute the losses of the refiner's network.
+class Part(NamedTuple):
+    """The part of the clips that a step uses, and a random equaliser.
+
+    Attributes
+    ----------
+    frames
+        Which frames.
+    levels
+        Log power added to what the network reads, of a shape that broadcasts to (clips, bins,
+        frames). The true gain does not depend on it.
+    """
+
+    frames: slice
+    levels: Any = 0.0
+
+
+class Found(NamedTuple):
+    """What a network makes of clips, and what it should have made.
+
+    Attributes
+    ----------
+    clean, estimate
+        Spectra in units of the mixture's mean power, shape (clips, bins, frames), complex.
+    likelihood
+        Minus the log likelihood of the true gain under a Gaussian with the predicted mean and
+        standard deviation, without a gradient through the mean; None for a second stage, which has
+        no deviation.
+    """
+
+    clean: Tensor
+    estimate: Tensor
+    likelihood: Tensor | None
+
+
+def found(
+    parameters: Mapping[str, Tensor],
+    clips: TrainingClip,
+    grid: Grid,
+    part: Part,
+    exponent: float = 1.0,
+) -> Found:
+    """Run the network of either stage.
 
     Parameters
     ----------
     parameters
-        As `alphamf.learnt.network.start` makes them.
+        As `alphamf.learnt.network.shapes` names them.
     clips
         Each array has clips as its first axis.
-    levels
-        Log power that is added to the network's input, of a shape that broadcasts to
-        (clips, bins, frames). The true gain does not depend on it.
-    frame, rate
-        STFT frame and sampling rate in Hz of the clips.
-
-    Returns
-    -------
-    Losses
+    grid, part
+        What is read.
+    exponent
+        Power of a refiner's gain: 1 in training.
     """
-    noisy, clean, gain, gain_std, log_speech, log_noise = (
-        each.astype(jnp.float32) for each in clips
-    )
-    power = (noisy * noisy).sum(1) + network.SILENT
+    if isinstance(clips, FirstStageClip):
+        return _refined(parameters, clips, grid, part, exponent)
+    return _corrected(parameters, clips, grid, part)
+
+
+def _refined(
+    parameters: Mapping[str, Tensor],
+    clips: FirstStageClip,
+    grid: Grid,
+    part: Part,
+    exponent: float,
+) -> Found:
+    noisy, clean = _spectra((clips.noisy, clips.clean), grid.frame, part.frames)
+    gain, gain_std, log_speech, log_noise = (each.float()[..., part.frames] for each in clips[2:])
+    power = spectra.power(noisy) + network.SILENT
+    louder = part.levels
     read = network.features(
-        jnp.log(power) + levels,
-        gain,
-        gain_std,
-        log_speech + levels,
-        log_noise + levels,
-        jnp,
+        torch.log(power) + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
-    found = network.outputs(parameters, read, jnp, convolve=_convolve)
-    logit, log_std = (jnp.swapaxes(each, 1, 2) for each in network.logits(found, read, jnp))
-    predicted = layers.logistic(logit, jnp)
-    distances = _distances(_complex(clean), predicted * _complex(noisy), frame, rate)
-    true = jnp.clip((clean * noisy).sum(1) / power, 0, 1)
-    square = lax.stop_gradient((true - predicted) ** 2)
-    likelihood = log_std + 0.5 * square * jnp.exp(-2 * log_std)
-    return Losses(*distances, likelihood.mean())
+    logit, log_std = (
+        each.swapaxes(1, 2) for each in network.logits(outputs(parameters, read), read, torch)
+    )
+    predicted = layers.logistic(logit, torch)
+    true = ((clean * noisy.conj()).real / power).clamp(0, 1)
+    square = ((true - predicted) ** 2).detach()
+    likelihood = log_std + 0.5 * square * torch.exp(-2 * log_std)
+    return Found(clean, predicted**exponent * noisy, likelihood.mean())
 
 
-def second_stage_losses(
-    parameters: dict[str, Array],
-    clips: SecondStageClip,
-    levels: Array | float = 0.0,
-    *,
-    frame: Frame,
-    rate: int,
-) -> Losses:
-    """Compute the losses of a second-stage network, which predicts no deviation.
+def _corrected(
+    parameters: Mapping[str, Tensor], clips: TrainingClip, grid: Grid, part: Part
+) -> Found:
+    noisy, first, clean = _spectra(clips, grid.frame, part.frames)
+    read = second_stage.features(noisy, first, part.levels, torch)
+    sound, speech = second_stage.coefficients(outputs(parameters, read), torch)
+    return Found(clean, sound * noisy + speech * first, None)
+
+
+def _spectra(sounds: Any, frame: Frame, frames: slice) -> list[Tensor]:
+    """Return spectra of sounds, the first a mixture, in units of its mean power."""
+    each = [spectra.forward(sound.float(), frame)[..., frames] for sound in sounds]
+    unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
+    return [spectrum / unit for spectrum in each]
+
+
+def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tensor]:
+    """Compute terms of the objective, each a mean over clips.
 
     Parameters
     ----------
-    parameters, levels, rate
-        As in `first_stage_losses`.
-    clips
-        Each array has clips as its first axis.
-    frame
-        STFT frame of the second stage.
+    found
+        What the network made.
+    grid
+        Of the spectra.
+    wanted
+        Names: ``distortion``, log of the squared error over the clean speech's power, which
+        saturates at 30 dB; ``compression``, mean squared error of the magnitudes to the power of
+        `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the same in
+        windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
+        disturbance as in PESQ; ``likelihood``, as in `Found`.
 
     Returns
     -------
-    Losses
+    dict
+        Name to number, in the order of `wanted`.
     """
-    noisy, first, clean = (spectra(each.astype(jnp.float32), frame) for each in clips)
-    unit = jnp.sqrt(_power(noisy).mean((1, 2), keepdims=True))
-    noisy, first, clean = (each / unit for each in (noisy, first, clean))
-    read = second_stage.features(noisy, first, levels, jnp)
-    found = network.outputs(parameters, read, jnp, convolve=_convolve)
-    sound, speech = second_stage.coefficients(found, jnp)
-    estimate = sound * noisy + speech * first
-    return Losses(*_distances(clean, estimate, frame, rate), jnp.zeros(()))
+    clean, estimate = (spectra.inverse(x, grid.frame) for x in (found.clean, found.estimate))
+    terms = {
+        "distortion": lambda: _distortion(found),
+        "compression": lambda: _compression(found.clean, found.estimate),
+        "resolutions": lambda: _resolutions(clean, estimate, grid),
+        "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
+        "perception": lambda: disturbance(clean, estimate, grid.rate).mean(),
+        "likelihood": lambda: torch.zeros(()) if found.likelihood is None else found.likelihood,
+    }
+    return {name: terms[name]() for name in wanted}
 
 
-def _distances(
-    clean: Array, estimate: Array, frame: Frame, rate: int
-) -> tuple[Array, Array, Array]:
-    """Return the first three losses for spectra of shape (clips, bins, frames)."""
-    error, whole = (_power(each).sum((1, 2)) for each in (clean - estimate, clean))
-    distortion = jnp.log(error / (whole + 1e-3) + 1e-3)
-    # The offset bounds the gradient of the root at silence: both magnitudes are 3e-4, -70 dB.
-    loud, estimated = (jnp.sqrt(_power(each) + 1e-7) for each in (clean, estimate))
-    compression = ((loud**0.3 - estimated**0.3) ** 2).mean((1, 2)) / (loud**0.6).mean((1, 2))
-    intelligibility = 1 - estoi(clean, estimate, frame, rate)
-    return distortion.mean(), compression.mean(), intelligibility.mean()
-
-
-def _power(spectra: Array) -> Array:
-    power: Array = spectra.real**2 + spectra.imag**2
-    return power
-
-
-def _complex(spectra: Array) -> Array:
-    return spectra[:, 0] + 1j * spectra[:, 1]
-
-
-def _convolve(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
-    """Compute what `layers.correlate` does, by one call into XLA."""
-    found = lax.conv_general_dilated(
-        cells,
-        weight,
-        (1, 1),
-        "SAME",
-        rhs_dilation=apart,
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+def _distortion(found: Found) -> Tensor:
+    error, whole = (
+        spectra.power(each).sum((1, 2)) for each in (found.clean - found.estimate, found.clean)
     )
-    result: Array = found + bias
-    return result
+    return torch.log(error / (whole + 1e-3) + 1e-3).mean()
+
+
+def _compression(clean: Tensor, estimate: Tensor) -> Tensor:
+    loud, estimated = (torch.sqrt(spectra.power(each) + FAINT) for each in (clean, estimate))
+    error = ((loud**COMPRESSED - estimated**COMPRESSED) ** 2).mean((1, 2))
+    return (error / (loud ** (2 * COMPRESSED)).mean((1, 2))).mean()
+
+
+def _resolutions(clean: Tensor, estimate: Tensor, grid: Grid) -> Tensor:
+    each = []
+    for seconds in RESOLUTIONS:
+        length = 2 * round(seconds * grid.rate / 2)
+        unit = (grid.frame.n_fft / length) ** 0.5  # the mixture's mean power is one again
+        frame = Frame(length, length // 2)
+        loud, other = (spectra.forward(unit * sound, frame) for sound in (clean, estimate))
+        each.append(_compression(loud, other))
+    return torch.stack(each).mean()

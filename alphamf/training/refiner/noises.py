@@ -5,14 +5,14 @@ All functions return shape (samples,), float64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from alphamf.tools.arrays import Reals
+from alphamf.training.refiner.config import Mixtures
 from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.shaping import (
-    TELEPHONE_RATE,
     Rng,
     at_speed,
     cut,
@@ -26,36 +26,17 @@ from alphamf.training.refiner.shaping import (
     shape_spectrum,
 )
 
-NARROW_BAND_KINDS = {
-    "place": 0.36,
-    "coloured": 0.20,
-    "hum": 0.03,
-    "babble": 0.16,
-    "events": 0.10,
-    "recorded": 0.15,
-}
-"""Probabilities of the kinds of a layer of noise at the rate of telephones."""
-
-WIDE_BAND_KINDS = {
-    "place": 0.07,
-    "coloured": 0.08,
-    "hum": 0.02,
-    "babble": 0.08,
-    "crackle": 0.17,
-    "events": 0.25,
-    "recorded": 0.33,
-}
-"""The same at higher rates."""
-
-NARROW_BAND_LAYERS, WIDE_BAND_LAYERS = (0.5, 0.25), (0.3, 0.1)
-"""Probabilities of a second layer of noise, and of a third."""
-
-RUMBLE_PROBABILITY = 0.3
-"""Of rumble below the voice, at up to 12 dB above the other layers."""
+IN_A_ROOM = 0.3
+"""Share of the layers that are in a room."""
 
 
 def noise(
-    rng: Rng, samples: int, rate: int, voices: Sequence[Reals], sounds: Sequence[Reals]
+    rng: Rng,
+    samples: int,
+    rate: int,
+    voices: Sequence[Reals],
+    sounds: Sequence[Reals],
+    recipe: Mixtures,
 ) -> Reals:
     """Draw a noise of one to three layers, each of one of seven kinds, at times in a room.
 
@@ -68,39 +49,32 @@ def noise(
     voices, sounds
         Recordings at `rate`, float32 of shape (n,) each, of any length: speech for babble, and
         sounds that are used as they are.
+    recipe
+        Probabilities of the kinds, of more layers and of rumble.
 
     Returns
     -------
     ndarray
         Shape (samples,), float64.
     """
-    wide = rate > TELEPHONE_RATE
-    kinds = WIDE_BAND_KINDS if wide else NARROW_BAND_KINDS
+    makers: dict[str, Callable[[], Reals]] = {
+        "place": lambda: place(rng, samples, rate, voices),
+        "coloured": lambda: coloured(rng, samples, rate),
+        "hum": lambda: hum(rng, samples, rate),
+        "babble": lambda: babble(rng, samples, rate, voices),
+        "crackle": lambda: crackle(rng, samples, rate),
+        "events": lambda: events(rng, samples, rate, sounds),
+        "recorded": lambda: recorded(rng, samples, rate, sounds),
+    }
+    kinds, chances = list(recipe.kinds), np.array(list(recipe.kinds.values()))
     result = np.zeros(samples)
-    layers = 1 + sum(
-        rng.random() < chance for chance in (WIDE_BAND_LAYERS if wide else NARROW_BAND_LAYERS)
-    )
-    for k in range(layers):
-        kind = list(kinds)[rng.choice(len(kinds), p=list(kinds.values()))]
-        if kind == "place":
-            layer = place(rng, samples, rate, voices)
-        elif kind == "coloured":
-            layer = coloured(rng, samples, rate)
-        elif kind == "hum":
-            layer = hum(rng, samples, rate)
-        elif kind == "babble":
-            layer = babble(rng, samples, rate, voices)
-        elif kind == "crackle":
-            layer = crackle(rng, samples, rate)
-        elif kind == "events":
-            layer = events(rng, samples, rate, sounds)
-        else:
-            layer = recorded(rng, samples, rate, sounds)
-        if rng.random() < 0.3:
+    for k in range(1 + sum(rng.random() < chance for chance in recipe.layers)):
+        layer = makers[kinds[rng.choice(len(kinds), p=chances / chances.sum())]]()
+        if rng.random() < IN_A_ROOM:
             layer = room(rng, layer, rate)
         # All but the first are up to 12 dB softer.
         result += layer / rms(layer) * (decibels(rng.uniform(-12, 0)) if k else 1)
-    if rng.random() < RUMBLE_PROBABILITY:
+    if rng.random() < recipe.rumble:
         layer = rumble(rng, samples, rate)
         result += layer / rms(layer) * decibels(rng.uniform(-10, 12))
     return result

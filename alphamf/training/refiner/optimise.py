@@ -1,199 +1,260 @@
-"""Training of the refiner's networks in JAX: the optimiser and the loop over steps.
+"""The loop over training steps: AdamW, a running mean of the parameters, and checkpoints.
 
-Needs JAX and optax, the extra ``learn``.
+All that is random in a step comes from the configuration's seed and the step's number, so that a
+run that is killed and resumed makes the steps of one that was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
+import torch
+from torch import Tensor
 
-from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import network
+from alphamf.learnt import network, second_stage
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.refiner import WINDOW
 from alphamf.tools.arrays import Array, Floats
+from alphamf.tools.files import atomic, shown
+from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import TrainingClip
-from alphamf.training.refiner.losses import Losses
-from alphamf.training.refiner.objective import Objective, equaliser, objective
+from alphamf.training.refiner.config import Config
+from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
+from alphamf.training.refiner.scores import Scores, scores
 
-BATCH = 8
-"""Clips of a step."""
+ORDER, CROP, EQUALISER, START = range(4)
+"""What random numbers are for: the second part of their seed."""
 
-STEP_SIZE = (1e-5, 1e-3, 1e-5)
-"""At the start, after the warm-up, and at the end."""
+LAST_STEP_SIZE = 0.01
+"""Step size at the end, in that after the warm-up."""
 
-WARM_UP = 100
-"""Steps in which the step size rises."""
-
-WEIGHT_DECAY = 1e-3
-MAX_GRADIENT_NORM = 1.0
-
-VALIDATION = (25, 80)
-"""Every 25th clip is held out for validation, 80 at most."""
-
-AVERAGE_DECAY = 0.998
-"""Of the exponential moving average of the parameters, which is what is validated and saved."""
-
-REPORT_EVERY, VALIDATE_EVERY = 100, 500
-"""Steps between reports, and between reports with validation losses."""
+SCORED_TOGETHER = 4
+"""Dev clips that go through the network at once."""
 
 
-class Report(NamedTuple):
-    """State of a training run.
-
-    Attributes
-    ----------
-    step, steps
-        Steps made, and in all.
-    training
-        Mean losses over the steps since the last report.
-    validation
-        Losses of the clips held out; None where they were not computed.
-    parameters
-        Moving average of the network's parameters.
-    """
-
-    step: int
-    steps: int
-    training: Losses
-    validation: Losses | None
-    parameters: dict[str, Array]
-
-
-def optimise(
-    clips: Sequence[TrainingClip],
-    frame: Frame,
-    rate: int,
-    *,
-    epochs: float,
-    seed: int,
-    start: Mapping[str, Array] | None = None,
-) -> Iterator[Report]:
-    """Train a network by AdamW, with a warm-up and a cosine decay of the step size.
+class Fit:
+    """A network that is being trained.
 
     Parameters
     ----------
-    clips
-        All of one shape; those of `VALIDATION` are held out.
-    frame, rate
-        STFT frame and sampling rate in Hz of the dictionary.
-    epochs
-        Passes over the training clips.
-    seed
-        Of the initial parameters, and of the order of the clips.
+    config
+        Of the run.
+    dictionary
+        That the clips were made with.
     start
-        Initial parameters; None: drawn.
+        Parameters to go on from; None: drawn.
 
-    Yields
-    ------
-    Report
-        Every `REPORT_EVERY` steps, and after the last.
-
-    Raises
-    ------
-    AlphaMFError
-        There are too few clips, or too few epochs for a single step.
+    Attributes
+    ----------
+    step
+        Steps made.
+    parameters, average
+        Of the network, and their running mean.
+    grid
+        Of the spectra that it reads.
     """
-    length = clips[0][0].shape[-1]
-    goal = objective(clips[0], frame, rate)
-    training, validation = _split(len(clips), epochs)
-    steps = int(epochs * len(training) / BATCH)
-    if start is None:
-        start = network.start(np.random.default_rng(seed), goal.frame.bins, goal.sizes)
-    parameters = {name: jnp.asarray(value) for name, value in start.items()}
-    optimiser = _optimiser(steps)
-    average, state = parameters, optimiser.init(parameters)
-    advance, validate = jax.jit(_step(goal, optimiser)), jax.jit(goal.losses)
-    rng = np.random.default_rng(seed + 1)
-    part = min(goal.longest, length)  # of a clip in a step
-    recent: list[Losses] = []
-    for step, which in enumerate(_batches(rng, training, steps), 1):
-        begin = int(rng.integers(length - part + 1))
-        batch = _stacked(clips, which, slice(begin, begin + part))
-        levels = equaliser(rng, BATCH, goal.frame.bins)
-        rate_of_average = max(1 - AVERAGE_DECAY, 9 / (9 + step))  # forgets the start
-        parameters, average, state, found = advance(
-            parameters, average, state, batch, levels, rate_of_average
+
+    def __init__(
+        self, config: Config, dictionary: Dictionary, start: Mapping[str, Array] | None
+    ) -> None:
+        torch.use_deterministic_algorithms(True)
+        second = bool(config.network.second_stage_of)
+        rate = dictionary.rate
+        self.grid = Grid(second_stage.frame(rate) if second else dictionary.frame, rate)
+        self.config, self.step = config, 0
+        self._longest = second_stage.WINDOW if second else WINDOW
+        if start is None:
+            rng = np.random.default_rng([config.schedule.seed, START])
+            start = network.start(rng, self.grid.frame.bins, config.network.sizes)
+        self.parameters = {
+            name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
+        }
+        self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
+        self._optimiser = torch.optim.AdamW(
+            list(self.parameters.values()), weight_decay=config.schedule.weight_decay, fused=True
         )
-        recent.append(found)
-        if step % REPORT_EVERY == 0 or step == steps:
-            held_out = None
-            if step % VALIDATE_EVERY == 0 or step == steps:
-                each = [validate(average, _stacked(clips, [k], slice(part))) for k in validation]
-                held_out = _mean(each)
-            yield Report(step, steps, _mean(recent), held_out, average)
-            recent = []
 
+    def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
+        """Make one step, and return the losses before it by name, and their sum as ``loss``.
 
-def _split(count: int, epochs: float) -> tuple[Array, Array]:
-    """Return the indices of the training and of the validation clips."""
-    every, most = VALIDATION
-    validation = np.arange(count)[::every][:most]
-    training = np.setdiff1d(np.arange(count), validation)
-    if len(training) < BATCH or int(epochs * len(training) / BATCH) < 1:
-        raise AlphaMFError(
-            f"there are too few clips to train on: {count}, of which {len(validation)} are held "
-            f"out, for {epochs:g} epochs make no step of {BATCH} clips"
-        )
-    return training, validation
+        Parameters
+        ----------
+        clips
+            All clips to train on.
 
+        Raises
+        ------
+        AlphaMFError
+            The losses are not finite any more.
+        """
+        schedule = self.config.schedule
+        batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
+        made = self._run(self.parameters, batch, self._part())
+        terms = losses(made, self.grid, self.config.losses)
+        total = _weighted(terms, self.config.losses)
+        self._optimiser.zero_grad()
+        total.backward()
+        values = list(self.parameters.values())
+        norm = torch.nn.utils.clip_grad_norm_(values, schedule.largest_gradient)
+        if not torch.isfinite(norm + total):
+            raise AlphaMFError(f"training diverged in step {self.step + 1}")
+        for group in self._optimiser.param_groups:
+            group["lr"] = step_size(self.config, self.step)
+        self._optimiser.step()
+        self.step += 1
+        # The first steps are forgotten sooner.
+        new = max(1 - schedule.averaging, 9 / (9 + self.step))
+        with torch.no_grad():
+            for name, value in self.parameters.items():
+                self.average[name].lerp_(value, new)
+        return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
-def _optimiser(steps: int) -> optax.GradientTransformation:
-    first, highest, last = STEP_SIZE
-    schedule = optax.warmup_cosine_decay_schedule(
-        first, highest, min(WARM_UP, steps // 2), steps, last
-    )
-    return optax.chain(
-        optax.clip_by_global_norm(MAX_GRADIENT_NORM),
-        optax.adamw(schedule, weight_decay=WEIGHT_DECAY),
-    )
+    def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores]:
+        """Return mean losses and scores of the running mean on dev clips."""
+        found_losses, pairs = [], []
+        with torch.no_grad():
+            for first in range(0, len(clips), SCORED_TOGETHER):
+                which = range(first, min(first + SCORED_TOGETHER, len(clips)))
+                batch, part = stacked(clips, which), Part(slice(self._longest))
+                terms = losses(self._run(self.average, batch, part), self.grid, self.config.losses)
+                terms = {"loss": _weighted(terms, self.config.losses)} | terms
+                found_losses.append(
+                    {name: float(value) * len(which) for name, value in terms.items()}
+                )
+                exponent = self.config.network.exponent
+                pairs += self._sounds(self._run(self.average, batch, part, exponent))
+        mean = {
+            name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]
+        }
+        return mean, scores(pairs, self.grid.rate)
 
+    def save(self, path: Path, rows: list[dict[str, float]]) -> None:
+        """Write a checkpoint, all at once or not at all.
 
-def _step(goal: Objective, optimiser: optax.GradientTransformation) -> Callable[..., Any]:
-    """Return a function that makes a step: of the parameters, their average and the state."""
+        Parameters
+        ----------
+        path
+            The file.
+        rows
+            Of the log so far.
+        """
+        state = {
+            "step": self.step,
+            "parameters": {name: value.detach() for name, value in self.parameters.items()},
+            "average": self.average,
+            "optimiser": self._optimiser.state_dict(),
+            "rows": rows,
+        }
+        with atomic(path) as part, part.open("wb") as file:
+            torch.save(state, file)
 
-    def weighted(parameters: Array, batch: TrainingClip, levels: Floats) -> tuple[Array, Losses]:
-        found = goal.losses(parameters, batch, levels)
-        total: Any = sum(weight * each for weight, each in zip(goal.weights, found, strict=True))
-        return total, found
+    def load(self, path: Path) -> list[dict[str, float]]:
+        """Go on from a checkpoint; return the rows of the log.
 
-    def step(
-        parameters: Array,
-        average: Array,
-        state: Any,
+        Raises
+        ------
+        AlphaMFError
+            The file is not a checkpoint of this run.
+        """
+        try:
+            state = torch.load(path, weights_only=True)
+            with torch.no_grad():
+                for name, value in self.parameters.items():
+                    value.copy_(state["parameters"][name])
+                    self.average[name].copy_(state["average"][name])
+            self._optimiser.load_state_dict(state["optimiser"])
+            self.step = int(state["step"])
+            rows: list[dict[str, float]] = state["rows"]
+        except Exception as error:  # pickle, zipfile and torch each have their own
+            raise AlphaMFError(f"{shown(path)} is no checkpoint of this run: remove it") from error
+        return rows
+
+    def _run(
+        self,
+        parameters: Mapping[str, Tensor],
         batch: TrainingClip,
-        levels: Floats,
-        rate_of_average: float,
-    ) -> tuple[Any, Any, Any, Losses]:
-        gradient, found = jax.grad(weighted, has_aux=True)(parameters, batch, levels)
-        updates, state = optimiser.update(gradient, state, parameters)
-        parameters = optax.apply_updates(parameters, updates)
-        average = optax.incremental_update(parameters, average, rate_of_average)
-        return parameters, average, state, found
+        part: Part,
+        exponent: float = 1.0,
+    ) -> Found:
+        short = self.config.schedule.precision == "bfloat16"
+        with torch.autocast("cpu", torch.bfloat16, enabled=short):
+            return found(parameters, batch, self.grid, part, exponent)
 
-    return step
+    def _part(self) -> Part:
+        """Draw the part of the clips of this step, and the equalisers."""
+        schedule, mixtures = self.config.schedule, self.config.mixtures
+        samples = int(self.grid.rate * mixtures.seconds)
+        frames = 1 + -(-samples // self.grid.frame.hop_length)
+        used = min(frames, self._longest)
+        seed = [schedule.seed, CROP, self.step]
+        first = int(np.random.default_rng(seed).integers(frames - used + 1))
+        rng = np.random.default_rng([schedule.seed, EQUALISER, self.step])
+        levels = equaliser(rng, schedule.batch, self.grid.frame.bins)
+        return Part(slice(first, first + used), torch.from_numpy(levels))
 
-
-def _batches(rng: np.random.Generator, training: Array, steps: int) -> Iterator[Array]:
-    """Yield the indices of the clips of every step, in a new order for every epoch."""
-    left = steps
-    while left:
-        order = rng.permutation(training)
-        for first in range(0, len(order) - BATCH + 1, BATCH)[:left]:
-            yield np.sort(order[first : first + BATCH])
-            left -= 1
-
-
-def _stacked(clips: Sequence[TrainingClip], which: Iterable[int], part: slice) -> TrainingClip:
-    """Stack clips: each array has them as its first axis."""
-    chosen = [[each[..., part] for each in clips[k]] for k in which]
-    return type(clips[0])(*(np.stack(each) for each in zip(*chosen, strict=True)))
+    def _sounds(self, made: Found) -> list[tuple[Floats, Floats]]:
+        each = (spectra.inverse(x, self.grid.frame).numpy() for x in (made.clean, made.estimate))
+        return list(zip(*each, strict=True))
 
 
-def _mean(found: list[Losses]) -> Losses:
-    return Losses(*np.mean([list(map(float, each)) for each in found], axis=0).tolist())
+def step_size(config: Config, step: int) -> float:
+    """Return the step size after `step` steps: a rise, then half a cosine."""
+    schedule = config.schedule
+    rise = min(schedule.warm_up, schedule.steps // 2)
+    if step < rise:
+        return schedule.step_size * (step + 1) / (rise + 1)
+    part = (step - rise) / max(schedule.steps - rise, 1)
+    low = LAST_STEP_SIZE
+    return schedule.step_size * (low + (1 - low) * 0.5 * (1 + math.cos(math.pi * part)))
+
+
+def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
+    """Draw filters that make the network independent of the recordings' frequency responses.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    clips, bins
+        Number of filters, and of their frequencies.
+
+    Returns
+    -------
+    ndarray
+        Log powers, linear between 8 frequencies, shape (clips, bins, 1), float32.
+    """
+    knots = rng.normal(0, 1.0, (clips, 8))
+    knots += rng.normal(0, 0.5, (clips, 1))
+    places = np.linspace(0, 7, bins)
+    curves = [np.interp(places, np.arange(8), each) for each in knots]
+    return np.stack(curves).astype(np.float32)[..., None]
+
+
+def stacked(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
+    """Stack clips as tensors: each array has them as its first axis."""
+    chosen = [clips[k] for k in which]
+    each = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*chosen, strict=True))
+    kind: Any = type(chosen[0])
+    made: TrainingClip = kind(*each)
+    return made
+
+
+def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
+    """Return the clips of a step: in order at first, and in a random one in every later pass.
+
+    So a short run needs only the first clips.
+    """
+    passes, place = divmod(step, count // size)
+    if passes == 0:
+        return list(range(place * size, (place + 1) * size))
+    order = np.random.default_rng([seed, ORDER, passes]).permutation(count)
+    return sorted(order[place * size : (place + 1) * size].tolist())
+
+
+def _weighted(terms: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
+    return torch.stack([weights[name] * value for name, value in terms.items()]).sum()

@@ -197,3 +197,24 @@ def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     below = 1 + (low / np.maximum(frequencies, 1)) ** rng.uniform(4, 10)
     above = 1 + (frequencies / high) ** rng.uniform(10, 40)
     return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), len(sound))
+
+
+def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Let a sound pause for 0.2 to 1.5 s at a time, with fades of 5 to 100 ms.
+
+    Parameters
+    ----------
+    rng, sound, rate
+        As in `shape_spectrum`.
+    """
+    from scipy.ndimage import uniform_filter1d
+
+    heard = np.ones(len(sound))
+    start = int(rate * rng.uniform(0.0, 1.0))
+    while start < len(sound):
+        end = start + int(rate * log_uniform(rng, 0.2, 1.5))
+        heard[start:end] = decibels(-rng.uniform(15, 60))
+        start = end + int(rate * log_uniform(rng, 0.2, 2.0))
+    fade = max(1, int(rate * log_uniform(rng, 0.005, 0.1)))
+    result: Reals = sound * uniform_filter1d(heard, fade)
+    return result

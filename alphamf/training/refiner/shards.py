@@ -6,10 +6,10 @@ Training reads them from there, so that they need not fit into memory.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -17,44 +17,14 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
-from alphamf.tools.arrays import Floats
+from alphamf.tools import pool
 from alphamf.tools.files import atomic, reason, shown
-from alphamf.training.refiner.clips import (
-    FirstStageClip,
-    SecondStageClip,
-    TrainingClip,
-    first_stage_clip,
-    second_stage_clip,
-)
-from alphamf.training.refiner.mixtures import load
+from alphamf.training.refiner import recordings
+from alphamf.training.refiner.clips import FirstStageClip, Maker, SecondStageClip, TrainingClip
+from alphamf.training.refiner.config import Config
 
 SIZE = 100
 """Clips in a file."""
-
-
-class Recipe(NamedTuple):
-    """What a set of clips is made of: it determines them.
-
-    Attributes
-    ----------
-    voices, sounds
-        Files, folders or patterns of speech and of other sounds.
-    model
-        Name or file of the dictionary, which also determines the sampling rate.
-    seconds
-        Length of a clip.
-    seed
-        The same seed gives the same clips.
-    first
-        Of second-stage clips: name or file of the first stage's refiner; empty otherwise.
-    """
-
-    voices: tuple[str, ...]
-    sounds: tuple[str, ...]
-    model: str
-    seconds: float
-    seed: int
-    first: str = ""
 
 
 class Shard(NamedTuple):
@@ -62,103 +32,110 @@ class Shard(NamedTuple):
 
     Attributes
     ----------
-    recipe
-        Of the whole set.
-    path
-        The file, an ``.npy`` of one structured array.
+    config
+        Of the run.
+    folder
+        Of the mixtures; decoded recordings lie in ``recordings/`` there.
+    split
+        One of `recordings.SPLITS`, which the clips are made of.
     first, clips
         Number of its first clip, and how many there are.
     """
 
-    recipe: Recipe
-    path: Path
+    config: Config
+    folder: Path
+    split: str
     first: int
     clips: int
 
+    @property
+    def path(self) -> Path:
+        """The file, an ``.npy`` of one structured array."""
+        return self.folder / f"{self.split}-{self.first // SIZE:04d}.npy"
 
-def plan(recipe: Recipe, folder: Path, clips: int) -> list[Shard]:
-    """List the files of a set of clips, whether or not they exist.
 
-    Parameters
-    ----------
-    recipe
-        Of the clips.
-    folder
-        Where the files lie.
-    clips
-        How many clips there are to be.
-
-    Returns
-    -------
-    list of Shard
-    """
+def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
+    """List the files of the first `clips` clips of a split, whether or not they exist."""
     return [
-        Shard(recipe, folder / f"mixtures-{first // SIZE:03d}.npy", first, min(SIZE, clips - first))
+        Shard(config, folder, split, first, min(SIZE, clips - first))
         for first in range(0, clips, SIZE)
     ]
 
 
-def missing(shards: Sequence[Shard]) -> list[Shard]:
-    """Return the shards whose files are absent or hold fewer clips, as those of a shorter run may.
+def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
+    """Make the files that are absent or hold too few clips, as those of a shorter run may.
 
-    Writes the recipe into a folder that has none.
+    Parameters
+    ----------
+    shards
+        Of one run.
+    jobs
+        Number of processes.
+
+    Yields
+    ------
+    Shard
+        Each that was made, as soon as it is.
 
     Raises
     ------
     AlphaMFError
-        The folder holds mixtures of another recipe, or cannot be written to.
+        A recording, the dictionary or the refiner cannot be read, or a file cannot be written.
     """
-    recipe, folder = shards[0].recipe, shards[0].path.parent
+    config, folder = shards[0].config, shards[0].folder
+    _claim(folder, config)
+    left = [each for each in shards if not each.path.exists() or len(_rows(each)) < each.clips]
+    if not left:
+        return
+    recordings.prepare(
+        config.data, load_dictionary(config.network.model).rate, folder / "recordings"
+    )
+    for outcome in pool.each(_make, left, workers=jobs, in_order=False):
+        outcome.value()
+        yield outcome.item
+
+
+def _claim(folder: Path, config: Config) -> None:
+    """Write the recipe into a folder that has none, or check that it is the same."""
+    recipe = {
+        key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
+    }
+    recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
+    text = json.dumps(recipe | {"first": config.network.second_stage_of}, indent=1) + "\n"
     written = folder / "recipe.json"
-    text = json.dumps(recipe._asdict(), indent=1) + "\n"
-    if not written.exists() and not any(shard.path.exists() for shard in shards):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise AlphaMFError(
-                f"the folder {shown(folder)} cannot be made: {reason(error)}"
-            ) from error
+    try:
+        (folder / "recordings").mkdir(parents=True, exist_ok=True)
+        known = written.read_text(encoding="utf-8") if written.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise AlphaMFError(f"{shown(folder)} cannot be used: {reason(error)}") from error
+    if known is None:
         with atomic(written) as part:
-            part.write_text(text)
-    if not written.is_file() or written.read_text() != text:
+            part.write_text(text, encoding="utf-8")
+    elif known != text:
         raise AlphaMFError(
-            f"{shown(folder)} does not hold the mixtures that are asked for: choose another folder"
+            f"{shown(folder)} holds mixtures of another recipe: choose another folder"
         )
-    return [
-        shard
-        for shard in shards
-        if not shard.path.exists() or len(np.load(shard.path, mmap_mode="r")) < shard.clips
-    ]
 
 
-def make(shard: Shard) -> None:
-    """Make the clips of a file, and write it.
-
-    Raises
-    ------
-    AlphaMFError
-        A recording or the dictionary cannot be read, or the file cannot be written.
-    """
-    recipe = shard.recipe
-    dictionary = load_dictionary(recipe.model)
-    voices, sounds = (_recordings(names, dictionary.rate) for names in recipe[:2])
-    samples = int(dictionary.rate * recipe.seconds)
-    numbers = range(shard.first, shard.first + shard.clips)
-    clips: Sequence[TrainingClip]
-    if recipe.first:
-        refiner = Refiner.load(find(recipe.first))
-        clips = [
-            second_stage_clip(recipe.seed, number, samples, dictionary, refiner, voices, sounds)
-            for number in numbers
-        ]
-    else:
-        clips = [
-            first_stage_clip(recipe.seed, number, samples, dictionary, voices, sounds)
-            for number in numbers
-        ]
+def _make(shard: Shard, update: object) -> None:
+    maker = _maker(shard.config.network.model, shard.config.network.second_stage_of, shard.folder)
+    found = recordings.opened(shard.folder / "recordings", shard.split)
+    whole = Maker(shard.config.mixtures, found, *maker)
+    stream = recordings.SPLITS.index(shard.split)
+    clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     with atomic(shard.path) as part, part.open("wb") as file:
         np.save(file, np.array([tuple(each) for each in clips], kinds))
+
+
+@cache
+def _maker(model: str, first: str, folder: Path) -> tuple[Any, Refiner | None]:
+    """Read dictionary and refiner once per process, for all of its shards."""
+    return load_dictionary(model), Refiner.load(find(first)) if first else None
+
+
+def _rows(shard: Shard) -> Any:
+    return np.load(shard.path, mmap_mode="r")
 
 
 class Clips(Sequence[TrainingClip]):
@@ -171,9 +148,9 @@ class Clips(Sequence[TrainingClip]):
     """
 
     def __init__(self, shards: Sequence[Shard]) -> None:
-        self._rows = [np.load(shard.path, mmap_mode="r")[: shard.clips] for shard in shards]
+        self._shards = shards
         self._ends = np.cumsum([shard.clips for shard in shards])
-        second = bool(shards[0].recipe.first)
+        second = bool(shards[0].config.network.second_stage_of)
         self._kind: type[TrainingClip] = SecondStageClip if second else FirstStageClip
 
     def __len__(self) -> int:
@@ -188,11 +165,6 @@ class Clips(Sequence[TrainingClip]):
             return [self[k] for k in range(len(self))[index]]
         k = range(len(self))[index]
         shard = int(np.searchsorted(self._ends, k, "right"))
-        row = self._rows[shard][k - self._ends[shard]]
-        return self._kind(*(row[name] for name in self._kind._fields))
-
-
-@cache
-def _recordings(names: tuple[str, ...], rate: int) -> list[Floats]:
-    """Read recordings once per process, for all of its shards."""
-    return load(names, rate)
+        # Mapped anew each time: what was read of a file then leaves the memory of this process.
+        row = _rows(self._shards[shard])[k - self._ends[shard] + self._shards[shard].clips]
+        return self._kind(*(np.array(row[name]) for name in self._kind._fields))

@@ -1,0 +1,177 @@
+"""Adaptation: a shipped refiner, trained on with the user's own voices and noises."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import folder as models
+from alphamf.learnt.dictionary import load as load_dictionary
+from alphamf.learnt.network import sizes_of
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
+from alphamf.training.refiner import configured
+from alphamf.training.refiner.config import Config, Data
+from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
+from alphamf.training.refiner.scores import Scores
+
+KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
+"""Kinds of noise: nearly all is the user's own."""
+
+CHAINS = {"em-15": 0.5, "fast": 0.5}
+
+STEP_SIZE = 2e-4
+"""A fifth of that of a new network."""
+
+MIXING, FITTING = 0.35, 0.45
+"""Parts of the time for the mixtures and for the steps; the rest is for reading and scores."""
+
+DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
+"""Mixtures of the held-out files; most to train on; least steps."""
+
+TIMED = 4
+"""Steps whose time says how many there will be."""
+
+
+class Adapted(NamedTuple):
+    """What came of it.
+
+    Attributes
+    ----------
+    refiner
+        The adapted one.
+    before, after
+        Scores of the shipped refiner and of the adapted one on mixtures of held-out recordings.
+    gained
+        By how much the objective fell on them.
+    clips, steps
+        Mixtures and steps of the training.
+    """
+
+    refiner: Refiner
+    before: Scores
+    after: Scores
+    gained: float
+    clips: int
+    steps: int
+
+
+class Wish(NamedTuple):
+    """What is asked for.
+
+    Attributes
+    ----------
+    clean, noise
+        Files, folders or patterns.
+    rate
+        8000 or 16000: which of the shipped refiners.
+    minutes
+        How long it may take.
+    jobs
+        Processes and threads.
+    seed
+        The same seed and the same number of steps make the same network.
+    """
+
+    clean: Sequence[str]
+    noise: Sequence[str]
+    rate: int
+    minutes: float
+    jobs: int
+    seed: int
+
+
+def adapt(wish: Wish, tell: Tell) -> Adapted:
+    """Train the shipped refiner on with other recordings.
+
+    Parameters
+    ----------
+    wish
+        What is asked for.
+    tell
+        Told how far it is.
+
+    Raises
+    ------
+    AlphaMFError
+        PyTorch is not installed, there is no refiner for the rate, or a recording cannot be used.
+    """
+    check_installed()
+    asked = _configuration(wish)
+    with TemporaryDirectory(prefix="alphamf-adapt-") as place:
+        run = Run(asked, Path(place, "run"), Path(place, "mixtures"), wish.jobs, tell)
+        began = time.monotonic()
+        prepared(run, 0)
+        clip = (time.monotonic() - began) / DEV_CLIPS
+        clips = int(60 * wish.minutes * MIXING / clip)
+        batch = asked.schedule.batch
+        clips = min(max(clips, TIMED * batch), MOST_CLIPS)
+        run = run._replace(config=_sized(asked, clips, LEAST_STEPS))
+        before, loss, step = _measured(run)
+        steps = max(int(60 * wish.minutes * FITTING / step), LEAST_STEPS)
+        run = run._replace(config=_sized(asked, clips, steps))
+        last = train(run)[-1]
+        refiner = Refiner.load(run.folder / NETWORK)
+        parameters = {name: value.copy() for name, value in refiner.parameters.items()}
+        refiner = replace(refiner, parameters=parameters, origin=None)
+    after = Scores(*(last[f"dev {name}"] for name in Scores._fields))
+    return Adapted(refiner, before, after, loss - last["dev loss"], clips, steps)
+
+
+def _configuration(wish: Wish) -> Config:
+    """Return the configuration of the shipped refiner, with the user's recordings."""
+    name = f"refiner-{wish.rate // 1000}k"
+    path = find(name)
+    if not path.is_file():
+        raise AlphaMFError(f"there is no refiner for {wish.rate} Hz: there are 8000 and 16000")
+    shipped = Refiner.load(path)
+    base = configured.load(models() / f"{name}.toml")
+    sizes = sizes_of(
+        {key: value.shape for key, value in shipped.parameters.items()}, shipped.frame.bins
+    )
+    mixtures = replace(
+        base.mixtures,
+        dev_clips=DEV_CLIPS,
+        seed=wish.seed,
+        rooms=0.0,
+        telephone=0.0,
+        band=0.0,
+        codec=0.0,
+        kinds=KINDS,
+        chains=CHAINS,
+    )
+    network = replace(base.network, **sizes._asdict(), exponent=shipped.exponent, start=str(name))
+    schedule = replace(base.schedule, step_size=STEP_SIZE, warm_up=20, seed=wish.seed)
+    return Config(
+        network, Data(tuple(wish.clean), tuple(wish.noise)), mixtures, base.losses, schedule
+    )
+
+
+def _sized(asked: Config, clips: int, steps: int) -> Config:
+    schedule = replace(
+        asked.schedule, steps=steps, report_every=max(1, min(50, steps // 4)), score_every=steps
+    )
+    return replace(asked, mixtures=replace(asked.mixtures, clips=clips), schedule=schedule)
+
+
+def _measured(run: Run) -> tuple[Scores, float, float]:
+    """Return scores and objective of the shipped refiner, and the time of a step in s."""
+    import torch
+
+    from alphamf.training.refiner.optimise import Fit
+
+    torch.set_num_threads(run.jobs)
+    shipped = Refiner.load(find(run.config.network.start))
+    fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
+    clips, dev = prepared(run, TIMED)
+    losses, before = fit.validate(dev)
+    fit.advance(clips)  # the first step is slower
+    began = time.monotonic()
+    for _ in range(TIMED - 1):
+        fit.advance(clips)
+    return before, losses["loss"], (time.monotonic() - began) / (TIMED - 1)

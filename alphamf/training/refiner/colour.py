@@ -1,0 +1,204 @@
+"""What is between the air and the file: rooms, microphones, clipping, codecs, level, and 16 bits.
+
+Functions that take a pair do the same to the speech and to the mixture, so that the speech is what
+a perfect denoiser would make of the file: it takes no room or telephone away.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats, Reals
+from alphamf.training.refiner.shaping import (
+    TELEPHONE_RATE,
+    Rng,
+    decibels,
+    log_uniform,
+    rms,
+)
+
+MOST_CLIPPED = 9.0
+"""Largest overshoot of a clipped mixture's peak over full scale, in dB."""
+
+CODED_PEAK = 0.5
+"""Peak of what is coded: codecs are made for usual levels."""
+
+LONGEST_TAIL = 1.5
+"""Most of a room's response that is used, in seconds."""
+
+
+class Codec(NamedTuple):
+    """A codec of libsndfile.
+
+    Attributes
+    ----------
+    container, subtype
+        Its names of both.
+    compression
+        Range of its compression, from 0 to 1; None where it has none.
+    narrow
+        Whether it is for telephones alone, so that wider sound is resampled.
+    """
+
+    container: str
+    subtype: str
+    compression: tuple[float, float] | None = None
+    narrow: bool = False
+
+
+CODECS = (
+    (0.25, Codec("MP3", "MPEG_LAYER_III", (0.0, 0.9))),
+    (0.35, Codec("OGG", "OPUS", (0.75, 0.98))),
+    (0.15, Codec("OGG", "VORBIS", (0.2, 1.0))),
+    (0.10, Codec("WAV", "GSM610", narrow=True)),
+    (0.10, Codec("WAV", "ULAW", narrow=True)),
+    (0.05, Codec("WAV", "IMA_ADPCM")),
+)
+"""Codecs, and how often each is drawn."""
+
+
+def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
+    """Put a sound into a room of which the response is known, at the sound's level.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers: a part of the reverberation is taken away, as if one were nearer.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz.
+    response
+        Of the room, shape (n,), at that rate; it begins with the direct sound.
+    """
+    from scipy.signal import fftconvolve
+
+    response = np.array(response[: int(LONGEST_TAIL * rate)], float)
+    direct = int(np.abs(response).argmax())
+    near = direct + rate // 400  # 2.5 ms
+    response[near:] *= decibels(-rng.uniform(0, 12))
+    heard = fftconvolve(sound, response)[direct : direct + len(sound)]
+    result: Reals = heard * (rms(sound) / rms(heard))
+    return result
+
+
+def image_response(rng: Rng, rate: int) -> Reals:
+    """Draw the response of a box-shaped room by the image method.
+
+    Raises
+    ------
+    AlphaMFError
+        pyroomacoustics is not installed.
+
+    References
+    ----------
+    Allen and Berkley, JASA 65 (1979); Scheibler, Bezzam and Dokmanic, ICASSP 2018 (the package).
+    """
+    try:
+        import pyroomacoustics
+    except ImportError as error:
+        raise AlphaMFError(
+            "[mixtures] image_rooms needs pyroomacoustics: pip install pyroomacoustics"
+        ) from error
+    size = rng.uniform((3, 2.5, 2.3), (10, 8, 4))
+    absorbed = log_uniform(rng, 0.15, 0.6)
+    room = pyroomacoustics.ShoeBox(
+        size, fs=rate, materials=pyroomacoustics.Material(absorbed), max_order=12
+    )
+    room.add_source(list(rng.uniform(0.1, 0.9, 3) * size))
+    room.add_microphone(list(rng.uniform(0.1, 0.9, 3) * size))
+    room.compute_rir()
+    return np.asarray(room.rir[0][0], float)
+
+
+def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
+    """Hear both by a microphone that lacks the lowest or the highest frequencies."""
+    samples = len(pair[0])
+    frequencies = np.fft.rfftfreq(samples, 1 / rate)
+    low, high = log_uniform(rng, 20, 250), log_uniform(rng, 0.2 * rate, 0.6 * rate)
+    below = 1 + (low / np.maximum(frequencies, 1)) ** rng.uniform(2, 8)
+    above = 1 + (frequencies / high) ** rng.uniform(4, 30)
+    gain = np.sqrt(1 / below / above)
+    clean, noisy = (np.fft.irfft(np.fft.rfft(each) * gain, samples) for each in pair)
+    return clean, noisy
+
+
+def coded(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
+    """Send both through a codec that is drawn, at the same level and the same bit rate."""
+    chances = np.array([chance for chance, _ in CODECS])
+    codec = CODECS[rng.choice(len(CODECS), p=chances / chances.sum())][1]
+    compression = None if codec.compression is None else rng.uniform(*codec.compression)
+    scale = CODED_PEAK / max(np.abs(pair[1]).max(), 1e-9)
+    clean, noisy = (
+        through(each * scale, rate, codec, compression).astype(float) / scale for each in pair
+    )
+    return clean, noisy
+
+
+def through(sound: Reals, rate: int, codec: Codec, compression: float | None) -> Floats:
+    """Return what a codec makes of a sound, at the same rate, of the same length, without delay.
+
+    Parameters
+    ----------
+    sound, rate
+        Shape (samples,), below full scale, and its sampling rate in Hz.
+    codec
+        One of `CODECS`.
+    compression
+        From 0 to 1.
+    """
+    import soundfile
+
+    used = TELEPHONE_RATE if codec.narrow else rate
+    given = resample(sound.astype(np.float32), rate, used) if used != rate else sound
+    file = io.BytesIO()
+    with soundfile.SoundFile(
+        file,
+        "w",
+        samplerate=used,
+        channels=1,
+        format=codec.container,
+        subtype=codec.subtype,
+        compression_level=compression,
+    ) as writer:
+        writer.write(given)
+    file.seek(0)
+    heard, _ = soundfile.read(file, dtype="float32")
+    if used != rate:
+        heard = resample(heard, used, rate)
+    result: Floats = np.zeros(len(sound), np.float32)
+    result[: len(heard)] = heard[: len(sound)]
+    return result
+
+
+def stored(
+    rng: Rng, pair: tuple[Reals, Reals], level: tuple[float, ...], clipped: bool
+) -> tuple[Floats, Floats]:
+    """Bring the mixture's peak to a level, at times over full scale, and round it to 16 bits.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    pair
+        Speech and mixture, shape (samples,).
+    level
+        Range of the peak in dBFS.
+    clipped
+        Whether peaks are cut off, before the level is set.
+
+    Returns
+    -------
+    clean, noisy : ndarray
+        Float32; the speech is not cut off and not rounded.
+    """
+    clean, noisy = (each / np.abs(pair[1]).max() for each in pair)
+    if clipped:
+        over = decibels(rng.uniform(0, MOST_CLIPPED))
+        clean, noisy = clean * over, np.clip(noisy * over, -1, 1)
+    scale = decibels(rng.uniform(level[0], level[1]))
+    rounded = np.round(noisy * scale * 32767) / 32767
+    return (clean * scale).astype(np.float32), rounded.astype(np.float32)

@@ -1,0 +1,82 @@
+r"""Train a network by its configuration file, such as a shipped one anew.
+
+For example::
+
+    python -m alphamf.training models/refiner-8k.toml --run RUN -o refiner-8k.npz
+
+RUN then holds the mixtures, a checkpoint, curves (curves.csv and curves.png) and the network as of
+the last score (network.npz). A run that was stopped goes on with the same command. With --check it
+stops at the step of the configuration's [ladder], and compares its loss with the one recorded.
+Needs PyTorch: pip install 'alphamf[learn]'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shutil
+import sys
+from pathlib import Path
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import atomic, shown
+from alphamf.tools.pool import cores
+from alphamf.tools.stopping import end_on_signals
+from alphamf.training.refiner import configured
+from alphamf.training.refiner.run import NETWORK, Run, check, check_installed, train
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m alphamf.training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("config", type=Path, metavar="CONFIG.toml")
+    parser.add_argument(
+        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, made if absent"
+    )
+    parser.add_argument(
+        "--mixtures",
+        type=Path,
+        metavar="DIR",
+        help="folder of the mixtures, which runs of one recipe may share (default RUN/mixtures)",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.npz", help="copy of the network")
+    parser.add_argument(
+        "--jobs", type=int, default=cores(), metavar="N", help="processes (default: all cores)"
+    )
+    parser.add_argument("--check", action="store_true", help="compare with the ladder's loss")
+    asked = parser.parse_args()
+    if asked.jobs < 1:
+        parser.error(f"--jobs must be at least 1, not {asked.jobs}")
+    if asked.output and not asked.output.parent.is_dir():  # before hours of work
+        parser.error(f"there is no folder {shown(asked.output.parent)} for --output")
+    return asked
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def main() -> None:
+    """Run the command line."""
+    end_on_signals()
+    asked = _arguments()
+    try:
+        check_installed()
+        found = configured.load(asked.config)
+        mixtures = asked.mixtures or asked.run / "mixtures"
+        run = Run(found, asked.run, mixtures, asked.jobs, _tell)
+        if asked.check:
+            _tell(check(run))
+            return
+        train(run)
+        made = asked.run / NETWORK
+        if asked.output:
+            with atomic(asked.output) as part:
+                shutil.copyfile(made, part)
+        _tell(f"{shown(made)}: sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
+    except AlphaMFError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,213 @@
+"""The configuration of a training run, as dataclasses; `configured` reads it from a TOML file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from alphamf.learnt.network import Sizes
+
+KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded")
+"""Kinds of a layer of noise."""
+
+CHAINS = ("em-15", "fast", "balanced")
+"""Chains that a clip's posterior may be of."""
+
+LOSSES = (
+    "distortion",
+    "compression",
+    "intelligibility",
+    "likelihood",
+    "resolutions",
+    "perception",
+)
+"""Terms of the objective (`alphamf.training.refiner.losses`)."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """What is trained.
+
+    Attributes
+    ----------
+    model
+        Dictionary that the mixtures are read with; it gives the rate and the window.
+    width, hidden, blocks, maps, local, deep
+        As in `alphamf.learnt.network.Sizes`.
+    exponent
+        As in `alphamf.learnt.network_file.TrainedNetwork`.
+    second_stage_of
+        Refiner whose output a second stage corrects; empty: the network is a refiner.
+    start
+        Network to go on from; empty: a new one.
+    """
+
+    model: str
+    width: int
+    hidden: int
+    blocks: int
+    maps: int
+    local: int
+    deep: int
+    exponent: float = 1.0
+    second_stage_of: str = ""
+    start: str = ""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes as `alphamf.learnt.network` takes them."""
+        return Sizes(self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where recordings lie: folders, as `alphamf.training.refiner.recordings` finds them.
+
+    Attributes
+    ----------
+    voices, sounds, rooms
+        Of clean speech, of other sounds, and of room responses (may be empty).
+    """
+
+    voices: tuple[str, ...]
+    sounds: tuple[str, ...]
+    rooms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """The recipe of the mixtures. All but the first five are shares of the mixtures, or ranges.
+
+    Attributes
+    ----------
+    clips, dev_clips
+        How many there are, to train on and to score with.
+    seconds
+        Length of one.
+    seed
+        The same seed makes the same mixtures.
+    snr
+        Range of the signal-to-noise ratio in dB.
+    nearly_clean
+        Share that has 20 to 50 dB instead.
+    level
+        Range of the peak in dBFS.
+    layers
+        Probabilities of a second layer of noise, and of a third.
+    rumble
+        Share with rumble below the voice.
+    pauses
+        Share in which the noise pauses.
+    rooms, made_up_rooms, image_rooms
+        Shares in which the voice is in a recorded room, in one of decaying noise, and in a box by
+        the image method (needs pyroomacoustics).
+    telephone, band
+        Shares that come by telephone, and by a microphone of a narrower band.
+    codec
+        Share that went through a codec.
+    clipped
+        Share whose peaks are cut off.
+    kinds, chains
+        Probabilities of the kinds of a layer of noise, and of the chain that reads a mixture.
+    """
+
+    clips: int
+    dev_clips: int
+    seconds: float
+    seed: int
+    snr: tuple[float, ...]
+    nearly_clean: float
+    level: tuple[float, ...]
+    layers: tuple[float, ...]
+    rumble: float
+    pauses: float
+    rooms: float
+    made_up_rooms: float
+    telephone: float
+    band: float
+    codec: float
+    clipped: float
+    kinds: dict[str, float]
+    chains: dict[str, float]
+    image_rooms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the network is fitted.
+
+    Attributes
+    ----------
+    steps, batch
+        Steps in all, and clips of a step.
+    step_size
+        Of AdamW after the warm-up, from which it falls to a hundredth along half a cosine.
+    warm_up
+        Steps in which it rises.
+    weight_decay, largest_gradient
+        Of AdamW; norm to which a gradient is cut.
+    averaging
+        Decay of the running mean of the parameters, which is what is scored and kept.
+    precision
+        Of products: ``bfloat16`` or ``float32``.
+    seed
+        Of the first parameters, of the order of the clips and of the random equalisers.
+    report_every, score_every
+        Steps between two lines of the log, and between two scores on dev clips.
+    """
+
+    steps: int
+    batch: int
+    step_size: float
+    warm_up: int
+    weight_decay: float
+    largest_gradient: float
+    averaging: float
+    precision: str
+    seed: int
+    report_every: int
+    score_every: int
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """What a short run of the whole configuration must reach.
+
+    Attributes
+    ----------
+    step
+        Where the run is compared: a multiple of `Schedule.report_every`.
+    loss
+        Objective recorded there, mean since the line of the log before; NaN: not yet known.
+    within
+        Largest difference.
+    """
+
+    step: int
+    loss: float = math.nan
+    within: float = 0.0
+
+
+@dataclass(frozen=True)
+class Config:
+    """A training run.
+
+    Attributes
+    ----------
+    network, data, mixtures, losses, schedule
+        The sections; `losses` are weights by the names of `LOSSES`.
+    ladder
+        None where the file has none.
+    """
+
+    network: Network
+    data: Data
+    mixtures: Mixtures
+    losses: dict[str, float]
+    schedule: Schedule
+    ladder: Ladder | None = field(default=None, compare=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values, without the ladder, which changes nothing in the network."""
+        return {key: value for key, value in asdict(self).items() if key != "ladder"}

@@ -1,0 +1,58 @@
+"""The log of a training run: a table, and a picture of its curves."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from alphamf.tools.files import atomic
+
+COLUMNS_OF_PANELS = 3
+
+
+def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
+    """Write ``curves.csv``, and where the last row has scores, ``curves.png``.
+
+    Parameters
+    ----------
+    folder
+        Of the run.
+    rows
+        Numbers by name: ``step``, ``seconds``, losses, and the same of dev clips as ``dev NAME``,
+        which not every row has.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with (
+        atomic(folder / "curves.csv") as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, names, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+    if any(name.startswith("dev ") for name in rows[-1]):
+        _draw(folder / "curves.png", rows, names)
+
+
+def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
+    """Draw a panel for each number over the steps, those of dev clips in the same."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    panels = list(dict.fromkeys(name.removeprefix("dev ") for name in names))
+    panels = [name for name in panels if name not in ("step", "seconds")]
+    lines = -(-len(panels) // COLUMNS_OF_PANELS)
+    figure = Figure((4 * COLUMNS_OF_PANELS, 2.4 * lines), layout="constrained")
+    FigureCanvasAgg(figure)
+    for k, panel in enumerate(panels):
+        axes = figure.add_subplot(lines, COLUMNS_OF_PANELS, k + 1)
+        for name, style in ((panel, "-"), (f"dev {panel}", "o-")):
+            points = [(row["step"], row[name]) for row in rows if name in row]
+            if points:
+                axes.plot(*zip(*points, strict=True), style, markersize=3, label=name)
+        axes.set_title(panel, fontsize="medium")
+        axes.set_xlabel("step")
+        if f"dev {panel}" in names and panel in names:
+            axes.legend(fontsize="small")
+    with atomic(path) as part, part.open("wb") as file:
+        figure.savefig(file, dpi=100, format="png")

@@ -1,0 +1,170 @@
+"""Recordings that mixtures are made of: found by manifests, decoded once, and mapped from the disk.
+
+A folder with a ``MANIFEST.csv`` says in its column ``split`` which of its files are to train on
+(``train``) and which to score with (``dev``); those of any other split are never read. Of another
+folder, every fifth file is to score with, or the last fifth of every file where there are fewer
+than five.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.inputs import find
+from alphamf.audio.reader import read
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import atomic, reason, shown
+from alphamf.training.refiner.config import Data
+
+SPLITS = ("train", "dev")
+
+HELD_OUT = 5
+"""One file in so many is to score with, in a folder without a manifest."""
+
+
+class Source(NamedTuple):
+    """A file of a split, and the part of it, in fractions of its length, that is read."""
+
+    path: str
+    part: tuple[float, float] = (0.0, 1.0)
+
+
+class Recordings(NamedTuple):
+    """All recordings of a split, each of shape (samples,), float32.
+
+    Attributes
+    ----------
+    voices, sounds, rooms
+        Clean speech, other sounds, and responses of rooms from their direct sound on.
+    """
+
+    voices: Sequence[Floats]
+    sounds: Sequence[Floats]
+    rooms: Sequence[Floats]
+
+
+def sources(name: str, split: str) -> list[Source]:
+    """List the files of a split of a corpus.
+
+    Parameters
+    ----------
+    name
+        Folder, file or pattern: as it is, or below ``$ALPHAMF_DATA/corpora``.
+    split
+        One of `SPLITS`.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no such folder, or its manifest cannot be read.
+    """
+    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
+    folder = folder if folder.is_dir() else Path(name)
+    manifest = folder / "MANIFEST.csv"
+    if not manifest.is_file():
+        return _without_manifest([str(path) for path in find([str(folder)])], split)
+    try:
+        with manifest.open(newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["split"] == split]
+            return [Source(str(folder / row["path"])) for row in rows]
+    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
+        problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
+        raise AlphaMFError(f"{shown(manifest)} cannot be read: {problem}") from error
+
+
+def _without_manifest(paths: list[str], split: str) -> list[Source]:
+    if len(paths) >= HELD_OUT:
+        held_out = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(paths))]
+        return [
+            Source(p) for p, out in zip(paths, held_out, strict=True) if out == (split == "dev")
+        ]
+    border = 1 - 1 / HELD_OUT
+    return [Source(path, (border, 1.0) if split == "dev" else (0.0, border)) for path in paths]
+
+
+def prepare(data: Data, rate: int, folder: Path) -> None:
+    """Decode and resample all recordings into files of `folder` that `opened` maps.
+
+    Files that are there are not made again.
+
+    Parameters
+    ----------
+    data
+        Corpora.
+    rate
+        Sampling rate in Hz; files of a lower one are refused.
+    folder
+        Where the files go.
+
+    Raises
+    ------
+    AlphaMFError
+        A recording cannot be read, or a split has no voice or no sound.
+    """
+    for split in SPLITS:
+        for kind, names in data.__dict__.items():
+            target = _file(folder, split, kind)
+            if not target.exists():
+                count = _write(target, _decoded(names, split, rate))
+                # A corpus may have no dev rooms: those of training do then, as no voice is in them.
+                if not count and kind == "rooms" and split == "dev":
+                    _write(target, _decoded(names, "train", rate))
+                if not count and kind != "rooms":
+                    target.unlink()
+                    raise AlphaMFError(
+                        f"[data] {kind}: no recording of split {split} with any sound in "
+                        f"{', '.join(map(shown, names))}"
+                    )
+
+
+def opened(folder: Path, split: str) -> Recordings:
+    """Return the recordings of a split that `prepare` wrote: views of files, read when used."""
+    return Recordings(*(_read(_file(folder, split, kind)) for kind in Recordings._fields))
+
+
+def _file(folder: Path, split: str, kind: str) -> Path:
+    return folder / f"{kind}-{split}.f32"
+
+
+def _decoded(names: Sequence[str], split: str, rate: int) -> Iterator[Floats]:
+    for name in names:
+        for source in sources(name, split):
+            sound, found = read(source.path)
+            if found < rate:
+                raise AlphaMFError(
+                    f"{shown(source.path)} has a rate of {found} Hz, and mixtures at {rate} Hz "
+                    "need at least that"
+                )
+            first, last = (int(part * len(sound)) for part in source.part)
+            mono = sound[first:last].mean(axis=1)
+            if mono.any():
+                yield resample(mono, found, rate)
+
+
+def _write(target: Path, sounds: Iterator[Floats]) -> int:
+    """Write all samples as float32, then the lengths and their number as 64-bit integers."""
+    lengths = []
+    with atomic(target) as part, part.open("wb") as file:
+        for sound in sounds:
+            file.write(sound.astype(np.float32, copy=False).tobytes())
+            lengths.append(len(sound))
+        if sum(lengths) % 2:  # integers lie at multiples of their size
+            file.write(bytes(4))
+        file.write(np.array([*lengths, len(lengths)], np.int64).tobytes())
+    return len(lengths)
+
+
+def _read(path: Path) -> list[Floats]:
+    flat = np.memmap(path, np.float32, "r").view(np.ndarray)
+    count = int(flat[-2:].view(np.int64)[0])
+    lengths = flat[len(flat) - 2 - 2 * count : len(flat) - 2].view(np.int64)
+    ends = np.cumsum(lengths)
+    return [flat[end - length : end] for end, length in zip(ends, lengths, strict=True)]

@@ -1,0 +1,283 @@
+"""A training run: mixtures, steps, checkpoints, scores and the network's file, in one folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.dictionary import load as load_dictionary
+from alphamf.learnt.network import shapes
+from alphamf.learnt.network_file import TrainedNetwork, find
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools.arrays import Array
+from alphamf.tools.files import atomic, reason, shown
+from alphamf.training.refiner import curves, shards
+from alphamf.training.refiner.config import Config
+from alphamf.training.refiner.shards import Clips
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from alphamf.training.refiner.optimise import Fit
+
+CHECKPOINT, NETWORK, CONFIGURATION = "checkpoint.pt", "network.npz", "config.json"
+"""Files of a run's folder, beside those of `curves`."""
+
+Tell = Callable[[str], None]
+"""Takes a line that says how far the run is."""
+
+
+class Run(NamedTuple):
+    """Where a run lies and what it may use.
+
+    Attributes
+    ----------
+    config
+        What is trained.
+    folder
+        Of the run.
+    mixtures
+        Folder of the mixtures, which several runs may share.
+    jobs
+        Processes that make mixtures, and threads of a training step. Sums depend on the number of
+        threads in their last bits.
+    tell
+        Told how far the run is.
+    """
+
+    config: Config
+    folder: Path
+    mixtures: Path
+    jobs: int
+    tell: Tell
+
+
+def check_installed() -> None:
+    """Check that PyTorch is installed, before any mixture is made.
+
+    Raises
+    ------
+    AlphaMFError
+        It is not.
+    """
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise AlphaMFError(
+            "training a network needs PyTorch: pip install 'alphamf[learn]'"
+        ) from error
+
+
+def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
+    """Train the network of a configuration, or go on where an earlier run was stopped.
+
+    Parameters
+    ----------
+    run
+        The run. Its folder then holds the checkpoint, the curves and ``network.npz``, the running
+        mean of the parameters, as of the last score.
+    until
+        Step to stop at; None: the last.
+
+    Returns
+    -------
+    list of dict
+        The rows of the log.
+
+    Raises
+    ------
+    AlphaMFError
+        PyTorch is not installed, the folder holds another run, a file cannot be read or written, or
+        training diverges.
+    """
+    check_installed()
+    config = run.config
+    last = config.schedule.steps if until is None else until
+    dictionary = load_dictionary(config.network.model)
+    start = _start(config, dictionary)
+    with _claimed(run):
+        clips, dev = prepared(run, last)
+        import torch
+
+        from alphamf.training.refiner.optimise import Fit
+
+        torch.set_num_threads(run.jobs)
+        fit = Fit(config, dictionary, start)
+        checkpoint = run.folder / CHECKPOINT
+        rows = fit.load(checkpoint) if checkpoint.exists() else []
+        while fit.step < last:
+            rows.append(_stretch(run, fit, clips, dev, rows))
+            fit.save(checkpoint, rows)
+            curves.write(run.folder, rows)
+    return rows
+
+
+def check(run: Run) -> str:
+    """Train as far as the configuration's ladder says, and compare.
+
+    Returns
+    -------
+    str
+        What was found, in a sentence.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no ladder, the loss is not the recorded one, or as for `train`.
+    """
+    ladder = run.config.ladder
+    if ladder is None:
+        raise AlphaMFError("the configuration has no [ladder] to compare with")
+    row = next(row for row in train(run, ladder.step) if row["step"] == ladder.step)
+    found = f"the loss at step {ladder.step} is {row['loss']:.4f}"
+    if np.isnan(ladder.loss):
+        return f"{found}, and none is recorded to compare with"
+    recorded = f"{ladder.loss:.4f} ± {ladder.within:.4f} is recorded"
+    if abs(row["loss"] - ladder.loss) > ladder.within:
+        raise AlphaMFError(f"{found}, and {recorded}")
+    return f"{found}, as {recorded}"
+
+
+def network_of(
+    config: Config, dictionary: Dictionary, parameters: Mapping[str, Array], about: dict[str, Any]
+) -> TrainedNetwork:
+    """Return the network of a configuration with these parameters, as denoising uses it."""
+    from alphamf.learnt import second_stage
+
+    values = {name: np.asarray(value) for name, value in parameters.items()}
+    exponent = config.network.exponent
+    if config.network.second_stage_of:
+        frame = second_stage.frame(dictionary.rate)
+        return SecondStage(values, dictionary.rate, frame, exponent, about=about)
+    return Refiner(values, dictionary.rate, dictionary.frame, exponent, about=about)
+
+
+def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
+    """Return the parameters to go on from, checked; None for a new network."""
+    empty = network_of(config, dictionary, {}, {})
+    if config.network.second_stage_of:
+        first = Refiner.load(find(config.network.second_stage_of))
+        if (first.rate, first.frame) != (dictionary.rate, dictionary.frame):
+            raise AlphaMFError(
+                f"the refiner {first.name} is for another rate or window than {dictionary.name}"
+            )
+    if not config.network.start:
+        return None
+    found = type(empty).load(find(config.network.start))
+    wanted = shapes(empty.frame.bins, config.network.sizes)
+    same = {name: value.shape for name, value in found.parameters.items()} == wanted
+    if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
+        raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
+    return found.parameters
+
+
+@contextmanager
+def _claimed(run: Run) -> Iterator[None]:
+    """Keep other processes out of the run's folder; refuse one of another configuration."""
+    from alphamf.tools.temporary import lock
+
+    text = json.dumps(run.config.as_dict(), indent=1) + "\n"
+    written = run.folder / CONFIGURATION
+    try:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(run.folder, os.O_RDONLY)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
+    try:
+        lock(handle, f"{shown(run.folder)} is being trained in by another run")
+        if not written.exists():
+            with atomic(written) as part:
+                part.write_text(text, encoding="utf-8")
+        elif written.read_text(encoding="utf-8") != text:
+            raise AlphaMFError(
+                f"{shown(run.folder)} holds a run of another configuration: choose another folder"
+            )
+        yield
+    finally:
+        os.close(handle)
+
+
+def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
+    """Make the clips that are missing for the steps up to the last one.
+
+    Parameters
+    ----------
+    run
+        The run.
+    last
+        The step.
+
+    Returns
+    -------
+    tuple of Clips
+        To train on, of which the files for later steps may be absent, and to score with.
+
+    Raises
+    ------
+    AlphaMFError
+        As `shards.make_all`.
+    """
+    config = run.config
+    count = min(config.mixtures.clips, last * config.schedule.batch)
+    sets = {"train": config.mixtures.clips, "dev": config.mixtures.dev_clips}
+    planned = {
+        split: shards.plan(config, run.mixtures, split, clips) for split, clips in sets.items()
+    }
+    needed = [*planned["dev"], *(each for each in planned["train"] if each.first < count)]
+    for made in shards.make_all(needed, run.jobs):
+        run.tell(f"{shown(made.path)}: {made.clips} mixtures")
+    return Clips(planned["train"]), Clips(planned["dev"])
+
+
+def _stretch(
+    run: Run, fit: Fit, clips: Clips, dev: Clips, rows: Sequence[Mapping[str, float]]
+) -> dict[str, float]:
+    """Make the steps up to the next line of the log; score and save the network where it is due."""
+    schedule = run.config.schedule
+    began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
+    recent = [fit.advance(clips)]
+    while fit.step % schedule.report_every and fit.step < schedule.steps:
+        recent.append(fit.advance(clips))
+    row = {"step": fit.step, "seconds": 0.0} | {
+        name: sum(each[name] for each in recent) / len(recent) for name in recent[0]
+    }
+    if fit.step % schedule.score_every == 0 or fit.step == schedule.steps:
+        found, scored = fit.validate(dev)
+        row |= {f"dev {name}": value for name, value in (found | scored._asdict()).items()}
+        _save(run, fit, row)
+    row["seconds"] = round(before + time.perf_counter() - began, 1)
+    run.tell(_line(row, schedule.steps))
+    return row
+
+
+def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
+    """Write the running mean as a network, with the configuration that it came from."""
+    parameters = {name: value.numpy() for name, value in fit.average.items()}
+    packed = np.concatenate([value.ravel() for value in parameters.values()]).astype(np.float16)
+    about = {
+        "software": f"alphamf {version('alphamf')}",
+        "step": fit.step,
+        "dev": {key.removeprefix("dev "): row[key] for key in row if key.startswith("dev ")},
+        "sha256 of parameters": hashlib.sha256(packed.tobytes()).hexdigest(),
+        "config": run.config.as_dict(),
+    }
+    dictionary = load_dictionary(run.config.network.model)
+    network_of(run.config, dictionary, parameters, about).save(run.folder / NETWORK)
+
+
+def _line(row: Mapping[str, float], steps: int) -> str:
+    """Return a row of the log as a line to read."""
+    numbers = [f"{name} {row[name]:.4g}" for name in row if name not in ("step", "seconds")]
+    return f"step {row['step']} of {steps}, {row['seconds']:.0f} s: {', '.join(numbers)}"

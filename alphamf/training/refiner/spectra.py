@@ -1,0 +1,78 @@
+"""Short-time spectra of sounds in PyTorch: those of `alphamf.audio.stft`, differentiable."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from alphamf.audio.stft import Frame, frame_count, sqrt_hann
+
+
+def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
+    """Return overlapping blocks of sounds, shape (clips, blocks, length)."""
+    return sounds.unfold(-1, length, step)
+
+
+def forward(sounds: Tensor, frame: Frame) -> Tensor:
+    """Compute the STFT, as `alphamf.audio.stft.forward` does.
+
+    Parameters
+    ----------
+    sounds
+        Shape (clips, samples).
+    frame
+        Window length and hop in samples.
+
+    Returns
+    -------
+    Tensor
+        Shape (clips, bins, frames), complex.
+    """
+    n_fft, hop_length = frame
+    frames = frame_count(sounds.shape[1], frame)
+    left = n_fft // 2
+    right = (frames - 1) * hop_length + n_fft - left - sounds.shape[1]
+    padded = functional.pad(sounds, (left, right))
+    window = torch.from_numpy(sqrt_hann(n_fft))
+    found: Tensor = torch.fft.rfft(blocks(padded, n_fft, hop_length) * window)
+    return found.transpose(1, 2)
+
+
+def inverse(spectra: Tensor, frame: Frame) -> Tensor:
+    """Invert the STFT, as `alphamf.audio.stft.inverse` does, without half a window at both ends.
+
+    Parameters
+    ----------
+    spectra
+        Shape (clips, bins, frames), complex.
+    frame
+        Whose hop divides its window.
+
+    Returns
+    -------
+    Tensor
+        Shape (clips, (frames - 1) * hop_length).
+    """
+    n_fft, hop_length = frame
+    window = torch.from_numpy(sqrt_hann(n_fft))
+    found = torch.fft.irfft(spectra.transpose(1, 2), n_fft) * window
+    sound = _added(found, hop_length)
+    weight = _added((window**2).expand(1, found.shape[1], -1), hop_length)
+    inner = slice(n_fft // 2, sound.shape[1] - n_fft // 2)
+    return sound[:, inner] / weight[:, inner]
+
+
+def _added(found: Tensor, hop_length: int) -> Tensor:
+    """Add overlapping blocks, shape (clips, blocks, length), by shifts of whole hops."""
+    parts = found.unflatten(-1, (-1, hop_length))
+    several = parts.shape[2]
+    total = functional.pad(parts[:, :, 0], (0, 0, 0, several - 1))
+    for k in range(1, several):
+        total = total + functional.pad(parts[:, :, k], (0, 0, k, several - 1 - k))
+    return total.flatten(1)
+
+
+def power(spectra: Tensor) -> Tensor:
+    """Return the squares of complex numbers' magnitudes."""
+    return spectra.real**2 + spectra.imag**2

@@ -1,0 +1,104 @@
+"""``alphamf adapt``: a shipped network, trained on with the user's own recordings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alphamf.audio.inputs import STREAM
+from alphamf.cli import report
+from alphamf.cli.options import Quiet, seed_option
+from alphamf.cli.train import check_output
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import shown
+
+if TYPE_CHECKING:
+    from alphamf.training.refiner.adapt import Adapted
+
+RATES = (8000, 16000)
+
+
+def adapt(
+    clean: Annotated[
+        list[str],
+        typer.Option(
+            metavar="CLEAN",
+            help="Clean speech of your voices: a file, folder or pattern; may be given again.",
+            show_default=False,
+        ),
+    ],
+    noise: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NOISE",
+            help="Your noises, without speech: a file, folder or pattern; may be given again.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="MINE.npz", help="Where the network goes.")
+    ],
+    rate: Annotated[
+        int, typer.Option(metavar="8000|16000", help="Which of the shipped networks, in Hz.")
+    ] = 16000,
+    minutes: Annotated[
+        float, typer.Option(metavar="MIN", help="About how long it may take.")
+    ] = 15.0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Processes (all cores).", show_default=False),
+    ] = None,
+    seed: Annotated[int, seed_option("mixtures")] = 0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the network.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train the shipped refiner on with your own voices and noises.
+
+    One file in five of either is held out, and the scores before and after are those of mixtures of
+    these. Where nothing is gained on them, nothing is written.
+    Needs PyTorch: pip install 'alphamf[learn]'.
+    """
+    from alphamf.tools.pool import cores
+    from alphamf.training.refiner.adapt import Wish
+    from alphamf.training.refiner.adapt import adapt as work
+
+    with report.user_errors():
+        if STREAM in (*clean, *noise):
+            raise AlphaMFError("- cannot be a recording to learn from: name files")
+        if rate not in RATES:
+            raise AlphaMFError(f"--rate must be 8000 or 16000, not {rate}")
+        if not 0 < minutes < 1e4:
+            raise AlphaMFError(f"--minutes must be above 0, not {minutes:g}")
+        if jobs is not None and jobs < 1:
+            raise AlphaMFError(f"--jobs must be at least 1, not {jobs}")
+        if seed < 0:
+            raise AlphaMFError(f"--seed must not be below 0, not {seed}")
+        check_output(output, overwrite=overwrite)
+        wish = Wish(clean, noise, rate, minutes, jobs or cores(), seed)
+        found = work(wish, lambda line: None if quiet else typer.echo(line, err=True))
+        if not quiet:
+            _print(found)
+        if not found.gained > 0:
+            raise AlphaMFError(
+                f"nothing was gained on what was held out, and {shown(output)} was not written"
+            )
+        found.refiner.save(output)
+    if not quiet:
+        typer.echo(f"{shown(output)}: {found.steps} steps, {found.clips} mixtures")
+        typer.echo(f"alphamf denoise RECORDING {_options(output, rate)}")
+
+
+def _options(output: str, rate: int) -> str:
+    """Return the options by which the network is used."""
+    stage = " --second-stage second-stage-16k" if rate == 16000 else ""
+    return f"--model speech-{rate // 1000}k --refiner {shown(output)}{stage}"
+
+
+def _print(found: Adapted) -> None:
+    """Print the scores of the held-out mixtures before and after."""
+    rows = [
+        [name, f"{scores.si_sdr:.2f}", f"{scores.pesq:.3f}", f"{scores.estoi:.3f}"]
+        for name, scores in (("before", found.before), ("after", found.after))
+    ]
+    report.table(["held out", "SI-SDR dB", "PESQ", "ESTOI"], rows)

@@ -1,0 +1,94 @@
+"""Configurations of training runs: those that ship, and what is wrong with others."""
+
+import subprocess
+import sys
+from dataclasses import asdict
+
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import folder
+from alphamf.learnt.network import shapes, sizes_of
+from alphamf.learnt.network_file import shipped
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.training.refiner import command, configured
+from tests.support import tones
+
+NAMES = sorted(shipped())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
+    found = configured.load(folder() / f"{name}.toml").network
+    kind = SecondStage if name.startswith("second") else Refiner
+    network = kind.load(shipped()[name])
+    own = {key: value.shape for key, value in network.parameters.items()}
+    bins = network.frame.bins
+    assert found.sizes == sizes_of(own, bins) and own == shapes(bins, found.sizes)
+    assert found.exponent == network.exponent
+    assert bool(found.second_stage_of) == (kind is SecondStage)
+
+
+def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
+    found = tones.changed(tmp_path)
+    assert configured.parsed(found.as_dict()) == found
+    assert "ladder" not in found.as_dict() and "ladder" in asdict(found)
+
+
+WRONG = [
+    ({"network": {"wide": 3}}, r"\[network\] has no key wide"),
+    ({"network": {"width": "many"}}, r"\[network\] width must be a whole number, not 'many'"),
+    ({"network": {"maps": 1}}, r"\[network\] maps must be at least 2, not 1"),
+    ({"network": {"exponent": 0}}, "exponent must be above 0, not 0"),
+    ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
+    ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
+    ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
+    ({"mixtures": {"snr": [5]}}, r"\[mixtures\] snr must be \[lowest, highest\]"),
+    ({"mixtures": {"seconds": 0}}, r"\[mixtures\] seconds must be from 0.5"),
+    ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain: there are place"),
+    ({"mixtures": {"chains": {}}}, r"\[mixtures.chains\] needs one of em-15, fast, balanced"),
+    ({"mixtures": {"clips": 2}}, r"\[mixtures\] clips must be at least 5, not 2"),
+    ({"losses": {"likelihood": -1}}, r"\[losses\] likelihood must not be below 0"),
+    ({"schedule": {"precision": "half"}}, "precision must be bfloat16 or float32, not 'half'"),
+    ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
+    ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
+    ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
+]
+
+
+@pytest.mark.parametrize(("values", "sentence"), WRONG, ids=[each[1][:30] for each in WRONG])
+def test_a_wrong_value_is_named_in_a_sentence(tmp_path, values, sentence):
+    with pytest.raises(AlphaMFError, match=sentence):
+        tones.changed(tmp_path, **values)
+
+
+def test_a_missing_key_is_named(tmp_path):
+    table = tones.table(tmp_path)
+    del table["schedule"]["seed"]
+    with pytest.raises(AlphaMFError, match=r"\[schedule\] lacks seed"):
+        configured.parsed(table)
+
+
+def test_the_command_names_what_is_wrong_and_exits_with_2(tmp_path):
+    (tmp_path / "a.toml").write_text("[network]\nmodel = 3\n")
+    (tmp_path / "b.toml").write_text("[network\n")
+    for name, sentence in (
+        ("a.toml", "[network] model must be a text in quotes, not 3"),
+        ("b.toml", "cannot be read"),
+        ("c.toml", "cannot be read: No such file"),
+    ):
+        words = [sys.executable, "-m", "alphamf.training", name, "--run", "run"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 2 and done.stdout == ""
+        assert sentence in done.stderr and len(done.stderr.splitlines()) == 1
+        assert not (tmp_path / "run").exists()
+
+
+def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(sys, "argv", ["train", "x.toml", "--run", str(tmp_path / "run")])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
+    assert "needs PyTorch: pip install 'alphamf[learn]'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,193 @@
+"""The losses and the network in PyTorch, against what denoises and against the scores' packages."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
+from alphamf.evaluation import score
+from alphamf.learnt import network, second_stage
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from tests.support.networks import WIDE_SIZES
+from tests.support.places import ROOT
+from tests.support.tones import FRAME, RATE, voice
+
+torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
+
+from alphamf.training.refiner import (  # noqa: E402
+    clips,
+    differentiable,
+    intelligibility,
+    losses,
+    optimise,
+    perception,
+    scores,
+    spectra,
+)
+
+SAMPLES = 4800
+ALL = slice(None)
+SMALL = network.Sizes(width=16, hidden=32, blocks=1, maps=3, local=12, deep=1)
+
+
+def parameters(bins, sizes=SMALL):
+    rng = np.random.default_rng(0)
+    start = network.start(rng, bins, sizes)
+    return {k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in start.items()}
+
+
+def tensors(arrays):
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
+
+
+def pair(seed=0):
+    """Return a voice and the same in noise, in units of the latter's root mean square."""
+    clean = voice(seed, SAMPLES / RATE)
+    noisy = clean + 0.03 * np.random.default_rng(seed).standard_normal(SAMPLES).astype(np.float32)
+    unit = np.sqrt(np.mean(noisy**2))
+    return clean / unit, noisy / unit
+
+
+def test_the_network_is_the_one_that_denoises():
+    cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES))
+    cells = cells.astype(np.float32)
+    values = network.start(np.random.default_rng(0), 20, WIDE_SIZES)
+    ours = network.outputs(values, cells, np)
+    theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells)).numpy()
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_the_spectra_are_those_of_denoising():
+    sound = voice(0, 0.61)
+    for frame in (FRAME, Frame(512, 128)):
+        found = spectra.forward(torch.from_numpy(sound)[None], frame)
+        np.testing.assert_allclose(found[0].numpy(), stft.forward(sound, frame), atol=1e-5)
+        again = spectra.inverse(found, frame)[0].numpy()
+        np.testing.assert_allclose(again[: len(sound)], sound, atol=1e-5)
+
+
+def test_a_refiner_in_training_is_the_one_that_denoises():
+    clean, noisy = pair()
+    rng = np.random.default_rng(2)
+    spectrum = stft.forward(noisy, FRAME)
+    power = np.abs(spectrum) ** 2
+    gain = rng.uniform(0.01, 0.99, power.shape).astype(np.float32)
+    std = (0.3 * gain).astype(np.float32)
+    values = parameters(FRAME.bins)
+    level = power.mean()
+    speech, noise = gain * power, (1 - gain) * power
+    logs = [np.log(each / level + network.SILENT) for each in (speech, noise)]
+    refiner = Refiner(values, RATE, FRAME, exponent=0.7)
+    refined, _ = refiner.refine(power, gain=gain, gain_std=std, speech=speech, noise=noise)
+    each = [torch.from_numpy(x[None]) for x in (noisy, clean, gain, std, *logs)]
+    grid = losses.Grid(FRAME, RATE)
+    made = losses.found(tensors(values), clips.FirstStageClip(*each), grid, losses.Part(ALL), 0.7)
+    expected = refined * spectrum / np.sqrt(level)
+    np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
+
+
+def test_a_second_stage_in_training_is_the_one_that_denoises():
+    clean, noisy = pair()
+    first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
+    short = second_stage.frame(RATE)
+    values = parameters(short.bins)
+    each = clips.SecondStageClip(*(torch.from_numpy(x[None]) for x in (noisy, first, clean)))
+    grid = losses.Grid(short, RATE)
+    made = losses.found(tensors(values), each, grid, losses.Part(ALL))
+    spectra_ = [stft.forward(x, short) for x in (noisy, first)]
+    sound, speech = SecondStage(values, RATE, short).coefficients(*spectra_)
+    unit = np.sqrt((np.abs(spectra_[0]) ** 2).mean())
+    expected = (sound * spectra_[0] + speech * spectra_[1]) / unit
+    np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
+    assert made.likelihood is None
+    found = losses.losses(made, grid, ("distortion", "likelihood"))
+    spoken = stft.forward(clean, short) / unit
+    error = (np.abs(expected - spoken) ** 2).sum() / (np.abs(spoken) ** 2).sum()
+    assert float(found["distortion"]) == pytest.approx(np.log(error + 1e-3), abs=1e-2)
+    assert float(found["likelihood"]) == 0
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_the_intelligibility_loss_is_estoi(rate):
+    """Speech with pauses in ever more noise, against pystoi."""
+    rng = np.random.default_rng(0)
+    hoarse = [voice(seed) * (1 + rng.standard_normal(RATE)) for seed in range(4)]
+    clean = np.concatenate([np.pad(each, (0, RATE // 4)) for each in hoarse])
+    clean = resample(clean.astype(np.float32), RATE, rate)
+    noise = rng.standard_normal(len(clean)).astype(np.float32)
+    for level in (0, 0.01, 0.03, 0.3):
+        noisy = clean + level * noise
+        both = (torch.from_numpy(each)[None] for each in (clean, noisy))
+        ours = float(intelligibility.estoi(*both, rate)[0])
+        assert ours == pytest.approx(score.stoi(clean, noisy, rate, extended=True), abs=0.02)
+    bands = intelligibility.third_octaves(257, rate)
+    assert bands.sum(1).max() == 1 and (bands.sum(0) > 0).all()
+
+
+def degraded(rate):
+    """Return 3 s of clean speech, and what may become of it."""
+    clean, own = read(ROOT / "data" / "sample-clean.wav")
+    clean = resample(clean[: 3 * own, 0], own, rate)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(len(clean)).astype(np.float32)
+    noise *= np.sqrt(np.mean(clean**2) / np.mean(noise**2))
+    heard = [clean + 10 ** (-snr / 20) * noise for snr in range(-5, 40, 5)]
+    heard += [np.clip(clean, -top, top) for top in np.abs(clean).max() / np.array([2.0, 4, 8, 16])]
+    for every in (3, 5, 9):
+        holes = (np.arange(len(clean)) // (rate // 20)) % every == 0
+        heard.append(np.where(holes, 0, clean))
+    spectrum = np.fft.rfft(clean)
+    for part in (0.1, 0.3, 0.6):
+        low = spectrum * (np.arange(len(spectrum)) < part * len(spectrum))
+        heard.append(np.fft.irfft(low, len(clean)))
+    return clean, [each.astype(np.float32) for each in heard]
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_the_perceptual_loss_falls_as_pesq_rises(rate):
+    """Real speech in white noise, low-passed, clipped, and with holes, of many strengths."""
+    pytest.importorskip("pesq", reason="PESQ needs its package: pip install 'alphamf[eval]'")
+    clean, heard = degraded(rate)
+    ours = perception.disturbance(
+        torch.from_numpy(np.stack([clean] * len(heard))), torch.from_numpy(np.stack(heard)), rate
+    )
+    theirs = [score.pesq(clean, each, rate) for each in heard]
+    assert spearmanr(ours.numpy(), theirs).statistic < -0.85
+    nothing = perception.disturbance(*[torch.from_numpy(clean)[None]] * 2, rate)
+    assert float(nothing) < 0.1 * float(ours.min())
+
+
+def test_the_gradient_at_silence_is_finite():
+    """Silent speech or a silent estimate: neither makes training diverge."""
+    frame = Frame(256, 64)
+    spectrum = spectra.forward(torch.from_numpy(voice(0))[None], frame)
+    grid = losses.Grid(frame, RATE)
+    for loud, spoken in ((0.0, spectrum), (0.5, 0 * spectrum), (0.5, spectrum)):
+        gain = torch.tensor(loud, requires_grad=True)
+        made = losses.Found(spoken, gain * spectrum, None)
+        names = ("distortion", "compression", "intelligibility", "resolutions", "perception")
+        for name, value in losses.losses(made, grid, names).items():
+            slope = torch.autograd.grad(value, gain, retain_graph=True)[0]
+            assert torch.isfinite(slope), name
+
+
+def test_the_dev_scores_are_those_of_the_evaluation():
+    clean, heard = degraded(RATE)
+    found = scores.scores([(clean, heard[0]), (clean, heard[-1])], RATE)
+    each = [heard[0], heard[-1]]
+    assert found.si_sdr == pytest.approx(np.mean([score.si_sdr(clean, x) for x in each]), abs=1e-3)
+    estoi = [score.stoi(clean, x, RATE, extended=True) for x in each]
+    assert found.estoi == pytest.approx(np.mean(estoi), abs=1e-4)
+
+
+def test_the_first_pass_is_in_order_and_every_clip_is_seen_once_in_each():
+    orders = [
+        [k for step in range(3) for k in optimise._batch(1, 3 * n + step, 4, 12)] for n in range(3)
+    ]
+    assert orders[0] == list(range(12))
+    assert all(sorted(order) == list(range(12)) for order in orders)
+    assert orders[1] != orders[2] != orders[0]

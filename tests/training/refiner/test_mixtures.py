@@ -1,0 +1,292 @@
+"""Noises, mixtures, what a file makes of them, recordings, and clips on disk."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.audio import stft
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import network
+from alphamf.learnt.refiner import Refiner
+from alphamf.training.refiner import (
+    clips,
+    colour,
+    events,
+    mixtures,
+    noises,
+    recordings,
+    shaping,
+    shards,
+)
+from alphamf.training.refiner.recordings import Recordings
+from tests.support import tones
+from tests.support.tones import FRAME, RATE, ROOM, SOUNDS, VOICES, voice
+
+SAMPLES = 4800
+MADE = Recordings(VOICES, SOUNDS, [ROOM])
+
+RECIPE = tones.changed(Path("x")).mixtures
+KINDS = {
+    "coloured": lambda rng: noises.coloured(rng, SAMPLES, RATE),
+    "place": lambda rng: noises.place(rng, SAMPLES, RATE, VOICES),
+    "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
+    "rumble": lambda rng: noises.rumble(rng, SAMPLES, RATE),
+    "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
+    "crackle": lambda rng: events.crackle(rng, SAMPLES, RATE),
+    "events": lambda rng: events.events(rng, SAMPLES, RATE, SOUNDS),
+    "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
+    "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS, RECIPE),
+}
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Return a folder of voices, sounds, a room and a dictionary."""
+    folder = tmp_path_factory.mktemp("corpora")
+    tones.write_corpora(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(corpora, tmp_path_factory):
+    """Return the shards of all clips to train on, in files of four."""
+    folder = tmp_path_factory.mktemp("mixtures")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "SIZE", 4)
+        planned = shards.plan(tones.changed(corpora), folder, "train", 10)
+        assert list(shards.make_all(planned, 1)) == planned
+    return planned
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_noise_is_finite_and_the_same_for_the_same_seed(kind):
+    make = KINDS[kind]
+    heard = [make(np.random.default_rng(seed)) for seed in range(12)]
+    for seed, each in enumerate(heard):
+        assert each.shape == (SAMPLES,)
+        assert np.isfinite(each).all() and each.any()
+        np.testing.assert_array_equal(each, make(np.random.default_rng(seed)))
+    assert len({each.tobytes() for each in heard}) == len(heard)
+
+
+def test_events_of_every_kind_come_as_often_as_drawn():
+    heard = [events.events(np.random.default_rng(seed), RATE, RATE, SOUNDS) for seed in range(120)]
+    assert all(np.isfinite(each).all() and each.any() for each in heard)
+    crest = [np.abs(each).max() / shaping.rms(each) for each in heard]
+    assert min(crest) > 1.5 and max(crest) > 10  # from cries that overlap to single knocks
+
+
+def test_rumble_lies_below_the_voice():
+    for seed in range(20):
+        heard = noises.rumble(np.random.default_rng(seed), RATE, RATE)
+        power = np.abs(np.fft.rfft(heard)) ** 2  # bins of 1 Hz
+        assert power[:120].sum() > 0.9 * power.sum()
+
+
+def drawn(seed, rate=RATE, **recipe):
+    """Return a mixture of a recipe with other values."""
+    found = tones.changed(Path("x"), mixtures=recipe).mixtures
+    return mixtures.mixture(np.random.default_rng(seed), SAMPLES, rate, MADE, found)
+
+
+PLAIN = {
+    name: 0
+    for name in "nearly_clean rooms made_up_rooms telephone band codec clipped pauses".split()
+}
+
+
+def test_a_mixture_is_speech_and_noise_at_a_level_within_the_range():
+    ratios, peaks = [], []
+    for seed in range(80):
+        clean, noisy = drawn(seed, **PLAIN, snr=[-8, 15])
+        assert clean.dtype == noisy.dtype == np.float32
+        assert clean.shape == noisy.shape == (SAMPLES,)
+        peaks.append(20 * np.log10(np.abs(noisy).max()))
+        rest = (noisy - clean).astype(float)
+        ratios.append(10 * np.log10(np.mean(clean.astype(float) ** 2) / np.mean(rest**2)))
+        assert abs(np.corrcoef(clean, rest)[0, 1]) < 0.7  # what is added is no speech
+        np.testing.assert_allclose(noisy * 32767, np.round(noisy * 32767), atol=2e-3)
+    assert -8.1 < min(ratios) < -4 and 11 < max(ratios) < 15.1
+    assert -50.1 < min(peaks) < -45 and -5 < max(peaks) <= 0
+
+
+@pytest.mark.parametrize("rate", [8000, 16000])
+def test_the_same_seed_makes_the_same_mixture(rate):
+    for seed in range(12):
+        pairs = [drawn(seed, rate, codec=0.5, rooms=0.5) for _ in range(2)]
+        np.testing.assert_array_equal(*pairs)
+
+
+def test_nearly_clean_speech_has_20_db_or_more():
+    for seed in range(10):
+        clean, noisy = drawn(seed, **PLAIN | {"nearly_clean": 1}, level=[-6, 0])
+        error = (noisy - clean).astype(float)
+        assert 10 * np.log10(np.mean(clean.astype(float) ** 2) / np.mean(error**2)) > 18
+
+
+def test_a_clipped_mixture_has_flat_tops_and_its_speech_has_none():
+    flat = [0, 0]
+    for seed in range(10):
+        for k, heard in enumerate(drawn(seed, **PLAIN | {"clipped": 1}, level=[-3, 0])):
+            flat[k] += int((np.abs(heard) > 0.999 * np.abs(heard).max()).sum())
+    assert flat[1] > 200 and flat[0] < 40
+
+
+@pytest.mark.parametrize("codec", [codec for _, codec in colour.CODECS], ids=lambda c: c.subtype)
+def test_a_codec_keeps_time_and_length(codec):
+    rng = np.random.default_rng(0)
+    for rate in (8000, 16000):
+        given = 0.3 * shaping.shape_spectrum(
+            rng, rng.standard_normal(rate), rate, 3.0, (-1.0, -0.8)
+        )
+        given /= 4 * np.abs(given).max()
+        for compression in codec.compression or (None,):
+            heard = colour.through(given, rate, codec, compression)
+            assert heard.shape == given.shape and heard.dtype == np.float32
+            both = np.fft.rfft([heard, given], 2 * rate)
+            assert np.fft.irfft(both[0] * both[1].conj()).argmax() == 0
+            again = colour.through(given, rate, codec, compression)
+            np.testing.assert_array_equal(heard, again)
+
+
+def test_pauses_make_a_noise_soft_at_times():
+    for seed in range(10):
+        given = np.random.default_rng(0).standard_normal(3 * RATE)
+        heard = shaping.paused(np.random.default_rng(seed), given, RATE)
+        levels = [shaping.rms(each) for each in heard.reshape(-1, RATE // 20)]
+        assert max(levels) > 0.9 and min(levels) < 0.3 and np.isfinite(heard).all()
+
+
+def test_a_recorded_room_keeps_time_and_level():
+    click = np.zeros(RATE)
+    click[100] = 1
+    heard = colour.recorded_room(np.random.default_rng(0), click, RATE, ROOM)
+    assert heard.argmax() == 100 and np.abs(heard[:100]).max() < 1e-9
+    assert np.abs(heard[200:400]).max() > 1e-3
+    assert shaping.rms(heard) == pytest.approx(shaping.rms(click))
+
+
+def test_a_room_by_the_image_method_has_a_direct_sound_and_a_tail():
+    pytest.importorskip("pyroomacoustics", reason="the image method needs pyroomacoustics")
+    response = colour.image_response(np.random.default_rng(0), RATE)
+    again = colour.image_response(np.random.default_rng(0), RATE)
+    np.testing.assert_array_equal(response, again)
+    assert len(response) > RATE // 20 and np.isfinite(response).all() and response.any()
+
+
+def test_a_telephone_passes_nothing_below_100_hz():
+    white = np.random.default_rng(0).standard_normal(RATE)
+    for seed in range(20):
+        heard = shaping.telephone(np.random.default_rng(seed), white, RATE)
+        power = np.abs(np.fft.rfft(heard)) ** 2  # bins of 1 Hz
+        assert power[:100].mean() < 0.1 * power[500:2500].mean()
+        np.testing.assert_array_equal(
+            heard, shaping.telephone(np.random.default_rng(seed), white, RATE)
+        )
+
+
+def test_a_room_keeps_the_sound_and_adds_its_tail():
+    click = np.zeros(RATE)
+    click[100] = 1
+    heard = shaping.room(np.random.default_rng(0), click, RATE)
+    assert heard.shape == click.shape
+    assert np.abs(heard[:100]).max() < 1e-9
+    assert heard[100] == pytest.approx(1) and np.abs(heard[200:400]).max() > 1e-3
+
+
+def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
+    (tmp_path / "deep").mkdir()
+    left = np.sin(2 * np.pi * 300 * np.arange(2 * RATE) / (2 * RATE)).astype(np.float32)
+    soundfile.write(tmp_path / "deep" / "a.flac", np.stack([left, 0 * left], 1), 2 * RATE)
+    soundfile.write(tmp_path / "silent.wav", np.zeros(RATE), RATE)
+    soundfile.write(tmp_path / "z.wav", voice(0), RATE, subtype="FLOAT")
+    data = tones.changed(
+        tmp_path,
+        data={"voices": [str(tmp_path)], "sounds": [str(tmp_path)], "rooms": []},
+        mixtures={"rooms": 0},
+    ).data
+    (tmp_path / "made").mkdir()
+    recordings.prepare(data, RATE, tmp_path / "made")
+    train, dev = (recordings.opened(tmp_path / "made", split) for split in ("train", "dev"))
+    # Of fewer than five files the last fifth is held out.
+    assert [len(each) for each in train.voices] == [RATE * 4 // 5] * 2
+    assert [len(each) for each in dev.sounds] == [RATE // 5] * 2 and dev.rooms == []
+    np.testing.assert_array_equal(train.voices[0], voice(0)[: RATE * 4 // 5])
+    assert np.abs(train.voices[1]).max() == pytest.approx(0.5, abs=0.01)
+    (tmp_path / "more").mkdir()
+    with pytest.raises(AlphaMFError, match=r"wav has a rate of 8000 Hz"):
+        recordings.prepare(data, 2 * RATE, tmp_path / "more")
+    assert not list((tmp_path / "more").iterdir())
+
+
+def test_only_the_rows_of_a_split_are_read(tmp_path, monkeypatch):
+    folder = tmp_path / "corpora" / "mine"
+    folder.mkdir(parents=True)
+    rows = "a.wav,train\nb.wav,dev\nc.wav,test\nd.wav,train\n"
+    (folder / "MANIFEST.csv").write_text("path,split\n" + rows)
+    monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
+    names = {
+        split: [source.path for source in recordings.sources("mine", split)]
+        for split in recordings.SPLITS
+    }
+    assert names == {
+        "train": [str(folder / "a.wav"), str(folder / "d.wav")],
+        "dev": [str(folder / "b.wav")],
+    }
+    (folder / "MANIFEST.csv").write_text("file\na.wav\n")
+    with pytest.raises(AlphaMFError, match=r"MANIFEST\.csv cannot be read: it lacks the column"):
+        recordings.sources("mine", "train")
+
+
+def test_every_fifth_file_of_a_folder_without_a_manifest_is_held_out(corpora):
+    split = {name: recordings.sources(str(corpora / "speech"), name) for name in ("train", "dev")}
+    assert [len(split["train"]), len(split["dev"])] == [4, 1]
+    assert not set(split["train"]) & set(split["dev"])
+
+
+def test_shards_hold_sounds_and_the_posterior(made):
+    found = shards.Clips(made)
+    stacked = clips.FirstStageClip(*(np.stack(each) for each in zip(*found, strict=True)))
+    assert all(isinstance(each, clips.FirstStageClip) for each in found)
+    cells = (10, FRAME.bins, stft.frame_count(SAMPLES, FRAME))
+    sounds = (10, SAMPLES)
+    assert [each.shape for each in stacked] == [sounds, sounds, cells, cells, cells, cells]
+    assert all(each.dtype == np.float16 and np.isfinite(each).all() for each in stacked)
+    np.testing.assert_allclose((stacked.noisy.astype(float) ** 2).mean(1), 1, rtol=1e-2)
+    assert stacked.gain.min() >= 0 and stacked.gain.max() <= 1 and stacked.gain_std.min() >= 0
+
+
+def test_clips_of_a_second_stage_hold_the_first_ones_output(corpora, tmp_path):
+    start = network.start(np.random.default_rng(0), FRAME.bins, network.Sizes(16, 32, 1, 3, 12, 0))
+    zeros = {name: 0 * value for name, value in start.items()}
+    Refiner(zeros, RATE, FRAME).save(tmp_path / "first.npz")
+    first = {"second_stage_of": str(tmp_path / "first.npz")}
+    config = tones.changed(corpora, network=first)
+    planned = shards.plan(config, tmp_path / "made", "dev", 3)
+    list(shards.make_all(planned, 1))
+    for found in shards.Clips(planned):
+        noisy, first, clean = (each.astype(float) for each in found)
+        assert noisy.shape == first.shape == clean.shape == (SAMPLES,)
+        np.testing.assert_allclose(np.mean(noisy**2), 1, rtol=1e-2)
+        assert 0 < np.mean(first**2) < 1.1
+
+
+def test_what_is_missing_is_made_and_nothing_else(made, corpora, monkeypatch):
+    monkeypatch.setattr(shards, "SIZE", 4)
+    assert [shard.clips for shard in made] == [4, 4, 2]
+    before = [(shard.path.stat().st_mtime_ns, shard.path.read_bytes()) for shard in made]
+    made[2].path.unlink()
+    assert list(shards.make_all(made, 2)) == [made[2]]
+    for shard, (time, content) in zip(made, before, strict=True):
+        assert (shard.path.stat().st_mtime_ns == time) == (shard is not made[2])
+        assert shard.path.read_bytes() == content
+    other = tones.changed(corpora, mixtures={"seed": 2})
+    with pytest.raises(AlphaMFError, match="holds mixtures of another recipe"):
+        list(shards.make_all(shards.plan(other, made[0].folder, "train", 4), 1))
+    # More of the same may be made, and a last file that was short is made again.
+    more = shards.plan(tones.changed(corpora, mixtures={"clips": 11}), made[0].folder, "train", 11)
+    whole = shards.Clips(made)[9]
+    assert list(shards.make_all(more, 1)) == [more[2]]
+    np.testing.assert_array_equal(shards.Clips(more)[9].noisy, whole.noisy)

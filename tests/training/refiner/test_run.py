@@ -1,0 +1,199 @@
+"""Training runs: what they write, that they learn, that a killed one goes on, and adaptation."""
+
+import csv
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.learnt import second_stage
+from alphamf.learnt.network_file import shipped
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.training.refiner import run as runs
+from alphamf.training.refiner.config import Ladder
+from tests.support import tones
+from tests.support.commands import run as alphamf
+from tests.support.tones import FRAME, RATE
+
+pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    tones.write_corpora(folder)
+    return folder
+
+
+def small(corpora, folder, **sections):
+    """Return a small run in a folder, and the list that takes its lines."""
+    lines = []
+    config = tones.changed(corpora, **sections)
+    return runs.Run(config, folder, corpora / "mixtures", 1, lines.append), lines
+
+
+def toml(table):
+    """Write a table of sections as TOML, whose numbers, texts and lists are JSON's."""
+    text = ""
+    for name, section in table.items():
+        nested = {key: value for key, value in section.items() if isinstance(value, dict)}
+        flat = {key: value for key, value in section.items() if key not in nested}
+        text += f"[{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in flat.items())
+        for key, value in nested.items():
+            text += f"[{name}.{key}]\n" + "".join(f"{k} = {v}\n" for k, v in value.items())
+    return text
+
+
+def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
+    short = {"steps": 4, "report_every": 2, "score_every": 4}
+    run, lines = small(corpora, tmp_path / "run", schedule=short)
+    rows = runs.train(run)
+    assert [row["step"] for row in rows] == [2, 4]
+    assert any("step 4 of 4" in line and "dev si_sdr" in line for line in lines)
+    with (tmp_path / "run" / "curves.csv").open(newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [float(row["loss"]) for row in written] == [row["loss"] for row in rows]
+    assert (tmp_path / "run" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    learnt = Refiner.load(tmp_path / "run" / "network.npz")
+    assert (learnt.rate, learnt.frame, learnt.about["step"]) == (RATE, FRAME, 4)
+    assert learnt.about["config"] == json.loads(json.dumps(run.config.as_dict()))
+    packed = np.concatenate([each.ravel() for each in learnt.parameters.values()])
+    digest = hashlib.sha256(packed.astype(np.float16).tobytes()).hexdigest()
+    assert learnt.about["sha256 of parameters"] == digest
+    # Nothing is left to do; another configuration is refused, and so is a damaged checkpoint.
+    assert runs.train(run) == rows
+    other = run._replace(config=replace(run.config, losses={"distortion": 1.0}))
+    with pytest.raises(AlphaMFError, match="holds a run of another configuration"):
+        runs.train(other)
+    (tmp_path / "run" / "checkpoint.pt").write_bytes(b"nothing")
+    with pytest.raises(AlphaMFError, match=r"checkpoint\.pt is no checkpoint of this run"):
+        runs.train(run)
+
+
+def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
+    short = {"steps": 8, "report_every": 2, "score_every": 8}
+    run, _ = small(corpora, tmp_path / "a", schedule=short)
+    with pytest.raises(AlphaMFError, match=r"has no \[ladder\]"):
+        runs.check(run)
+    run = run._replace(config=replace(run.config, ladder=Ladder(4)))
+    sentence = runs.check(run)
+    assert sentence.startswith("the loss at step 4 is ") and "none is recorded" in sentence
+    loss = float(sentence.split()[6].rstrip(","))
+    run = run._replace(config=replace(run.config, ladder=Ladder(4, loss, 0.01)))
+    assert "as " in runs.check(run)
+    run = run._replace(config=replace(run.config, ladder=Ladder(4, loss + 1, 0.01)))
+    with pytest.raises(AlphaMFError, match=r"the loss at step 4 is .* is recorded"):
+        runs.check(run)
+    # The run itself goes on from there.
+    assert [row["step"] for row in runs.train(run)] == [2, 4, 6, 8]
+
+
+def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
+    start = {"start": str(shipped()["refiner-8k"])}
+    run, _ = small(corpora, tmp_path / "run", network=start)
+    with pytest.raises(AlphaMFError, match="refiner-8k is not of the rate and sizes"):
+        runs.train(run)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_training_lowers_the_losses(corpora, tmp_path):
+    run, _ = small(corpora, tmp_path / "run", schedule={"steps": 100, "step_size": 3e-3})
+    rows = runs.train(run)
+    first, last = rows[0], rows[-1]
+    assert last["distortion"] < first["distortion"] - 0.1
+    for name in ("loss", "compression", "intelligibility", "likelihood", "resolutions"):
+        assert last[name] < first[name]
+    assert last["dev loss"] < rows[2]["dev loss"]
+
+
+@pytest.mark.slow
+def test_a_second_stage_is_trained_in_short_windows(corpora, tmp_path):
+    run, _ = small(corpora, tmp_path / "first", schedule={"steps": 10, "score_every": 10})
+    runs.train(run)
+    first = str(tmp_path / "first" / "network.npz")
+    again, _ = small(corpora, tmp_path / "run", network={"second_stage_of": first})
+    rows = runs.train(again._replace(mixtures=tmp_path / "mixtures"))
+    assert rows[-1]["loss"] < rows[0]["loss"]
+    learnt = SecondStage.load(tmp_path / "run" / "network.npz")
+    assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision):
+    table = tones.table(corpora)
+    table["schedule"] |= {"steps": 60, "score_every": 60, "precision": precision}
+    (tmp_path / "small.toml").write_text(toml(table))
+
+    def command(name):
+        words = [sys.executable, "-m", "alphamf.training", "small.toml", "--run", name]
+        return [*words, "--jobs", "1", "--mixtures", str(corpora / "mixtures")]
+
+    subprocess.run(command("whole"), cwd=tmp_path, check=True, capture_output=True)
+    kills = 0
+    for steps in (10, 30):
+        with subprocess.Popen(command("killed"), cwd=tmp_path, stdout=subprocess.PIPE) as process:
+            for line in process.stdout:
+                if line.startswith(b"step") and int(line.split()[1]) >= steps:
+                    break
+            time.sleep(0.05)  # into the next steps
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+                kills += 1
+    assert kills == 2
+    done = subprocess.run(command("killed"), cwd=tmp_path, check=True, capture_output=True)
+    assert b"step 60 of 60" in done.stdout
+    whole, killed = (tmp_path / name / "network.npz" for name in ("whole", "killed"))
+    assert whole.read_bytes() == killed.read_bytes()
+    rows = [
+        list(csv.DictReader((tmp_path / name / "curves.csv").read_text().splitlines()))
+        for name in ("whole", "killed")
+    ]
+    for row in (*rows[0], *rows[1]):
+        del row["seconds"]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.slow
+def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
+    words = ["adapt", "--clean", str(corpora / "speech"), "--noise", str(corpora / "noise")]
+    words += ["-o", str(tmp_path / "mine.npz"), "--rate", "8000", "--minutes", "0.5", "--jobs", "1"]
+    done = alphamf(*words)
+    table = [line.split("|")[1:-1] for line in done.stdout.splitlines() if line.startswith("|")]
+    assert [row[0].strip() for row in table[2:]] == ["before", "after"]
+    before, after = (float(row[1]) for row in table[2:])
+    assert after > before
+    learnt = Refiner.load(tmp_path / "mine.npz")
+    assert learnt.rate == 8000 and learnt.about["config"]["network"]["start"] == "refiner-8k"
+    noisy = Path(__file__).parents[3] / "data" / "sample-noisy.wav"
+    used = ["denoise", str(noisy), "-o", str(tmp_path / "out.wav"), "--model", "speech-8k"]
+    alphamf(*used, "--refiner", str(tmp_path / "mine.npz"))
+    assert "exists already" in alphamf(*words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--rate", "44100"], "--rate must be 8000 or 16000, not 44100"),
+        (["--minutes", "0"], "--minutes must be above 0, not 0"),
+        (["--clean", "-"], "- cannot be a recording to learn from"),
+        (["-o", "mine.wav"], "-o mine.wav must end in .npz"),
+        (["--clean", "d"], "c does not exist"),
+    ],
+)
+def test_what_adapt_refuses(tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    done = alphamf("adapt", "--clean", "c", "--noise", "n", "-o", "mine.npz", *words, code=2)
+    assert sentence in done.stderr
+    assert len(done.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
