@@ -6,7 +6,7 @@ noise's variance so far, the probability of speech and the next estimate are
 .. math:: p = \left(1 + (1 + \xi) e^{-\frac{|x|^2}{N} \frac{\xi}{1 + \xi}}\right)^{-1}, \qquad
    N \leftarrow N + f \left(p\,N + (1 - p)\,|x|^2 - N\right).
 
-N is never below the least power, smoothed, of the last second: speech pauses or moves on within
+N is never far below the least power, smoothed, of the last second: speech pauses or moves on within
 that, and what does not is noise, however sudden it came.
 
 The posterior mean of the noise's power under the chain, which EM would take in place of p, loses
@@ -38,9 +38,12 @@ MOST = 0.99
 
 SMOOTH_SECONDS = 0.08
 PART_SECONDS = 0.25
-PARTS = 4
+PARTS = 5
 """The least power is that of so many parts of so long each, smoothed over 80 ms, and of the one
 that goes on."""
+
+LEAST_SHARE = np.float32(0.5)
+"""Of the least power, below which the noise is not: from there p brings it up by itself."""
 
 FAINTEST = 1e-8
 """Least noise of a bin, as a fraction of the mean."""
@@ -111,7 +114,7 @@ class Noise:
         faint = FAINTEST * power.mean(axis=-1, keepdims=True) + np.finfo(np.float32).tiny
         power = np.maximum(self.power + change, faint.astype(np.float32))
         if self._frames > PARTS * self._part:
-            np.maximum(power, self._least.min(axis=0), out=power)
+            np.maximum(power, LEAST_SHARE * self._least.min(axis=0), out=power)
         self.power = power
 
 
