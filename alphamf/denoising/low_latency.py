@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.causal import FRAME_HOPS, Frames
 from alphamf.denoising.gain import least_gain
-from alphamf.denoising.grids import Grid, regrid
+from alphamf.denoising.grids import Bins, Grid
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
@@ -87,6 +87,8 @@ class LowLatency:
         hop = max(1, round(every * rate / dictionary.rate))
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
         self._model = Grid(dictionary.rate, Frame(frame.n_fft, max(1, round(every))))
+        self._inwards = Bins(self._native, self._model)
+        self._outwards = Bins(self._model, self._native)
         self._frames = Frames(hop, channels)
         self.latency = self._frames.latency
         context, bins = dictionary.context, dictionary.bins
@@ -154,16 +156,9 @@ class LowLatency:
             return np.ones_like(power), np.zeros_like(power)
         # A silent channel beside others hears what they hear, and its gain changes nothing.
         heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
-        found = self._chain.step(self._regrid(heard, self._native, self._model))
+        found = self._chain.step(self._inwards(heard))
         self._acceptance = found.acceptance
-        gain, std = (self._regrid(each, self._model, self._native) for each in found[:2])
+        gain, std = (self._outwards(each) for each in found[:2])
         if self._sharing is not None:
             gain = self._sharing.linked(spectrum, gain)
         return gain, std
-
-    def _regrid(self, values: Floats, source: Grid, target: Grid) -> Floats:
-        if source == target:
-            return values
-        shape = target.frame.bins, 1
-        moved = [regrid(row[:, None], source, target, shape)[:, 0] for row in values]
-        return np.stack(moved).astype(np.float32)

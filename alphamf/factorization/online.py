@@ -126,7 +126,8 @@ class OnlineAlphaMF:
         noise = self._noises[self._places] / (2 * self._level)
         response = self._response.gain
         # The prior's units: the amplitude ratio to the noise that h = 1 of a column stands for.
-        ratio = (response / np.sqrt(2 * noise + FLOOR)) @ self._back
+        # By einsum, not by BLAS, whose threads would cost more than this and change its last bit.
+        ratio = np.einsum("tcf,tfk->ck", response / np.sqrt(2 * noise + FLOOR), self._back)
         frame = Frame(
             power=self._powers[self._places] / self._level,
             noise=noise,
@@ -135,7 +136,7 @@ class OnlineAlphaMF:
             basis=self._basis,
             back=self._back,
             response=response,
-            rate=RATE * ratio.sum(axis=0) / np.float32(context * bins),
+            rate=RATE * ratio / np.float32(context * bins),
             h=np.maximum(DECAY * self._h, LEAST),
             total=np.zeros(power.shape, np.float32),
             square=np.zeros(power.shape, np.float32),

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from alphamf import PRESETS, AlphaMFError, Stream
 from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
 from alphamf.denoising.causal import Frames
+from alphamf.denoising.grids import Bins, Grid, regrid
 from alphamf.evaluation.score import si_sdr
 from tests.support.places import DATA
 
@@ -174,3 +176,12 @@ def test_windows_reconstruct(hop):
     found = [frames.synthesise(frames.analyse(part)) for part in audio.reshape(-1, hop, 1)]
     out = np.concatenate(found)
     np.testing.assert_allclose(out, audio[: len(out)], atol=1e-6)
+
+
+@pytest.mark.parametrize("rates", [(16000, 48000), (48000, 16000), (8000, 11025), (8000, 8000)])
+def test_bins_are_moved_as_for_segments(rates):
+    source, target = (Grid(rate, Frame(8 * (rate // 125), rate // 125)) for rate in rates)
+    values = np.random.default_rng(0).random((2, source.frame.bins), np.float32)
+    shape = target.frame.bins, 1
+    wanted = [regrid(row[:, None], source, target, shape)[:, 0] for row in values]
+    np.testing.assert_allclose(Bins(source, target)(values), wanted, atol=1e-6)
