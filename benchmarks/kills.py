@@ -14,7 +14,6 @@ there. With ``--write`` the table goes to docs/reliability.md.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import signal
@@ -31,7 +30,7 @@ import numpy as np
 
 from alphamf.tools import tables
 from benchmarks.kill_tasks import TASKS, Products, Task, plain, prepare
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -193,11 +192,7 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
 
 def main() -> None:
     """Stop all commands, and print the table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.kills",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.kills", __doc__)
     parser.add_argument("--cycles", type=int, default=200, help="of denoise")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=list(TASKS))

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.denoising.gain import with_dry
+from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.hints import Hints
 from alphamf.denoising.low_latency import Done, LowLatency
 from alphamf.denoising.samples import (
     Samples,
@@ -89,6 +90,8 @@ class Stream:
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, for less quality
         (docs/streams.md). Of the settings only `dry`, `max_attenuation` and `channels` count then,
         networks are not used, and the work is done in `process`, on the CPU, by one job.
+    hints
+        What is known of the sound, with times from the stream's start; None for nothing.
 
     Attributes
     ----------
@@ -125,6 +128,7 @@ class Stream:
         channels_first: bool = False,
         progress: Callable[[float], None] | None = None,
         cancel: Cancel | None = None,
+        hints: Hints | None = None,
     ) -> None:
         rate = checked_rate(rate)
         if not 1 <= channels <= max_channels:
@@ -138,6 +142,8 @@ class Stream:
             raise AlphaMFError(f"latency must be {' or '.join(LATENCIES)}, not {latency!r}")
         if latency == "low" and (device == "cuda" or jobs > 1):
             raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
+        if latency == "low" and hints is not None:
+            raise AlphaMFError("latency low takes no hints of what is noise or speech")
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = chosen(settings)
@@ -150,6 +156,8 @@ class Stream:
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
         held = self._low.latency if self._low else self._cutter.limit + (jobs - 1) * step
         self.latency: float = held / rate
+        self._hints = hints or Hints()
+        self._position = 0
         self._workers = Workers(
             rate,
             weights,
@@ -159,6 +167,7 @@ class Stream:
             jobs=jobs,
             progress=progress,
             cancel=cancel,
+            noise=self._hints.noise,
         )
         self._channels_first = channels_first
         self._kind: np.dtype[Any] | None = None
@@ -275,11 +284,32 @@ class Stream:
         speech, audio = speech[: piece.step], piece.audio[: piece.step]
         last = piece.step == len(piece.audio)
         frames = slice(None) if last else slice(piece.step // self._hop)
+        gain, gain_std, activity = (
+            np.stack([getattr(e, name)[..., frames] for e in estimates])
+            for name in ("gain", "gain_std", "activity")
+        )
+        activity = activity.max(axis=0)
+        self._heed(audio, speech, gain, gain_std, activity)
         return Segment(
             audio=self._held(with_dry(audio, speech, self.settings)),
             noise=self._held(audio - speech),
-            gain=np.stack([e.gain[:, frames] for e in estimates]),
-            gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
+            gain=gain,
+            gain_std=gain_std,
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
-            activity=np.max([e.activity[frames] for e in estimates], axis=0),
+            activity=activity,
         )
+
+    def _heed(
+        self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
+    ) -> None:
+        """Let what is known of the sound have the last word on what was found of it, in place."""
+        start, self._position = self._position, self._position + len(audio)
+        if not (self._hints.noise_from or self._hints.speech_from):
+            return
+        least = least_gain(self.settings)
+        kept = self._hints.share_kept(start, len(audio), self.rate)[:, None]
+        speech -= (1 - kept) * (speech - least * audio)
+        times = (start + np.arange(len(activity)) * self._hop) / self.rate
+        noise = self._hints.noise_frames(times)
+        gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
+        activity[self._hints.speech_frames(times)] = 1
