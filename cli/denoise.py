@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from alphamf.audio.inputs import check_extra, plan
-from alphamf.cli import batch, report
+from alphamf.cli import batch, flow, report
 from alphamf.cli.options import (
     RUN,
     Cluster,
@@ -41,6 +41,13 @@ class Channels(StrEnum):
 
     linked = "linked"
     separate = "separate"
+
+
+class Latency(StrEnum):
+    """How long sound is held back."""
+
+    segments = "segments"
+    low = "low"
 
 
 OUTPUT = "Output"
@@ -110,6 +117,21 @@ def denoise(
             rich_help_panel=MODEL,
         ),
     ] = Preset.balanced,
+    latency: Annotated[
+        Latency,
+        typer.Option(
+            help="low: 40 ms, for less quality and without networks; '- -o -' is done as it comes.",
+            rich_help_panel=MODEL,
+        ),
+    ] = Latency.segments,
+    raw: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE:CHANNELS:FORMAT",
+            help="Bare samples come through the pipe at low latency, such as 48000:1:s16.",
+            rich_help_panel=RUN,
+        ),
+    ] = None,
     sampler: Annotated[
         str | None,
         typer.Option(
@@ -383,6 +405,27 @@ def denoise(
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
         settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
+        low = latency is Latency.low
+        other = {
+            **{f"--{name.replace('_', '-')}": overrides[name] for name in flow.NOT_LOW},
+            **{option: path for option, path in extra.items() if option != "--noise-output"},
+            "--refiner": refiner,
+            "--second-stage": second_stage,
+            "--start": start,
+            "--end": end,
+            "--noise-from": noise_from or None,
+            "--speech-from": speech_from or None,
+            "--trim-silence": trim_silence,
+            "--cluster": cluster,
+            "--device cuda": device.value == "cuda",
+        }
+        whole = {
+            "--noise-output": noise_output,
+            "--normalize": normalize,
+            "--reference": reference,
+            "--tag": tag,
+        }
+        flows = flow.check(files.jobs, other, whole, low=low, raw=raw)
         part = wanted_part(start, end)
         noise, speech = wanted_stretches(noise_from, speech_from)
         loudness = wanted_loudness(normalize)
@@ -422,6 +465,10 @@ def denoise(
         tag=tag,
         documented=as_json or verbose,
     )
+    if low:
+        request = flow.lowered(request)
+    if flows:
+        raise typer.Exit(flow.run(request, raw, quiet=quiet))
     with report.user_errors(as_json=as_json):
         code = batch.run(
             files,

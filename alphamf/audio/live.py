@@ -7,7 +7,7 @@ import math
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -28,14 +28,14 @@ NAME = "standard input"
 _HEADER = 1 << 20
 """The most bytes before the samples of a header that is read as it comes."""
 
-_SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Subtypes of WAV whose samples stand for themselves."""
 
 _MOST = 2**32 - 2**20
 """The most bytes of samples that are read, as a WAV file holds no more."""
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
     """The start of a WAV file.
 
     Attributes
@@ -66,7 +66,7 @@ class Live:
     name: str = NAME
     track: None = None
 
-    def __init__(self, spool: Spool, header: _Header, *, salvage: bool) -> None:
+    def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
         import soundfile
 
         self._spool, self._header, self._salvage = spool, header, salvage
@@ -201,7 +201,7 @@ def _is_pipe(stream: BinaryIO) -> bool:
         return False
 
 
-def _live(spool: Spool, header: _Header, *, salvage: bool) -> Live | None:
+def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
     """Return the recording of a header, None where its samples need more than a look."""
     import soundfile
 
@@ -209,22 +209,37 @@ def _live(spool: Spool, header: _Header, *, salvage: bool) -> Live | None:
         live = Live(spool, header, salvage=salvage)
     except soundfile.LibsndfileError:
         return None
-    return live if live.subtype in _SIMPLE else None
+    return live if live.subtype in SIMPLE else None
 
 
-def _header(spool: Spool) -> _Header | None:
+def _header(spool: Spool) -> Header | None:
     """Return the header of a WAV file as soon as it is there, None for any other file."""
+
+    def first(count: int) -> bytes | None:
+        if spool.wait(count) < count:
+            return None
+        with spool.path.open("rb") as file:
+            return file.read(count)
+
+    return wav_header(first)
+
+
+def wav_header(first: Callable[[int], bytes | None]) -> Header | None:
+    """Return the header of a WAV file, None for any other file.
+
+    Parameters
+    ----------
+    first
+        Returns so many of the first bytes, None if there are fewer.
+    """
     position = 12
     while position < _HEADER:
         end = position + 8
-        if spool.wait(end) < end:
-            return None
-        with spool.path.open("rb") as file:
-            data = file.read(end)
-        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
+        data = first(end)
+        if data is None or data[:4] != b"RIFF" or data[8:12] != b"WAVE":
             return None
         kind, size = struct.unpack_from("<4sI", data, position)
         if kind == b"data":
-            return None if size == 0 else _Header(data, None if is_placeholder(size) else size)
+            return None if size == 0 else Header(data, None if is_placeholder(size) else size)
         position = end + size + size % 2
     return None

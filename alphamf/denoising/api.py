@@ -229,6 +229,7 @@ def denoise_stream(
     settings: Settings | str = "balanced",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
+    latency: str = "segments",
     seed: int = 0,
     device: str = "cpu",
     jobs: int = 1,
@@ -247,6 +248,8 @@ def denoise_stream(
         all of one kind.
     rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `denoise`.
+    latency
+        As in `alphamf.Stream`.
     hints
         As in `Stream`.
 
@@ -272,6 +275,7 @@ def denoise_stream(
         first.shape[1 - axis],
         settings,
         model=model,
+        latency=latency,
         seed=seed,
         device=device,
         jobs=jobs,

@@ -1,6 +1,7 @@
-"""Sound in chunks of any size: cut into segments, denoised, faded into each other.
+"""Sound in chunks of any size: in segments that fade into each other, or within 40 ms.
 
-Every segment learns its noise for itself, which lets segments be done side by side.
+Every segment learns its noise for itself, which lets segments be done side by side. At low latency
+the noise is learnt as the sound goes on (`low_latency`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
+from alphamf.denoising.low_latency import Done, LowLatency
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
@@ -35,6 +37,9 @@ from alphamf.tools.arrays import Floats, module
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 1
+
+LATENCIES = ("segments", "low")
+"""What a stream's latency can be."""
 
 
 class Segment(NamedTuple):
@@ -68,7 +73,7 @@ class Stream:
     """Denoises sound that comes in chunks, in constant memory.
 
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
-    the size of the chunks.
+    the size of the chunks; at low latency it is something else, but the same for all chunks.
 
     A stream can be pickled between two chunks, and goes on to the same bits; its copy calls no
     `progress` and heeds no `cancel`.
@@ -81,6 +86,10 @@ class Stream:
         Number of channels.
     settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `alphamf.denoise`.
+    latency
+        ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, for less quality
+        (docs/streams.md). Of the settings only `dry`, `max_attenuation` and `channels` count then,
+        networks are not used, and the work is done in `process`, on the CPU, by one job.
     hints
         What is known of the sound, with times from the stream's start; None for nothing.
 
@@ -94,7 +103,7 @@ class Stream:
     ------
     AlphaMFError
         The rate is none of sound, there are more channels than `max_channels`, or a setting or the
-        model does not do.
+        model does not do; low latency is asked for on a device or with several jobs.
 
     Examples
     --------
@@ -111,6 +120,7 @@ class Stream:
         settings: Settings | str = "balanced",
         *,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
+        latency: str = "segments",
         seed: int = 0,
         device: str = "cpu",
         jobs: int = 1,
@@ -128,14 +138,24 @@ class Stream:
             )
         if jobs < 1:
             raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
+        if latency not in LATENCIES:
+            raise AlphaMFError(f"latency must be {' or '.join(LATENCIES)}, not {latency!r}")
+        if latency == "low" and (device == "cuda" or jobs > 1):
+            raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
+        if latency == "low" and hints is not None:
+            raise AlphaMFError("latency low takes no hints of what is noise or speech")
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = chosen(settings)
         weights = find(rate, model)
+        self._low: LowLatency | None = None
+        if latency == "low":
+            self._low = LowLatency(rate, channels, weights.dictionary, self.settings, seed)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
-        self.latency: float = (self._cutter.limit + (jobs - 1) * step) / rate
+        held = self._low.latency if self._low else self._cutter.limit + (jobs - 1) * step
+        self.latency: float = held / rate
         self._hints = hints or Hints()
         self._position = 0
         self._workers = Workers(
@@ -203,12 +223,19 @@ class Stream:
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
         """Do as `process`, and yield segments with their gains."""
         block = self._checked(chunk)
+        if self._low is not None:
+            yield self._now(self._low.push(block))
+            return
         for piece in self._cutter.push(block):
             yield from map(self._end, self._workers.submit(piece))
 
     def rest(self) -> Iterator[Segment]:
         """Do as `flush`, and yield segments with their gains."""
         self._check_open()
+        if self._low is not None:
+            yield self._now(self._low.finish())
+            self.close()
+            return
         for piece in self._cutter.finish():
             yield from map(self._end, self._workers.submit(piece))
         yield from map(self._end, self._workers.drain())
@@ -235,6 +262,18 @@ class Stream:
         """Return samples as the user holds them."""
         found = from_float(audio, self._kind or audio.dtype)
         return found.T if self._channels_first else found
+
+    def _now(self, done: Done) -> Segment:
+        """Return what has come out at low latency."""
+        self._workers.count(len(done.audio) / self.rate)
+        return Segment(
+            audio=self._held(with_dry(done.audio, done.speech, self.settings)),
+            noise=self._held(done.audio - done.speech),
+            gain=done.gain,
+            gain_std=done.gain_std,
+            acceptance=done.acceptance,
+            activity=done.activity,
+        )
 
     def _end(self, estimated: Estimated) -> Segment:
         piece, estimates = estimated

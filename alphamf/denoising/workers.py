@@ -125,6 +125,17 @@ class Workers:
         while sum(len(set(places)) for _, places, _ in self._pending) >= self._jobs:
             yield self._oldest()
 
+    def count(self, seconds: float) -> None:
+        """Note so many seconds of sound that were done elsewhere.
+
+        Raises
+        ------
+        CancelledError
+            The work is to stop.
+        """
+        number = 0, 0
+        self._progress.advance(number, 1, self._progress.seconds.get(number, 0) + seconds)
+
     def drain(self) -> Iterator[Estimated]:
         """Yield what is left."""
         yield from self._batch()

@@ -204,6 +204,94 @@ static void evaluate(struct source *sources, int n, int want, const float *power
     }
 }
 
+/* v = response (W h) of a frame of the context, with W of shape (columns, bins). */
+LOOP(void, activate, (const float *restrict h, const float *restrict basis,
+      const float *restrict response, float *restrict v, Py_ssize_t columns, Py_ssize_t bins),
+     (h, basis, response, v, columns, bins)) {
+    for (Py_ssize_t i = 0; i < bins; i++) v[i] = 0.0f;
+    for (Py_ssize_t k = 0; k < columns; k++) {
+        const float *row = basis + k * bins;
+        float x = h[k];
+        for (Py_ssize_t i = 0; i < bins; i++) v[i] += x * row[i];
+    }
+    for (Py_ssize_t i = 0; i < bins; i++) v[i] *= response[i];
+}
+
+/* Add W^T (response slope), with the transpose of W, of shape (bins, columns). */
+LOOP(void, gather, (const float *restrict slope, const float *restrict response,
+      const float *restrict back, float *restrict out, Py_ssize_t columns, Py_ssize_t bins),
+     (slope, response, back, out, columns, bins)) {
+    for (Py_ssize_t i = 0; i < bins; i++) {
+        const float *row = back + i * columns;
+        float x = slope[i] * response[i];
+        for (Py_ssize_t k = 0; k < columns; k++) out[k] += x * row[k];
+    }
+}
+
+/* EM's multiplicative rule, with a Gamma prior of which `rate` and 1 - shape are given. */
+LOOP(void, ascend, (float *restrict h, const float *restrict up, const float *restrict down,
+      const float *restrict rate, float less, float exponent, Py_ssize_t columns),
+     (h, up, down, rate, less, exponent, columns)) {
+    for (Py_ssize_t k = 0; k < columns; k++) {
+        float ratio = (down[k] + TINY) / (up[k] + rate[k] + less / h[k]);
+        float x = h[k] * exp_(exponent * log_(ratio));
+        h[k] = x < TINY ? TINY : x;
+    }
+}
+
+/* Add the gain of a source, made from its slope, and its square. */
+LOOP(void, note, (float half, const float *restrict plus, const float *restrict v,
+      float *restrict total, float *restrict square, Py_ssize_t count),
+     (half, plus, v, total, square, count)) {
+    for (Py_ssize_t i = 0; i < count; i++) {
+        float gain = half * plus[i] * v[i];
+        total[i] += gain;
+        square[i] += gain * gain;
+    }
+}
+
+/* The newest frames of a spectrogram, shape (context, channels, bins); see
+ * alphamf.factorization.frame. */
+struct frames {
+    Py_ssize_t context, channels, bins, columns;
+    const float *power, *basis, *back, *response, *rate;
+    float *noise, *phi, *h, *total, *square, *v, *plus, *minus;
+    uint32_t *state;
+};
+
+static Py_ssize_t step(const struct frames *f, struct source *sources, float less, float exponent,
+                       float *parts) {
+    Py_ssize_t cells = f->channels * f->bins, size = f->columns * f->bins;
+    memset(parts, 0, sizeof(float) * (size_t)(2 * f->channels * f->columns));
+    sources[0].accepted = 0;
+    for (Py_ssize_t c = 0; c < f->context; c++) {
+        Py_ssize_t at = c * cells;
+        for (Py_ssize_t k = 0; k < f->channels; k++)
+            activate(f->h + k * f->columns, f->basis + c * size, f->response + k * f->bins,
+                     f->v + at + k * f->bins, f->columns, f->bins);
+        sources[0].v = f->v + at;
+        sources[0].phi = f->phi ? f->phi + at : NULL;
+        sources[0].state = c == f->context - 1 ? f->state : NULL;
+        sources[0].out[0] = f->plus + at;
+        sources[0].out[1] = f->minus + at;
+        sources[1].v = f->noise + at;
+        evaluate(sources, 2, SLOPES, f->power + at, cells, cells);
+        for (Py_ssize_t k = 0; k < f->channels; k++) {
+            const float *response = f->response + k * f->bins, *back = f->back + c * size;
+            float *up = parts + 2 * k * f->columns;
+            gather(f->plus + at + k * f->bins, response, back, up, f->columns, f->bins);
+            gather(f->minus + at + k * f->bins, response, back, up + f->columns, f->columns,
+                   f->bins);
+        }
+    }
+    for (Py_ssize_t k = 0; k < f->channels; k++) {
+        float *up = parts + 2 * k * f->columns;
+        ascend(f->h + k * f->columns, up, up + f->columns, f->rate + k * f->columns, less, exponent,
+               f->columns);
+    }
+    return sources[0].accepted;
+}
+
 /* For alphamf.research.speed: how fast the functions are by themselves. */
 LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),
      (x, out, count)) {
@@ -323,6 +411,81 @@ static PyObject *py_stable(PyObject *self, PyObject *args) {
     return finish(b, 2, result);
 }
 
+/* Buffers of py_frame. */
+enum { POWER, NOISE, FRAME_PHI, FRAME_STATE, BASIS, BACK, RESPONSE, RATES, GAINS, TOTAL, SQUARE,
+       SPEECH, PLUS, MINUS, FRAME_BUFFERS };
+
+static int fit_frames(const struct frames *f, const Py_buffer *b) {
+    Py_ssize_t cells = f->channels * f->bins, all = f->context * cells;
+    Py_ssize_t basis = f->context * f->columns * f->bins, gains = f->channels * f->columns;
+    Py_ssize_t sizes[] = {all, all, all, 4 * LANES, basis, basis, cells, gains, gains, cells, cells,
+                          all, all, all};
+    for (int k = 0; k < FRAME_BUFFERS; k++) {
+        if (b[k].obj && b[k].len != (sizes[k] * 4)) {
+            PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static PyObject *py_frame(PyObject *self, PyObject *args) {
+    static int (*const converters[])(PyObject *, void *) = {
+        floats, written, written, generators, floats,  floats,  floats,
+        floats, written, written, written,    written, written, written};
+    Py_buffer b[FRAME_BUFFERS];
+    PyObject *buffers, *result = NULL;
+    struct frames f;
+    struct source *sources = NULL;
+    float *parts = NULL, alpha, less, exponent;
+    int steps, keep;
+    memset(b, 0, sizeof b);
+    if (!PyArg_ParseTuple(args, "iifffnnnO!", &steps, &keep, &alpha, &less, &exponent, &f.context,
+                          &f.channels, &f.columns, &PyTuple_Type, &buffers))
+        return NULL;
+    if (PyTuple_GET_SIZE(buffers) != FRAME_BUFFERS || f.context < 1 || f.channels < 1 ||
+        f.columns < 1) {
+        PyErr_SetString(PyExc_ValueError, "so many buffers, or cells, cannot be asked for");
+        return NULL;
+    }
+    for (int k = 0; k < FRAME_BUFFERS; k++) {
+        PyObject *each = PyTuple_GET_ITEM(buffers, k);
+        if ((k == FRAME_PHI || k == FRAME_STATE) && each == Py_None) continue;
+        if (!converters[k](each, &b[k])) goto end;
+    }
+    f.bins = COUNT(b[RESPONSE]) / f.channels;
+    if (!fit_frames(&f, b)) goto end;
+    sources = PyMem_Calloc(2, sizeof *sources);
+    parts = PyMem_Calloc((size_t)(2 * f.channels * f.columns), sizeof *parts);
+    if (!sources || !parts) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    f.power = FLOATS(b[POWER]), f.noise = FLOATS(b[NOISE]), f.basis = FLOATS(b[BASIS]);
+    f.phi = b[FRAME_PHI].obj ? FLOATS(b[FRAME_PHI]) : NULL;
+    f.state = b[FRAME_STATE].obj && f.phi ? WORDS(b[FRAME_STATE]) : NULL;
+    f.back = FLOATS(b[BACK]), f.response = FLOATS(b[RESPONSE]), f.rate = FLOATS(b[RATES]);
+    f.h = FLOATS(b[GAINS]), f.total = FLOATS(b[TOTAL]), f.square = FLOATS(b[SQUARE]);
+    f.v = FLOATS(b[SPEECH]), f.plus = FLOATS(b[PLUS]), f.minus = FLOATS(b[MINUS]);
+    sources[0].exponent = sources[0].scale = 2.0f / alpha;
+    sources[1].exponent = 1.0f;
+    Py_ssize_t accepted = 0, cells = f.channels * f.bins, newest = (f.context - 1) * cells;
+    Py_BEGIN_ALLOW_THREADS
+    for (int k = 0; k < steps; k++) {
+        accepted += step(&f, sources, less, exponent, parts);
+        if (k >= steps - keep)
+            note(0.5f * alpha, f.plus + newest, f.v + newest, f.total, f.square, cells);
+    }
+    Py_END_ALLOW_THREADS
+    result = PyLong_FromSsize_t(accepted);
+end:
+    for (int k = 0; k < FRAME_BUFFERS; k++)
+        if (b[k].obj) PyBuffer_Release(&b[k]);
+    PyMem_Free(parts);
+    PyMem_Free(sources);
+    return result;
+}
+
 typedef void (*map_function)(const float *, float *, Py_ssize_t);
 
 static PyObject *mapped(PyObject *args, map_function function) {
@@ -346,6 +509,8 @@ static PyObject *py_sin(PyObject *self, PyObject *args) { return mapped(args, si
 
 static PyMethodDef methods[] = {
     {"evaluate", py_evaluate, METH_VARARGS, "evaluate(want, power, sources) -> accepted"},
+    {"frame", py_frame, METH_VARARGS,
+     "frame(steps, keep, alpha, less, exponent, context, channels, columns, buffers) -> accepted"},
     {"stable", py_stable, METH_VARARGS, "stable(state, h, out)"},
     {"log", py_log, METH_VARARGS, "log(x, out)"},
     {"exp", py_exp, METH_VARARGS, "exp(x, out)"},

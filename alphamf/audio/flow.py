@@ -1,0 +1,179 @@
+"""Sound that flows through pipes: read as it comes, written at once, in the same format."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio.cut import short
+from alphamf.audio.live import NAME, SIMPLE, wav_header
+from alphamf.audio.survey import RATES
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.stopping import finish_asked
+
+MOST = 1 << 16
+"""Most bytes that are read at a time."""
+
+_WAKE = 0.1
+"""Longest wait before a Ctrl-C is looked for, in seconds."""
+
+RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
+"""Samples without a header, little-endian, and libsndfile's names of them."""
+
+_BYTES = {"PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4, "FLOAT": 4, "DOUBLE": 8}
+"""Of a sample; of others, one."""
+
+
+class Kind(NamedTuple):
+    """What the samples are: rate in Hz, channels, and libsndfile's name of how they are stored."""
+
+    rate: int
+    channels: int
+    subtype: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of a sample of all channels."""
+        return _BYTES.get(self.subtype, 1) * self.channels
+
+
+def raw_kind(text: str) -> Kind:
+    """Return what RATE:CHANNELS:FORMAT stands for, such as 48000:1:s16.
+
+    Raises
+    ------
+    AlphaMFError
+        It does not stand for anything.
+    """
+    rate, _, rest = text.partition(":")
+    channels, _, name = rest.partition(":")
+    try:
+        kind = Kind(int(rate), int(channels), RAW[name])
+    except (ValueError, KeyError):
+        kind = None
+    if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= 64:
+        raise AlphaMFError(
+            f"--raw must be RATE:CHANNELS:FORMAT such as 48000:1:s16, with a format of "
+            f"{', '.join(RAW)}, not {text!r}"
+        )
+    return kind
+
+
+class Flow:
+    """Samples that come through a pipe.
+
+    Parameters
+    ----------
+    pipe
+        Its descriptor.
+    raw
+        What the samples are; None for WAV, whose header says so.
+
+    Attributes
+    ----------
+    kind
+        What the samples are.
+    header
+        The bytes before the first sample, which suit an output of the same length, too.
+
+    Raises
+    ------
+    AlphaMFError
+        What comes is no WAV, or one of another kind than PCM, floats, A-law and u-law.
+    """
+
+    def __init__(self, pipe: int, raw: Kind | None = None) -> None:
+        self._pipe, self._held = pipe, b""
+        found = None if raw else wav_header(self._first)
+        if raw is None and found is None:
+            raise AlphaMFError(
+                f"{NAME} is no WAV: low latency reads that, or bare samples with --raw"
+            )
+        self.header = found.data if found else b""
+        self.kind = raw or _kind(self.header)
+        self._promised = found.promised if found else None
+        self._held = self._held[len(self.header) :]
+
+    def _first(self, count: int) -> bytes | None:
+        """Return the first bytes, None if there are fewer."""
+        while len(self._held) < count:
+            if not (data := self._read()):
+                return None
+            self._held += data
+        return self._held[:count]
+
+    def _read(self) -> bytes:
+        """Return what comes next; nothing at the end, or after a Ctrl-C."""
+        while not finish_asked():
+            if os.name != "posix" or select.select([self._pipe], [], [], _WAKE)[0]:
+                return os.read(self._pipe, MOST)
+        return b""
+
+    def blocks(self) -> Iterator[Floats]:
+        """Yield the samples as they come, shape (samples, channels).
+
+        Raises
+        ------
+        AlphaMFError
+            There are fewer than the header promises.
+        """
+        size, read = self.kind.size, 0
+        data = self._held
+        while True:
+            if self._promised is not None:
+                data = data[: self._promised - read]
+            whole = len(data) // size * size
+            read += whole
+            if whole:
+                yield decoded(data[:whole], self.kind)
+            if self._promised is not None and read > self._promised - size:
+                return
+            if not (new := self._read()):
+                break
+            data = data[whole:] + new
+        if self._promised is not None and not finish_asked():
+            raise short(NAME, self._promised, read)
+
+
+def _kind(header: bytes) -> Kind:
+    import soundfile
+
+    try:
+        with soundfile.SoundFile(io.BytesIO(header)) as file:
+            kind = Kind(file.samplerate, file.channels, file.subtype)
+    except soundfile.LibsndfileError:
+        kind = None
+    if kind is None or kind.subtype not in SIMPLE:
+        raise AlphaMFError(f"{NAME} is no WAV of samples that stand for themselves")
+    return kind
+
+
+def _options(kind: Kind) -> dict[str, Any]:
+    return {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
+
+
+def decoded(data: bytes, kind: Kind) -> Floats:
+    """Return bare samples as float32, shape (samples, channels)."""
+    import soundfile
+
+    with soundfile.SoundFile(
+        io.BytesIO(data), "r", kind.rate, kind.channels, **_options(kind)
+    ) as file:
+        found: Floats = file.read(dtype="float32", always_2d=True)
+    return found
+
+
+def encoded(audio: Floats, kind: Kind) -> bytes:
+    """Return float32 samples, shape (samples, channels), as bytes; PCM is limited to its range."""
+    import soundfile
+
+    buffer = io.BytesIO()
+    with soundfile.SoundFile(buffer, "w", kind.rate, kind.channels, **_options(kind)) as file:
+        file.write(np.ascontiguousarray(audio))
+    return buffer.getvalue()

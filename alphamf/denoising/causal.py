@@ -1,0 +1,108 @@
+"""Windows that look back far and end soon: the resolution of long windows at a short latency.
+
+A frame is analysed by a window as long as the dictionary's, which rises slowly and falls within
+20 ms; only its last 40 ms are used for synthesis. A sample is therefore held back for 40 ms.
+
+References
+----------
+Mauler and Martin, "A low delay, variable resolution, perfect reconstruction spectral
+analysis-synthesis system for speech enhancement", EUSIPCO 2007.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Complexes
+from alphamf.tools.arrays import Floats
+
+SYNTHESIS_HOPS = 5
+"""Length of the synthesis window, in hops of an eighth of the analysis window: 40 ms of 64."""
+
+FRAME_HOPS = 8
+
+
+class Windows(NamedTuple):
+    """Both windows, shape (n_fft,), and the hop; of the synthesis window the start is zero."""
+
+    analysis: Floats
+    synthesis: Floats
+    hop: int
+
+
+def windows(hop: int) -> Windows:
+    """Return windows of eight hops that overlap to one."""
+    length, used = FRAME_HOPS * hop, SYNTHESIS_HOPS * hop
+    fall = used // 2
+    rise = length - fall
+    analysis = np.concatenate(
+        [
+            np.sin(np.pi / 2 * (np.arange(rise) + 0.5) / rise),
+            np.cos(np.pi / 2 * (np.arange(fall) + 0.5) / fall),
+        ]
+    )
+    product = np.zeros(length)
+    product[-used:] = np.sin(np.pi * (np.arange(used) + 0.5) / used) ** 2
+    product /= np.tile(product.reshape(-1, hop).sum(axis=0), FRAME_HOPS)
+    synthesis = product / analysis
+    return Windows(analysis.astype(np.float32), synthesis.astype(np.float32), hop)
+
+
+class Frames:
+    """Cuts sound into frames, and puts them together again.
+
+    Parameters
+    ----------
+    hop
+        In samples.
+    channels
+        Of the sound.
+
+    Attributes
+    ----------
+    latency
+        Samples after which a sample is out, at most.
+    """
+
+    def __init__(self, hop: int, channels: int) -> None:
+        self.windows = windows(hop)
+        self.latency = SYNTHESIS_HOPS * hop
+        length = len(self.windows.analysis)
+        self._past = np.zeros((channels, length), np.float32)
+        self._sum = np.zeros((channels, length), np.float32)
+        energy = np.cumsum(self.windows.analysis[::-1] ** 2)[hop - 1 :: hop]
+        self._filled = energy / energy[-1]
+        self._count = 0
+
+    def analyse(self, block: Floats) -> Complexes:
+        """Take in a hop, shape (hop, channels); return the spectrum, shape (channels, bins)."""
+        hop = self.windows.hop
+        self._past[:, :-hop] = self._past[:, hop:]
+        self._past[:, -hop:] = block.T
+        self._count += 1
+        spectrum: Complexes = np.fft.rfft(self._past * self.windows.analysis, axis=1)
+        return spectrum.astype(np.complex64, copy=False)
+
+    @property
+    def filled(self) -> float:
+        """Part of the energy of the last window that lies within the recording."""
+        return float(self._filled[min(self._count, FRAME_HOPS) - 1])
+
+    def synthesise(self, spectrum: Complexes) -> Floats:
+        """Add the frame that was analysed last; return the hop that is whole, or empty at first.
+
+        Returns
+        -------
+        ndarray
+            Shape (hop, channels): the oldest sound that was not returned yet.
+        """
+        hop, length = self.windows.hop, len(self.windows.analysis)
+        frame = np.fft.irfft(spectrum, n=length, axis=1)
+        self._sum += frame.astype(np.float32, copy=False) * self.windows.synthesis
+        place = length - self.latency
+        done = self._sum[:, place : place + hop].T.copy()
+        self._sum[:, :-hop] = self._sum[:, hop:]
+        self._sum[:, -hop:] = 0
+        return done if self._count >= SYNTHESIS_HOPS else done[:0]

@@ -1,0 +1,164 @@
+"""Denoising within 40 ms: frame by frame, by the online chain, with nothing to wait for.
+
+The way of a frame: spectrum of its channels at their own rate (`causal`), power on the dictionary's
+bins, gain of the online chain (`alphamf.factorization.online`), one gain for channels that share a
+voice, back to the rate's bins, limit, sound. These are links 1, 3, 4 and 6 of the chain of gains
+(`gain`). For link 2 no causal network has been taught; its gain would take the place of the
+chain's in `_gains`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.audio.stft import Complexes, Frame
+from alphamf.denoising.causal import FRAME_HOPS, Frames
+from alphamf.denoising.gain import least_gain
+from alphamf.denoising.grids import Bins, Grid
+from alphamf.denoising.presence import Presence
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.sharing import Sharing
+from alphamf.factorization.online import OnlineAlphaMF
+from alphamf.inference.random import START, Key, generator
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arrays import Floats
+
+SILENT = 1e-14
+"""Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
+let through, and nothing is learnt from it."""
+
+LOUDEST = np.float32(1e15)
+"""Largest amplitude of a cell, whose square single precision holds."""
+
+
+class Done(NamedTuple):
+    """What has come out.
+
+    Attributes
+    ----------
+    audio, speech
+        Input and speech of the same time, shape (samples, channels).
+    gain, gain_std
+        Of the frames that ended meanwhile, shape (channels, bins, frames).
+    acceptance
+        Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in these frames, shape (frames,).
+    """
+
+    audio: Floats
+    speech: Floats
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+    activity: Floats
+
+
+class LowLatency:
+    """Denoises sound that comes in blocks of any size.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    channels
+        Number of channels.
+    dictionary
+        Of the speech.
+    settings
+        Of the run: dry, max_attenuation and channels.
+    seed
+        Of the chain.
+
+    Attributes
+    ----------
+    latency
+        Samples that are held back, at most.
+    """
+
+    def __init__(
+        self, rate: int, channels: int, dictionary: Dictionary, settings: Settings, seed: int
+    ) -> None:
+        frame = dictionary.frame
+        every = frame.n_fft / FRAME_HOPS
+        hop = max(1, round(every * rate / dictionary.rate))
+        self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
+        self._model = Grid(dictionary.rate, Frame(frame.n_fft, max(1, round(every))))
+        self._inwards = Bins(self._native, self._model)
+        self._outwards = Bins(self._model, self._native)
+        self._frames = Frames(hop, channels)
+        self.latency = self._frames.latency
+        context, bins = dictionary.context, dictionary.bins
+        seconds = hop / rate
+        self._chain = OnlineAlphaMF(
+            dictionary.basis.reshape(context, bins, -1).swapaxes(1, 2),
+            dictionary.alpha,
+            spacing=dictionary.rate / frame.n_fft,
+            hop=seconds,
+            stride=max(1, round(frame.hop_length / every)),
+            channels=channels,
+            rng=generator(seed, Key.CHAIN, START),
+        )
+        linked = settings.channels == "linked" and channels > 1
+        self._sharing = Sharing(channels, seconds) if linked else None
+        self._presence = Presence(self._native, seconds)
+        self._least = least_gain(settings)
+        self._acceptance = 1.0
+        self._waiting = np.empty((0, channels), np.float32)
+        self._delayed = np.empty((0, channels), np.float32)
+
+    def push(self, block: Floats) -> Done:
+        """Take in samples, shape (samples, channels), and return what is ready."""
+        self._delayed = np.concatenate([self._delayed, block])
+        return self._ready(block)
+
+    def finish(self) -> Done:
+        """Return what is held back: the recording is over."""
+        left = len(self._delayed)
+        silence = np.zeros((self.latency + self._native.frame.hop_length, 1), np.float32)
+        return self._ready(np.broadcast_to(silence, (len(silence), self._waiting.shape[1])), left)
+
+    def _ready(self, block: Floats, most: int | None = None) -> Done:
+        sound = np.concatenate([self._waiting, block])
+        hop = self._native.frame.hop_length
+        whole = len(sound) // hop * hop
+        self._waiting = sound[whole:].copy()
+        found = list(self._hops(sound[:whole].reshape(-1, hop, sound.shape[1])))
+        speech = np.concatenate([np.empty((0, sound.shape[1]), np.float32), *(f[0] for f in found)])
+        speech = speech[:most]
+        audio, self._delayed = self._delayed[: len(speech)], self._delayed[len(speech) :].copy()
+        shape = sound.shape[1], self._native.frame.bins, 0
+        gain, std = (
+            np.stack([f[k] for f in found], axis=-1) if found else np.empty(shape, np.float32)
+            for k in (1, 2)
+        )
+        activity = np.array([f[3] for f in found], np.float32)
+        return Done(audio, speech, gain, std, [self._acceptance, 1.0], activity)
+
+    def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
+        """Yield speech, gain, its deviation and the probability of speech, hop by hop."""
+        for block in hops:
+            spectrum = self._frames.analyse(block)
+            amplitude = np.minimum(np.abs(spectrum), LOUDEST)
+            power: Floats = (amplitude**2 / np.float32(self._frames.filled)).astype(np.float32)
+            gain, std = self._gains(spectrum, power)
+            probability = self._presence.probability(power, gain)
+            gain = np.maximum(gain, self._least)
+            yield self._frames.synthesise(spectrum * gain), gain, std, probability
+
+    def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
+        """Return the gain and its deviation on the rate's own bins, shape (channels, bins)."""
+        loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
+        if not loud.any():
+            return np.ones_like(power), np.zeros_like(power)
+        # A silent channel beside others hears what they hear, and its gain changes nothing.
+        heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
+        found = self._chain.step(self._inwards(heard))
+        self._acceptance = found.acceptance
+        gain, std = (self._outwards(each) for each in found[:2])
+        if self._sharing is not None:
+            gain = self._sharing.linked(spectrum, gain)
+        return gain, std

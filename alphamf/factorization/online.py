@@ -1,0 +1,169 @@
+r"""Alpha-MF of a spectrogram that comes frame by frame, with a noise learnt with forgetting.
+
+The model is that of `alphamf.factorization.alpha_mf` for the newest frames: the speech, of index
+alpha with a fixed W over `context` frames, has activations h of the newest column; the noise is
+Gaussian, with one spectrum for each frame, learnt as it goes (`forgetting`). Each frame takes a few
+steps. Each moves Phi by Metropolis, but only in the newest frame, whose gain is read: in the frames
+before it rests where it was left. Each then moves h by the multiplicative rule of EM, with a Gamma
+prior on the amplitude ratio of speech to noise. The gain is averaged over the last steps.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf.factorization import cells, compiled
+from alphamf.factorization import frame as steps
+from alphamf.factorization.cells import FLOOR
+from alphamf.factorization.forgetting import Noise, Response, forgotten
+from alphamf.factorization.frame import Frame, Moves
+from alphamf.tools.arrays import Floats
+
+STEPS, KEEP = 12, 8
+"""Steps for a frame, and how many of the last ones are averaged."""
+
+LEVEL_SECONDS = 3.0
+"""Time in which the level is forgotten that the model's units come from."""
+
+RATE = np.float32(100.0)
+SHAPE = 0.1
+"""Of the Gamma prior of h, in units in which speech of h = 1 is as loud as the noise."""
+
+DECAY, LEAST = np.float32(0.5), np.float32(2e-3)
+"""h starts from so much of the last frame's, and at least from so much: below the noise, or EM
+would go to a mode in which speech explains all."""
+
+RELAXATION = 1.5
+
+
+class Found(NamedTuple):
+    """What is found of a frame.
+
+    Attributes
+    ----------
+    gain, gain_std
+        Gain of the speech in the newest frame and its standard deviation, shape (channels, bins).
+    acceptance
+        Proportion of accepted Phi proposals of the speech.
+    """
+
+    gain: Floats
+    gain_std: Floats
+    acceptance: float
+
+
+class OnlineAlphaMF:
+    """Gains of frames that come one by one.
+
+    Parameters
+    ----------
+    basis
+        W of the speech, shape (context, columns, bins).
+    alpha
+        Index of the speech.
+    spacing
+        Distance between bins in Hz.
+    hop
+        Distance between frames in seconds.
+    stride
+        Frames from one frame of the context to the next.
+    channels
+        Channels side by side, each with a noise and activations of its own.
+    rng
+        Generator.
+    """
+
+    def __init__(
+        self,
+        basis: Floats,
+        alpha: float,
+        *,
+        spacing: float,
+        hop: float,
+        stride: int,
+        channels: int,
+        rng: np.random.Generator,
+    ) -> None:
+        context, columns, bins = basis.shape
+        self._basis = np.ascontiguousarray(basis / basis.mean(axis=(0, 2), keepdims=True))
+        self._back = np.ascontiguousarray(self._basis.swapaxes(1, 2))
+        self._alpha, self._hop = alpha, hop
+        self._moves = Moves(STEPS, KEEP, alpha, SHAPE, RELAXATION * alpha / (alpha + 2))
+        self._places = [stride * k for k in range(context)]
+        shape = (self._places[-1] + 1, channels, bins)
+        loops = self._loops
+        self._powers, self._noises = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+        self._phi = loops.stable(rng, alpha, np.empty(shape, np.float32))
+        self._rng, self._states = rng, loops.states(rng, [alpha, 2.0])
+        self._h = np.full((channels, columns), LEAST)
+        self._level = np.zeros((channels, 1), np.float32)
+        self._frames = 0
+        self._noise = Noise(channels, bins, hop)
+        self._response = Response(channels, bins, spacing, hop)
+
+    @property
+    def _loops(self) -> ModuleType:
+        return compiled if compiled.AVAILABLE else cells
+
+    @property
+    def noise(self) -> Floats:
+        """Power of the noise as it is known now, shape (channels, bins)."""
+        return self._noise.power
+
+    def step(self, power: Floats) -> Found:
+        """Take in a frame and return its gain.
+
+        Parameters
+        ----------
+        power
+            |X|^2, shape (channels, bins), in no channel zero throughout.
+        """
+        self._take(power)
+        context, _, bins = self._basis.shape
+        noise = self._noises[self._places] / (2 * self._level)
+        response = self._response.gain
+        # The prior's units: the amplitude ratio to the noise that h = 1 of a column stands for.
+        # By einsum, not by BLAS, whose threads would cost more than this and change its last bit.
+        ratio = np.einsum("tcf,tfk->ck", response / np.sqrt(2 * noise + FLOOR), self._back)
+        frame = Frame(
+            power=self._powers[self._places] / self._level,
+            noise=noise,
+            phi=self._phi[self._places],
+            state=self._states[0],
+            basis=self._basis,
+            back=self._back,
+            response=response,
+            rate=RATE * ratio / np.float32(context * bins),
+            h=np.maximum(DECAY * self._h, LEAST),
+            total=np.zeros(power.shape, np.float32),
+            square=np.zeros(power.shape, np.float32),
+            v=np.empty_like(noise),
+            plus=np.empty_like(noise),
+            minus=np.empty_like(noise),
+        )
+        accepted = (compiled if compiled.AVAILABLE else steps).move(frame, self._moves)
+        self._h = frame.h
+        if frame.phi is not None:
+            self._phi[-1] = frame.phi[-1]
+        self._response.learn(frame.plus[-1] * frame.v[-1], frame.minus[-1] * frame.v[-1])
+        mean = np.minimum(frame.total / KEEP, 1)
+        std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
+        return Found(mean, std, accepted / (STEPS * power.size))
+
+    def _take(self, power: Floats) -> None:
+        """Make room for the newest frame, and learn its noise and the level."""
+        self._frames += 1
+        share = max(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))
+        self._level += np.float32(share) * (power.mean(axis=-1, keepdims=True) - self._level)
+        np.maximum(self._level, np.finfo(np.float32).tiny / FLOOR, out=self._level)
+        self._noise.learn(power)
+        new = self._loops.stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
+        past = (self._powers, power), (self._noises, self._noise.power), (self._phi, new)
+        for held, newest in past:
+            held[:-1] = held[1:]
+            held[-1] = newest
+            if self._frames == 1:
+                held[:-1] = newest

@@ -1,0 +1,181 @@
+r"""Measure a stream at low latency: its latency in samples, its time for each chunk, its memory.
+
+For example::
+
+    python -m benchmarks.latency latency
+    python -m benchmarks.latency time --minutes 10
+    python -m benchmarks.latency memory --minutes 60
+    python -m benchmarks.latency threads --streams 8
+
+``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
+nothing away, and counts how much has gone in when the click comes out; the chirp is
+cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
+of ``benchmarks.front_clips``, and prints the share of 10 ms that they take, in process time and by
+the clock. ``memory`` samples what the process holds every minute of sound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from alphamf import PRESETS, Stream
+from alphamf.audio.resample import resample
+from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
+from benchmarks.front_clips import clips
+
+RATES = (8000, 16000, 44100, 48000)
+CHUNK = 0.01
+WORST = (50, 99, 99.9, 100)
+"""Percentiles of the times."""
+
+
+def click(rate: int) -> int:
+    """Return how many samples go in after a click until it is out."""
+    rng = np.random.default_rng(0)
+    sound = (1e-3 * rng.standard_normal(rate // 2)).astype(np.float32)
+    sound[rate // 4] = 0.9
+    stream = Stream(rate, 1, replace(PRESETS["fast"], max_attenuation=0.0), latency="low")
+    for k, sample in enumerate(sound):
+        out = stream.process(sample[None])
+        if len(out) and np.abs(out).max() > 0.5:
+            return k - rate // 4
+    raise AssertionError("the click did not come out")
+
+
+def chirp(rate: int) -> tuple[int, int]:
+    """Return by how many samples a chirp is late, played live, and in the sound put together.
+
+    Played live, a chunk of 10 ms goes out as another comes in, after the silence of the latency.
+    """
+    t = np.arange(rate) / rate
+    sound = (0.5 * np.sin(2 * np.pi * (100 * t + 1500 * t**2))).astype(np.float32)
+    stream = Stream(rate, 1, replace(PRESETS["fast"], max_attenuation=0.0), latency="low")
+    size = round(CHUNK * rate)
+    waiting = np.zeros(round(stream.latency * rate), np.float32)
+    live, whole = [], []
+    for k in range(0, len(sound), size):
+        out = stream.process(sound[k : k + size])
+        whole.append(out)
+        waiting = np.concatenate([waiting, out])
+        live.append(waiting[:size])
+        waiting = waiting[size:]
+    whole.append(stream.flush()[:, 0])
+    return _late(sound, np.concatenate(live)), _late(sound, np.concatenate(whole))
+
+
+def _late(sound: Floats, out: Floats) -> int:
+    size = len(sound) + len(out)
+    found = np.fft.irfft(np.fft.rfft(out, size) * np.fft.rfft(sound, size).conj(), size)
+    late = int(found.argmax())
+    return late if late < size // 2 else late - size
+
+
+def latencies() -> None:
+    """Print the table of latencies."""
+    lines = []
+    for rate in RATES:
+        held, (live, whole) = click(rate), chirp(rate)
+        seconds = [f"{1000 * value / rate:.1f}" for value in (held, live)]
+        promised = 1000 * Stream(rate, 1, latency="low").latency
+        lines.append([f"{rate}", f"{promised:.1f}", f"{held}", f"{live}", *seconds, f"{whole}"])
+    headings = ["rate", "promised ms", "click", "chirp, live", "click ms", "chirp ms", "chirp"]
+    print(tables.markdown(headings, lines))
+
+
+def sound(rate: int, channels: int, seconds: float) -> Floats:
+    """Return speech in noise, shape (samples, channels), that repeats itself after some clips."""
+    found = np.concatenate([clip.noisy for clip in clips(16000, 8)])
+    found = found if rate == 16000 else resample(found, 16000, rate)
+    return np.repeat(np.resize(found, int(seconds * rate))[:, None], channels, axis=1)
+
+
+def times(rate: int, channels: int, minutes: float) -> list[str]:
+    """Return a line of the table of times."""
+    audio, size = sound(rate, channels, 60 * minutes), round(CHUNK * rate)
+    stream = Stream(rate, channels, latency="low")
+    stream.process(audio[: 10 * size])
+    found = []
+    for k in range(10 * size, len(audio) - size, size):
+        cpu, clock = time.process_time(), time.perf_counter()
+        stream.process(audio[k : k + size])
+        found.append((time.process_time() - cpu, time.perf_counter() - clock))
+    shares = np.percentile(np.array(found) / CHUNK, WORST, axis=0)
+    return [f"{rate}", f"{channels}", *(f"{each:.3f}" for each in [*shares[:, 0], *shares[:, 1]])]
+
+
+def held() -> float:
+    """Return the megabytes that this process holds."""
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(text.partition("VmRSS:")[2].split()[0]) / 1024
+
+
+def memory(rate: int, minutes: float) -> None:
+    """Print what the process holds after each tenth of the sound."""
+    audio, size = sound(rate, 1, 60), round(CHUNK * rate)
+    stream = Stream(rate, 1, latency="low")
+    lines = []
+    for minute in range(int(minutes) + 1):
+        if minute % max(1, int(minutes) // 10) == 0:
+            lines.append([f"{minute}", f"{held():.2f}"])
+        for k in range(0, len(audio), size):
+            stream.process(audio[k : k + size])
+    print(tables.markdown(["minutes", "MB"], lines))
+
+
+def threads(rate: int, streams: int, seconds: float) -> None:
+    """Print how long streams take one by one, and side by side in threads."""
+    audio, size = sound(rate, 1, seconds), round(CHUNK * rate)
+
+    def work(_: int) -> Floats:
+        stream = Stream(rate, 1, latency="low")
+        parts = [stream.process(audio[k : k + size]) for k in range(0, len(audio), size)]
+        return np.concatenate(parts)
+
+    lines, outs = [], []
+    for count in (1, streams):
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+        with ThreadPoolExecutor(count) as pool:
+            outs += pool.map(work, range(streams))
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        spent = time.perf_counter() - start
+        lines.append([f"{count}", f"{spent / seconds:.2f}", f"{cpu / seconds:.2f}"])
+    assert all(np.array_equal(each, outs[0]) for each in outs)
+    print(f"{streams} streams of {seconds:.0f} s, all with the same output\n")
+    print(tables.markdown(["threads", "clock s per s", "CPU s per s"], lines))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.latency",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=("latency", "time", "memory", "threads"))
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--streams", type=int, default=8)
+    asked = parser.parse_args()
+    if asked.what == "latency":
+        latencies()
+    elif asked.what == "time":
+        kinds = ((8000, 1), (16000, 1), (48000, 1), (48000, 2))
+        headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
+        lines = [times(rate, channels, asked.minutes) for rate, channels in kinds]
+        print(tables.markdown(["rate", "channels", *headings], lines))
+    elif asked.what == "memory":
+        memory(16000, asked.minutes)
+    else:
+        threads(16000, asked.streams, 60 * min(asked.minutes, 0.5))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+r"""Measure the quality of a stream at low latency beside methods that hear no more, and `fast`.
+
+For example::
+
+    python -m benchmarks.low_latency quality --rate 16000 --clips 40 -o low-16k
+    python -m benchmarks.low_latency quality --rate 8000 --clips 40 -o low-8k
+    python -m benchmarks.low_latency change -o docs/figures/noise-change
+
+``quality`` goes through clips of ``benchmarks.front_clips``, writes OUTPUT.csv, a line per clip and
+method, and prints means with standard errors. ``change`` denoises speech in a stationary noise that
+gives way to another one in mid-recording, and writes the SI-SDR of every second as OUTPUT.csv and
+OUTPUT.png, means over several pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from alphamf import Stream, denoise
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.baselines.base import Clip as Noisy
+from alphamf.evaluation.baselines.registry import METHODS
+from alphamf.evaluation.mixing import mixture
+from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
+from benchmarks.front_clips import Clip, _manifest, _mono, clips
+
+SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
+PEERS = ("noisy", "logmmse", "rnnoise")
+SECONDS, CHANGE = 12, 6
+RATE = 16000
+PAIRS = (("stationary", "nonstationary"), ("stationary", "stationary"))
+
+
+def low(noisy: Floats, rate: int) -> Floats:
+    """Denoise at low latency, in chunks of 10 ms."""
+    stream, size = Stream(rate, 1, latency="low"), rate // 100
+    parts = [stream.process(noisy[k : k + size]) for k in range(0, len(noisy), size)]
+    return np.concatenate([*parts, stream.flush()[:, 0]])
+
+
+def methods(clip: Clip, names: list[str]) -> dict[str, Callable[[], Floats]]:
+    """Return what denoises a clip, by name."""
+    found: dict[str, Callable[[], Floats]] = {}
+    for name in names:
+        if name == "low":
+            found[name] = lambda: low(clip.noisy, clip.rate)
+        elif name in METHODS:
+            method = METHODS[name]
+            found[name] = lambda m=method: m.run(Noisy(clip.noisy, clip.rate, clip.clean))  # type: ignore[misc]
+        else:
+            found[name] = lambda preset=name: denoise(clip.noisy, clip.rate, preset).audio  # type: ignore[misc]
+    return found
+
+
+def scores(clip: Clip, out: Floats) -> list[float]:
+    """Return SI-SDR, PESQ and ESTOI; NaN for PESQ where it cannot score the clip."""
+    try:
+        quality = pesq(clip.clean, out, clip.rate)
+    except AlphaMFError:
+        quality = float("nan")
+    return [si_sdr(clip.clean, out), quality, stoi(clip.clean, out, clip.rate, extended=True)]
+
+
+def quality(rate: int, count: int, names: list[str], output: Path) -> None:
+    """Print the table of scores, and write those of each clip."""
+    found: dict[str, list[list[float]]] = {name: [] for name in names}
+    with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["clip", "method", *SCORES])
+        for number, clip in enumerate(clips(rate, count)):
+            for name, run in methods(clip, names).items():
+                row = scores(clip, run())
+                found[name].append(row)
+                writer.writerow([clip.name, name, *(f"{value:.4f}" for value in row)])
+            file.flush()
+            print(f"\r{number + 1} of {count} clips", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    lines = []
+    for name, rows in found.items():
+        columns = [np.array(column) for column in zip(*rows, strict=True)]
+        means = [tables.mean_and_error(column[np.isfinite(column)]) for column in columns]
+        lines.append(
+            [name, *(f"{m:.{d}f} ± {e:.{d}f}" for (m, e), d in zip(means, (2, 3, 3), strict=True))]
+        )
+    print(tables.markdown(["method", *SCORES], lines))
+
+
+def changing(number: int) -> Clip:
+    """Return speech in a noise that gives way to another at `CHANGE` seconds, both at 5 dB."""
+    rng = np.random.default_rng((5, number))
+    voices = _manifest("speech-16k")
+    order = rng.permutation(len(voices))
+    clean = np.concatenate([_mono(voices[k][0], RATE) for k in order[:12]])[: SECONDS * RATE]
+    kinds = PAIRS[number % len(PAIRS)]
+    parts = []
+    for k, kind in enumerate(kinds):
+        known = [path for path, each, _ in _manifest("noise-48k") if each == kind]
+        noise = mixture.noise(_mono(known[rng.integers(len(known))], RATE), RATE)
+        piece = clean[k * CHANGE * RATE : (k + 1) * CHANGE * RATE]
+        power = mixture.power(piece, RATE, "plain")
+        parts.append(mixture.mix(piece, power, noise, 5 if k else 15, rng)[0])
+    return Clip(f"change-{number}", RATE, clean, np.concatenate(parts))
+
+
+def change(count: int, output: Path) -> None:
+    """Write SI-SDR second by second around a change of the noise."""
+    names = ["noisy", "logmmse", "rnnoise", "low", "fast"]
+    found = {name: np.empty((count, SECONDS)) for name in names}
+    for number in range(count):
+        clip = changing(number)
+        for name, run in methods(clip, names).items():
+            out = run()
+            for second in range(SECONDS):
+                part = slice(second * RATE, (second + 1) * RATE)
+                found[name][number, second] = si_sdr(clip.clean[part], out[part])
+    headings = ["second", *names]
+    means = {name: np.nanmean(np.maximum(values, -20), axis=0) for name, values in found.items()}
+    lines = [[f"{s}", *(f"{means[name][s]:.2f}" for name in names)] for s in range(SECONDS)]
+    with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([headings, *lines])
+    print(tables.markdown(headings, lines))
+    _plot(means, output.with_suffix(".png"), count)
+
+
+def _plot(means: dict[str, Floats], path: Path, count: int) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for name, values in means.items():
+        axes.plot(np.arange(SECONDS) + 0.5, values, marker="o", label=name)
+    axes.axvline(CHANGE, color="black", linestyle=":")
+    axes.set(xlabel="seconds", ylabel="SI-SDR dB", title=f"mean of {count} changes of the noise")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.low_latency",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=("quality", "change"))
+    parser.add_argument("methods", nargs="*", default=[*PEERS, "low", "fast"])
+    parser.add_argument("--rate", type=int, choices=(8000, 16000), default=16000)
+    parser.add_argument("--clips", type=int, default=40)
+    parser.add_argument("-o", "--output", type=Path, default=Path("low"))
+    asked = parser.parse_args()
+    try:
+        if asked.what == "quality":
+            quality(asked.rate, asked.clips, asked.methods, asked.output)
+        else:
+            change(asked.clips, asked.output)
+    except AlphaMFError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

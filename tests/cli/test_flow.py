@@ -1,0 +1,102 @@
+"""Pipes at low latency: sound comes out while it goes in, in the format in which it came."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.support.commands import COMMAND, here, in_a_process, run
+from tests.support.places import DATA
+
+__all__ = ["here"]
+
+LOW = ["denoise", "-", "-o", "-", "--latency", "low"]
+RATE = 8000
+
+
+def sound(seconds=0.5, channels=1):
+    rng = np.random.default_rng(0)
+    return (0.1 * rng.standard_normal((int(seconds * RATE), channels))).astype(np.float32)
+
+
+def wav(audio, subtype="PCM_16"):
+    buffer = io.BytesIO()
+    soundfile.write(buffer, audio, RATE, subtype=subtype, format="WAV")
+    return buffer.getvalue()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="reads what is there of a pipe by its descriptor")
+def test_sound_comes_out_while_it_goes_in(tmp_path):
+    data = np.zeros(RATE, "<i2")
+    data[:] = (3000 * np.random.default_rng(0).standard_normal(RATE)).clip(-32768, 32767)
+    with subprocess.Popen(
+        [*COMMAND, *LOW, "--raw", "8000:1:s16", "-q"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(data[: RATE // 2].tobytes())
+        process.stdin.flush()
+        # All but 40 ms of it is out before more goes in, or this waits until the timer ends it.
+        timer = threading.Timer(60, process.kill)
+        timer.start()
+        ready, first = 2 * (RATE // 2 - RATE // 25), b""
+        while len(first) < ready and (part := os.read(process.stdout.fileno(), ready)):
+            first += part
+        assert len(first) >= ready
+        rest, _ = process.communicate(data[RATE // 2 :].tobytes(), timeout=60)
+        timer.cancel()
+    assert process.returncode == 0
+    assert len(first) + len(rest) == 2 * RATE
+
+
+def test_wav_comes_out_as_it_went_in_and_as_of_a_file(here, tmp_path):
+    data = wav(sound(channels=2), "PCM_24")
+    piped = in_a_process(here, *LOW, input=data)
+    assert piped.returncode == 0, piped.stderr
+    (here / "sound.wav").write_bytes(data)
+    run("denoise", here / "sound.wav", "-o", here / "out.wav", "--latency", "low", "-q")
+    out, rate = soundfile.read(io.BytesIO(piped.stdout))
+    info = soundfile.info(io.BytesIO(piped.stdout))
+    assert (rate, info.subtype, out.shape) == (RATE, "PCM_24", (4000, 2))
+    np.testing.assert_allclose(out, soundfile.read(here / "out.wav")[0], atol=2**-22)
+    cut = in_a_process(here, *LOW, input=data[:-7])
+    assert cut.returncode == 2 and b"is cut short: its header promises" in cut.stderr
+    assert len(cut.stdout) == len(data) - 12  # the two samples that are not whole
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--steps", "3"], "--steps does not go with --latency low"),
+        (["--vad", "x.csv"], "--vad does not go with --latency low"),
+        (["--start", "1"], "--start does not go with --latency low"),
+        (["--raw", "8000:1:s16"], "--raw is for a pipe at low latency"),
+    ],
+)
+def test_what_does_not_go_together(tmp_path, options, sentence):
+    source = DATA / "sample-noisy.wav"
+    done = run("denoise", source, "-o", tmp_path / "o.wav", "--latency", "low", *options, code=2)
+    assert sentence in done.output
+    assert not (tmp_path / "o.wav").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "sentence"),
+    [
+        (b"hello", [], b"standard input is no WAV"),
+        (b"", ["--raw", "8000:mono"], b"--raw must be RATE:CHANNELS:FORMAT"),
+        (b"", ["--normalize", "-16"], b"--normalize does not go with --latency low"),
+    ],
+)
+def test_what_cannot_flow(tmp_path, data, options, sentence):
+    done = in_a_process(tmp_path, *LOW, *options, input=data)
+    assert done.returncode == 2
+    assert sentence in done.stderr and b"Traceback" not in done.stderr

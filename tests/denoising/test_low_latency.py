@@ -1,0 +1,187 @@
+"""Denoising within 40 ms: on time, the same for all chunks, and useful from the start."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from itertools import pairwise
+from threading import Event
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alphamf import PRESETS, AlphaMFError, Stream
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
+from alphamf.denoising.causal import Frames
+from alphamf.denoising.grids import Bins, Grid, regrid
+from alphamf.evaluation.score import si_sdr
+from tests.support.places import DATA
+
+THROUGH = replace(PRESETS["fast"], max_attenuation=0.0)
+
+
+def noise(seconds, rate=8000, channels=1, seed=0):
+    rng = np.random.default_rng(seed)
+    return (0.1 * rng.standard_normal((int(seconds * rate), channels))).astype(np.float32)
+
+
+def fed(audio, rate, size=0, **options):
+    stream = Stream(rate, audio.shape[1], latency="low", **options)
+    chunks = [audio[k : k + size] for k in range(0, len(audio), size)] if size else [audio]
+    return np.concatenate([*(stream.process(chunk) for chunk in chunks), stream.flush()])
+
+
+def level(audio):
+    return 10 * np.log10(np.mean(audio.astype(float) ** 2) + 1e-20)
+
+
+@pytest.mark.parametrize("rate", [8000, 11025, 16000, 44100, 48000])
+def test_sound_is_out_within_forty_milliseconds_and_in_its_place(rate):
+    audio = noise(0.3, rate)
+    stream = Stream(rate, 1, THROUGH, latency="low")
+    assert stream.latency <= 0.0401
+    out, fewest = [], 0
+    for k in range(0, len(audio), 10):
+        out.append(stream.process(audio[k : k + 10]))
+        behind = k + len(audio[k : k + 10]) - sum(map(len, out))
+        fewest = max(fewest, behind)
+    assert fewest <= stream.latency * rate
+    out.append(stream.flush())
+    # Nothing may be taken away: what comes out is what came in.
+    np.testing.assert_allclose(np.concatenate(out), audio, atol=1e-6)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.integers(0, 900), min_size=1, max_size=6), st.integers(1, 2))
+def test_chunks_of_any_size_give_the_same_bits(sizes, channels):
+    audio = noise(0.25, channels=channels)
+    stream = Stream(8000, channels, latency="low")
+    places = np.cumsum([0, *sizes]).clip(max=len(audio))
+    ends = [*places, len(audio)]
+    parts = [stream.process(audio[a:b]) for a, b in pairwise(ends)]
+    parts.append(stream.flush())
+    np.testing.assert_array_equal(np.concatenate(parts), fed(audio, 8000))
+
+
+def test_a_saved_stream_goes_on_to_the_same_bits():
+    audio = noise(0.6, channels=2)
+    stream = Stream(8000, 2, latency="low")
+    first = stream.process(audio[:2500])
+    copy = pickle.loads(pickle.dumps(stream))
+    rests = [np.concatenate([each.process(audio[2500:]), each.flush()]) for each in (stream, copy)]
+    np.testing.assert_array_equal(*rests)
+    np.testing.assert_array_equal(np.concatenate([first, rests[0]]), fed(audio, 8000))
+
+
+def test_speech_is_better_for_it():
+    clean, rate = soundfile.read(DATA / "sample-clean.wav", dtype="float32")
+    noisy = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")[0]
+    done = fed(noisy[:, None], rate)[:, 0]
+    assert si_sdr(clean, done) > si_sdr(clean, noisy) + 2
+
+
+def test_noise_is_known_after_half_a_second():
+    audio = noise(1)
+    out = fed(audio, 8000)
+    assert level(out[4000:]) < level(audio[4000:]) - 8
+
+
+def test_a_louder_noise_is_learnt_within_two_seconds():
+    audio = noise(5)
+    audio[16000:] *= 10
+    out = fed(audio, 8000)
+    assert level(out[32000:]) < level(audio[32000:]) - 8
+
+
+def test_silence_stays_silent_and_teaches_nothing():
+    audio = noise(4)
+    audio[8000:24000] = 0
+    out = fed(audio, 8000)
+    assert not out[8700:23600].any()
+    assert level(out[25000:]) < level(audio[25000:]) - 8
+    assert not fed(np.zeros((4000, 2), np.float32), 8000).any()
+
+
+def test_loud_and_faint_sound_is_denoised_alike():
+    audio = noise(1)
+    middle, loud, faint = (fed(audio * np.float32(factor), 8000) for factor in (1, 1e12, 1e-4))
+    np.testing.assert_allclose(loud / 1e12, middle, atol=0.02)
+    np.testing.assert_allclose(faint * 1e4, middle, atol=0.02)
+    assert np.isfinite(fed(audio * np.float32(1e30), 8000)).all()
+
+
+def test_a_shared_voice_keeps_its_place():
+    voice = resample(soundfile.read(DATA / "sample-noisy.wav", dtype="float32")[0], 8000, 8000)
+    voice = voice[:16000]
+    audio = np.stack([voice, 0.25 * voice], axis=1)
+    out = fed(audio, 8000)
+    np.testing.assert_allclose(out[:, 1], 0.25 * out[:, 0], atol=1e-6)
+
+
+def test_integers_and_channels_first():
+    audio = (noise(0.3, channels=2) * 2**15).astype(np.int16)
+    stream = Stream(8000, 2, latency="low", channels_first=True)
+    out = np.concatenate([stream.process(audio.T), stream.flush()], axis=1)
+    assert out.dtype == np.int16 and out.shape == (2, len(audio))
+    np.testing.assert_array_equal(out.T, fed(audio, 8000))
+
+
+def test_segments_tell_the_gain_of_every_frame():
+    audio = noise(0.5)
+    stream = Stream(8000, 1, latency="low")
+    found = [*stream.segments(audio), *stream.rest()]
+    frames = sum(len(each.activity) for each in found)
+    assert frames >= 0.5 / 0.008
+    for each in found:
+        assert each.gain.shape == each.gain_std.shape == (1, 257, len(each.activity))
+        assert ((each.gain >= 0) & (each.gain <= 1)).all()
+    np.testing.assert_allclose(
+        np.concatenate([each.audio + each.noise for each in found]), audio, atol=1e-6
+    )
+
+
+def test_it_can_be_cancelled_and_tells_how_far_it_is():
+    told, cancel = [], Event()
+    stream = Stream(8000, 1, latency="low", progress=told.append, cancel=cancel)
+    stream.process(noise(0.2))
+    assert told and 0.1 < told[-1] <= 0.2
+    cancel.set()
+    with pytest.raises(CancelledError):
+        stream.process(noise(0.2))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"latency": "lower"}, "latency must be segments or low, not 'lower'"),
+        ({"latency": "low", "jobs": 2}, "latency low is for the CPU and one job"),
+        ({"latency": "low", "device": "cuda"}, "latency low is for the CPU and one job"),
+    ],
+)
+def test_what_low_latency_cannot_do(options, reason):
+    with pytest.raises(AlphaMFError, match=reason):
+        Stream(8000, 1, **options)
+
+
+@given(st.integers(1, 40))
+@settings(max_examples=10, deadline=None)
+def test_windows_reconstruct(hop):
+    frames, audio = Frames(hop, 1), noise(hop * 0.005)[: 40 * hop]
+    audio = audio[: len(audio) // hop * hop]
+    found = [frames.synthesise(frames.analyse(part)) for part in audio.reshape(-1, hop, 1)]
+    out = np.concatenate(found)
+    np.testing.assert_allclose(out, audio[: len(out)], atol=1e-6)
+
+
+@pytest.mark.parametrize("rates", [(16000, 48000), (48000, 16000), (8000, 11025), (8000, 8000)])
+def test_bins_are_moved_as_for_segments(rates):
+    source, target = (Grid(rate, Frame(8 * (rate // 125), rate // 125)) for rate in rates)
+    values = np.random.default_rng(0).random((2, source.frame.bins), np.float32)
+    shape = target.frame.bins, 1
+    wanted = [regrid(row[:, None], source, target, shape)[:, 0] for row in values]
+    np.testing.assert_allclose(Bins(source, target)(values), wanted, atol=1e-6)
