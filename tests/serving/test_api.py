@@ -12,6 +12,7 @@ import time
 import zipfile
 
 import numpy as np
+import psutil
 import pytest
 import soundfile
 
@@ -168,6 +169,15 @@ def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     while server.files() - before and time.monotonic() < until:
         time.sleep(0.1)
     assert not server.files() - before
+
+
+def test_a_worker_that_was_killed_while_it_waited_costs_no_recording(server, done, talk):
+    for worker in psutil.Process(server.process.pid).children():
+        if "resource_tracker" not in " ".join(worker.cmdline()):
+            worker.kill()
+            while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.02)
+    assert server.wait(server.send(talk, seed=5))["state"] == "done"
 
 
 @pytest.mark.parametrize(
