@@ -1,4 +1,4 @@
-"""``--deterministic``: one code path on every x86-64 processor, and the record of what was used."""
+"""``--deterministic``: one code path for all processors with AVX2, and the record of it."""
 
 from __future__ import annotations
 
@@ -56,15 +56,29 @@ def test_other_processors_are_refused(monkeypatch):
 def test_the_command_starts_anew_once(monkeypatch):
     started = []
     monkeypatch.setattr(os, "execve", lambda *call: started.append(call))
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0")
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2,-FMA")
+    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX2 X86_V3 AVX512F")
     deterministic.fix(device="cpu", cluster="local")
     [(program, arguments, variables)] = started
     assert program == sys.executable and arguments[1:] == sys.orig_argv[1:]
-    assert variables["GLIBC_TUNABLES"] == f"glibc.malloc.check=0:{deterministic.TUNABLES}"
+    assert variables["GLIBC_TUNABLES"] == "glibc.malloc.check=0"
+    disabled = variables["NPY_DISABLE_CPU_FEATURES"].split()
+    assert "AVX512F" in disabled and not {"AVX2", "X86_V3"} & set(disabled)
     assert variables.items() >= deterministic.FIXED.items()
     monkeypatch.setattr(os, "environ", variables)
     deterministic.fix(device="cpu", cluster=None)
     assert len(started) == 1
+
+
+@x86
+def test_a_processor_without_avx2_is_refused(monkeypatch):
+    def config(mode):
+        return {"SIMD Extensions": {"baseline": ["X86_V2"]}}
+
+    monkeypatch.setattr("numpy.show_config", config)
+    monkeypatch.setattr(os, "environ", {**os.environ, **deterministic._environment()[1]})
+    with pytest.raises(AlphaMFError, match="for processors with AVX2 and FMA"):
+        deterministic.fix(device="cpu", cluster=None)
 
 
 def test_an_unknown_copy_of_the_loops_is_refused(monkeypatch):
