@@ -22,6 +22,7 @@ from alphamf.research.speed import measure as speed
 from alphamf.research.speed import parallel, peers
 from alphamf.research.speed.rows import core_rows, denoiser_rows, peer_rows, step_rows
 from alphamf.tools import tables
+from alphamf.tools.blas import one_thread
 from benchmarks.report import caption, write_section
 
 REPOSITORY = Path(__file__).parents[1]
@@ -36,8 +37,11 @@ COLUMNS = (
     "plain NumPy ms",
     "times as fast as plain",
     "times the floor",
+    "method",
+    *(f"rnnoise = 1, {rate // 1000} kHz" for rate in peers.RATES),
+    "CPU s per s, 16 kHz",
 )
-"""Headings that stay on the page of the one table that is wider."""
+"""Headings that stay on the page of the two tables that are wider."""
 
 Rows = Iterator[dict[str, str | float]]
 
@@ -89,6 +93,7 @@ PARTS: dict[str, Callable[[], Rows]] = {
 }
 
 
+@one_thread()
 def main() -> None:
     """Make the tables that the command line names, and write them."""
     names = sys.argv[1:] or list(PARTS)

@@ -20,6 +20,7 @@ from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.tools.arrays import Floats, to_host
+from alphamf.tools.blas import one_thread
 
 
 class Sampled(NamedTuple):
@@ -43,6 +44,7 @@ class Sampled(NamedTuple):
     acceptance: list[float]
 
 
+@one_thread()
 def sampled(
     sounds: Sequence[Floats],
     rate: int,
@@ -95,6 +97,7 @@ def sampled(
     return [Sampled(*each) for each in zip(spectra, scales, gains, acceptances, strict=True)]
 
 
+@one_thread()
 def finished(
     channels: Sequence[Sampled], weights: Weights, settings: Settings, xp: Any
 ) -> list[Estimate]:

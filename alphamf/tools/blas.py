@@ -1,0 +1,59 @@
+"""Products of matrices on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock, Thread
+from typing import Any
+
+_lock = Lock()
+_inside = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep NumPy's products on the calling thread for the body, or the function decorated.
+
+    The chain's products are small: threads that share one cost more than it does, many times more
+    where the other cores are busy, and the order of its additions, so the last bit, would depend on
+    the number of cores. The setting is the process's, so it stays until the last of several threads
+    has left. Where the program has set a number itself (threadpoolctl), that holds.
+    """
+    global _inside, _limit
+    with _lock:
+        if not _inside:
+            _briefly(_set)
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                _briefly(_limit.restore_original_limits)
+
+
+def _set() -> None:
+    global _limit
+    _limit = _controller().limit(limits=1, user_api="blas")
+
+
+def _briefly(function: Callable[[], None]) -> None:
+    """Call a function in a thread that ends.
+
+    threadpoolctl obeys the thread that set a number, and no other, for as long as it lives; another
+    may be the last to leave.
+    """
+    thread = Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
