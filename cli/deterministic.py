@@ -20,10 +20,11 @@ with, and the resampler. Of the compiled loops the copies v4 and v3 give the sam
 """
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
-"""The same for NumPy: processor features that it has code for, and that it is not to use."""
-
 KEPT = {"X86_V2", "X86_V3", "AVX", "F16C", "FMA3", "AVX2"}
-"""Features that it uses, by the names of its versions, where it finds them; others go."""
+NEWER = {"X86_V4", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL"}
+NEWER |= {"AVX512_KNL", "AVX512_KNM", "AVX512_ICL", "AVX512_SPR"}
+"""The same for NumPy: features that it has code for, by the names of its versions, which it may use
+and which not; others that it finds go, too."""
 
 TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
 """The C library has one exponential, logarithm and sine for all processors with AVX2 and FMA,
@@ -57,22 +58,28 @@ def fix(*, device: str, cluster: str | None) -> None:
             "--deterministic is for Linux and macOS on x86-64 processors, "
             f"not for {platform.system()} on {platform.machine()}"
         )
-    found, wanted = _environment()
+    wanted = _environment()
     if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **wanted})
-    if "X86_V3" not in found and not found >= {"AVX2", "FMA3"}:
-        raise AlphaMFError(
-            "--deterministic is for processors with AVX2 and FMA, which this one lacks"
-        )
-
-
-def _environment() -> tuple[set[str], dict[str, str]]:
-    """Return the features that NumPy uses, and the variables to set: others' tunables stay."""
+        _start_anew(wanted)
     import numpy as np
 
     extensions = np.show_config("dicts")["SIMD Extensions"]
     found = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    unwanted = {*os.environ.get(DISABLED, "").split(), *extensions.get("found", ())} - KEPT
+    if "X86_V3" not in found and not found >= {"AVX2", "FMA3"}:
+        raise AlphaMFError(
+            "--deterministic is for processors with AVX2 and FMA, which this one lacks"
+        )
+    if others := {*extensions.get("found", ())} - KEPT:
+        _start_anew({**wanted, DISABLED: " ".join([wanted[DISABLED], *sorted(others)])})
+
+
+def _start_anew(variables: dict[str, str]) -> None:
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **variables})
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables to set; tunables and disabled features of others stay."""
+    disabled = ({*os.environ.get(DISABLED, "").split()} | NEWER) - KEPT
     tunables = os.environ.get(TUNABLES, "").split(":")
     others = [tunable for tunable in tunables if not tunable.startswith(CAPABILITIES)]
-    return found, {**FIXED, DISABLED: " ".join(sorted(unwanted)), TUNABLES: ":".join(others)}
+    return {**FIXED, DISABLED: " ".join(sorted(disabled)), TUNABLES: ":".join(others)}
