@@ -1,8 +1,8 @@
 """Measure what a command takes before and beside its work: a second of sound, and the help.
 
-For example::
+For example, for the table of BENCHMARKS.md::
 
-    python -m benchmarks.startup --rounds 20
+    python -m benchmarks.startup --rounds 20 --write
 
 The commands take turns; medians of processor time and of elapsed time. ``--imports`` lists the
 modules that take longest to import by `denoise`, in milliseconds, those that they import not
@@ -25,7 +25,9 @@ import numpy as np
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import tables
+from benchmarks.report import caption, publish
 
+PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 COMMAND = ["-c", "from alphamf.cli.start import main; main()"]
 DENOISE = ["denoise", "in.wav", "-o", "out.wav", "--overwrite", "-q", "--preset"]
 CASES = {
@@ -74,6 +76,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--rate", type=int, default=16000, help="of the second of sound, in Hz")
+    parser.add_argument("--write", action="store_true", help="into BENCHMARKS.md")
     parser.add_argument("--imports", type=int, metavar="N", help="list the N slowest imports")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -91,7 +94,10 @@ def main() -> None:
             [case, *(f"{median(each):.3f}" for each in zip(*found, strict=True))]
             for case, found in times.items()
         ]
-        print(tables.markdown(["command", "CPU s", "elapsed s"], rows))
+        table = tables.markdown(["command", "CPU s", "elapsed s"], rows)
+        arguments = ["--rounds", str(options.rounds), "--write"]
+        made = caption("benchmarks.startup", arguments, ("alphamf", "numpy"))
+        publish(PAGE, "speed:startup", f"{table}\n\n{made}", write=options.write)
         if options.imports:
             print(tables.markdown(["module", "ms"], imports(folder, options.imports)))
 

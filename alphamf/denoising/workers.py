@@ -150,9 +150,10 @@ class Workers:
         ]
         if self._settings.channels == "separate":
             return places, [self._started(partial(self._alone, task)) for task in samplings]
-        # The last to be started, it never keeps a thread from those that it waits for.
-        channels = [self._started(task) for task in samplings]
-        return places, [self._started(partial(self._linked, channels))]
+        # The last to start does the rest, when the others are about to end: no thread waits long.
+        *earlier, last = samplings
+        others = [self._started(task) for task in earlier]
+        return places, [self._started(partial(self._linked, others, last))]
 
     def _started(self, task: Callable[[], T]) -> Future[T]:
         if self._threads is not None:
@@ -187,8 +188,11 @@ class Workers:
     def _alone(self, sampling: Callable[[], list[Sampled]]) -> list[Estimate]:
         return self._finished(sampling())
 
-    def _linked(self, channels: Sequence[Future[list[Sampled]]]) -> list[Estimate]:
-        return self._finished([one for channel in channels for one in channel.result()])
+    def _linked(
+        self, others: Sequence[Future[list[Sampled]]], last: Callable[[], list[Sampled]]
+    ) -> list[Estimate]:
+        own = last()
+        return self._finished([one for other in others for one in other.result()] + own)
 
     def _oldest(self) -> Estimated:
         piece, places, futures = self._pending.popleft()

@@ -252,6 +252,29 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_no_job_waits_for_another(channels):
+    """As many sounds are being sampled at once as there are jobs."""
+    jobs = 2 * channels
+    meeting = threading.Barrier(jobs)
+
+    class Meeting:
+        """Never cancels; the first step in each thread waits for those in the others."""
+
+        def __init__(self):
+            self.met = set()
+
+        def is_set(self):
+            if threading.get_ident() not in self.met:
+                self.met.add(threading.get_ident())
+                meeting.wait(timeout=60)
+            return False
+
+    meetings = Meeting()
+    denoise(sound(48, channels), RATE, QUICK, model=TINY, jobs=jobs, cancel=meetings)
+    assert len(meetings.met) == jobs
+
+
 def test_closing_ends_the_threads_soon():
     """A thread of a closed stream leaves at its next step."""
     endless = replace(QUICK, steps=1_000_000)

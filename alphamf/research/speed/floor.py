@@ -19,7 +19,7 @@ from alphamf.inference.random import generator, noise, word_state
 from alphamf.research.speed.paper import ALPHAS, COLUMNS, RANKS, ROWS
 
 
-def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
+def floor(blocks: int, gradients: int, pairs: int, slopes: int = 1) -> Callable[[], float]:
     """Return a function that measures the lower bound of a step in seconds.
 
     Parameters
@@ -32,6 +32,8 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     pairs
         Pairs in the memory of HAMCMC, 0 for other samplers: a step needs nine products of a
         vector with the matrix of one half of the pairs.
+    slopes
+        What is pushed through W and H: dV itself, or its two positive parts, each by itself.
     """
     rows = ceil(ROWS / blocks)
     cells = rows * COLUMNS * len(ALPHAS)
@@ -40,7 +42,7 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     x, out = (rng.random(_loops.CHUNK, dtype=np.float32) for _ in range(2))
     words, state = np.empty(_loops.CHUNK, np.uint32), word_state(rng, _random.LANES)
     whole, memory = np.ones(size, np.float32), np.ones((max(pairs, 1), size), np.float32)
-    multiply = _products(rows)
+    multiply = _products(rows, slopes)
 
     # Per cell: three random numbers and three sines for a proposal and its acceptance, with the
     # logarithms of the exponential variable, of Kanter's ratio and of the acceptance, and one exp;
@@ -61,15 +63,15 @@ def floor(blocks: int, gradients: int, pairs: int) -> Callable[[], float]:
     return measure
 
 
-def _products(rows: int) -> Callable[[], None]:
+def _products(rows: int, slopes: int) -> Callable[[], None]:
     """Return the matrix products of a gradient over some rows of cells."""
     products = [
         tuple(np.ones(shape, np.float32) for shape in ((a, b), (b, c), (a, c)))
         for rank, free in zip(RANKS, (False, True), strict=True)
         for a, b, c in [
             (rows, rank, COLUMNS),
-            (rank, rows, COLUMNS),
-            *([(rows, COLUMNS, rank)] if free else []),
+            *slopes * [(rank, rows, COLUMNS)],
+            *(slopes * [(rows, COLUMNS, rank)] if free else []),
         ]
     ]
 

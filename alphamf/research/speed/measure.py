@@ -82,7 +82,7 @@ def steps(rounds: int, device: str = "cpu") -> Iterator[Step]:
             ours = stepper(target, sampler, device)
             naive = stepper(Naive(power, basis, 1 / blocks), sampler)
             pairs = sampler.memory - 1 if isinstance(sampler, HAMCMC) else 0
-            least = floor(blocks, 2 if pairs else 1, pairs)
+            least = floor(blocks, 2 if pairs else 1, pairs, 2 if "parts" in sampler.needs else 1)
             # In turn, so that other load affects all of them alike.
             times = np.array([(ours(40), naive(2), least()) for _ in range(rounds)]) * 1e3
             mine, plain, lowest = np.median(times, axis=0)
