@@ -36,28 +36,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from alphamf.tools import tables
-from benchmarks.kill_tasks import Products, Task, clips, measured, plain
+from benchmarks.kill_tasks import Products, Task, clips, measured, plain, trained, unpacked
 from benchmarks.kills import PAGE
 from benchmarks.report import caption, options_of, publish
 
 SOURCE = Path(__file__).with_suffix(".c")
-
-
-def trained(folder: Path) -> Products:
-    """Return the content of models, in whatever way they are packed."""
-    products: Products = {}
-    for path in folder.glob("*.npz"):
-        with np.load(path) as model:
-            products[path.name] = {name: model[name].tobytes() for name in model.files}
-    return products
-
-
-def unpacked(folder: Path) -> Products:
-    """Return the content of all files; an archive's in whatever way it is packed."""
-    return plain(folder) | trained(folder)
 
 
 QUICK = "--preset fast --steps 3 --keep 1 -q"

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,12 +17,40 @@ import soundfile
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import jsonlines
+from tests.support import claps
+
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 TIMES = ("cpu_seconds", "real_time_factor", "peak_memory_mb", "milliseconds", "plain")
 """Numbers that differ from run to run."""
 
 Products = dict[str, Any]
 """Output of a command so far, by name, as far as it is equal in every run."""
+
+
+@dataclass
+class Account:
+    """Counts of a command's runs.
+
+    Attributes
+    ----------
+    stops
+        By signal.
+    rounds
+        Runs that ended.
+    parts
+        Temporary files that were seen.
+    tracebacks
+        Runs that printed one.
+    problems
+        Sentences.
+    """
+
+    stops: Counter[str] = field(default_factory=Counter)
+    rounds: int = 0
+    parts: int = 0
+    tracebacks: int = 0
+    problems: list[str] = field(default_factory=list)
 
 
 class Task(NamedTuple):
@@ -51,7 +82,7 @@ def clips(folder: Path, count: int, seconds: float) -> None:
 
 
 def media(folder: Path, count: int) -> None:
-    """Write sound in containers that FFmpeg writes.
+    """Write sound in containers that FFmpeg writes, and videos.
 
     Parameters
     ----------
@@ -62,9 +93,26 @@ def media(folder: Path, count: int) -> None:
     """
     rng = np.random.default_rng(0)
     for k in range(count):
-        name, form, subtype = (("m4a", "M4A", "AAC"), ("mka", "MATROSKA", "FLAC_16"))[k % 2]
+        if k % 3 == 2:
+            claps.make(folder / f"{k}.mkv", "matroska", claps.Sound("aac"), chapters=True)
+            continue
+        name, form, subtype = (("m4a", "M4A", "AAC"), ("mka", "MATROSKA", "FLAC_16"))[k % 3]
         with open_writer(folder / f"{k}.{name}", 16000, 1, format=form, subtype=subtype) as file:
             file.write(0.1 * rng.standard_normal((12000, 1), np.float32))
+
+
+def trained(folder: Path) -> Products:
+    """Return the content of models and other archives, in whatever way they are packed."""
+    products: Products = {}
+    for path in folder.glob("*.npz"):
+        with np.load(path) as model:
+            products[path.name] = {name: model[name].tobytes() for name in model.files}
+    return products
+
+
+def unpacked(folder: Path) -> Products:
+    """Return the content of all files; an archive's in whatever way it is packed."""
+    return plain(folder) | trained(folder)
 
 
 def found(folder: Path) -> Iterator[tuple[str, Path]]:
@@ -111,9 +159,15 @@ def _timeless(item: dict[str, Any]) -> dict[str, Any]:
     return item | {"scores": {name: value and round(value, 6) for name, value in scores.items()}}
 
 
+QUICK = "--preset fast --steps 5 --keep 2 -q"
 TASKS = {
-    "denoise": Task("denoise input --output-dir out --preset fast --jobs 2 -q", plain),
-    "media": Task("denoise input --output-dir out --preset fast --jobs 1 -q", plain),
+    "denoise": Task(f"denoise input --output-dir out {QUICK} --jobs 2", plain),
+    "media": Task(f"denoise input --output-dir out {QUICK} --jobs 1 --normalize -20", plain),
+    "more": Task(
+        f"denoise input/00.wav -o out/x.wav --noise-output out/n.wav --uncertainty out/u.npz "
+        f"--vad out/v.csv --trim-silence --normalize -20 --overwrite {QUICK}",
+        unpacked,
+    ),
     "mix": Task("mix input/clean --noise input/noise -o out --snr 0,5 --overwrite -q", mixed),
     "evaluate": Task(
         "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse,fast "
@@ -136,6 +190,8 @@ def prepare(name: str, folder: Path) -> None:
         clips(folder / "input" / "noise", 3, 1.5)
         clips(folder / "input" / "clean", 12, 0.5)
     elif name == "media":
-        media(folder / "input", 8)
-    elif name != "experiment":
-        clips(folder / "input", 50 if name == "denoise" else 6, 0.5)
+        media(folder / "input", 9)
+    elif name == "more":
+        clips(folder / "input", 1, 4)
+    elif name not in ("experiment", "serve"):
+        clips(folder / "input", 16 if name == "denoise" else 6, 0.5)

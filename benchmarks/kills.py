@@ -4,12 +4,13 @@ For example::
 
     python -m benchmarks.kills --cycles 200 --seed 0
 
-`denoise` on a folder of 50 clips is stopped so often, `evaluate`, `train` and `experiment` a tenth
-as often, by SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all,
-as a terminal does it), in turn. A stopped run is started again, and stopped again, until it ends;
-then all is removed and a new round begins. After every stop, each output must be absent or equal to
-that of an undisturbed run, and the inputs as they were; after the last round, nothing else may be
-there. With ``--write`` the table goes to docs/reliability.md.
+`denoise` on a folder of 16 clips is stopped so often, the other commands a tenth as often, by
+SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all, as a terminal
+does it), in turn. A stopped run is started again, and stopped again, until it ends; then all is
+removed and a new round begins. After every stop, each output must be absent or equal to that of an
+undisturbed run, and the inputs as they were; after the last round, nothing else may be there.
+`serve` is stopped while it denoises what it was sent: see `benchmarks.kill_server`. With
+``--write`` the rows of these commands in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
@@ -21,48 +22,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from alphamf.tools import tables
-from benchmarks.kill_tasks import TASKS, Products, Task, plain, prepare
+from benchmarks import kill_server
+from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
 from benchmarks.report import caption, options_of, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
 # Background processes of a shell inherit an ignored SIGINT.
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
 COMMAND = [sys.executable, "-c", f"{INTERRUPTIBLE}; from alphamf.cli.start import main; main()"]
-
-
-@dataclass
-class Account:
-    """Counts of a command's runs.
-
-    Attributes
-    ----------
-    stops
-        By signal.
-    rounds
-        Runs that ended.
-    parts
-        Temporary files that were seen.
-    tracebacks
-        Runs that printed one.
-    problems
-        Sentences.
-    """
-
-    stops: Counter[str] = field(default_factory=Counter)
-    rounds: int = 0
-    parts: int = 0
-    tracebacks: int = 0
-    problems: list[str] = field(default_factory=list)
 
 
 def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
@@ -190,31 +165,48 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     ]
 
 
+def _command(name: str) -> str:
+    return f"`alphamf {TASKS[name].arguments if name in TASKS else kill_server.ARGUMENTS}`"
+
+
+def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
+    """Return rows of the table; commands that were not stopped keep theirs of the page."""
+    page = PAGE.read_text(encoding="utf-8").partition("<!-- kills -->")[2]
+    for line in page.partition("<!-- /kills -->")[0].splitlines():
+        if line.startswith("| `"):
+            command, *cells = line[2:-2].split(" | ")
+            rows.setdefault(command, cells)
+    commands = map(_command, [*TASKS, "serve"])
+    return [[command, *rows[command]] for command in commands if command in rows]
+
+
 def main() -> None:
     """Stop all commands, and print the table."""
     parser = options_of("benchmarks.kills", __doc__)
     parser.add_argument("--cycles", type=int, default=200, help="of denoise")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(TASKS))
+    parser.add_argument("--only", choices=[*TASKS, "serve"])
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
     rng = np.random.default_rng(asked.seed)
-    rows = []
-    for name, task in TASKS.items():
+    rows = {}
+    for name in [*TASKS, "serve"]:
         if asked.only in (None, name):
             count = asked.cycles if name == "denoise" else max(3, asked.cycles // 10)
             with tempfile.TemporaryDirectory(prefix="kills-") as place:
                 prepare(name, Path(place))
-                account = cycles(task, Path(place), count, rng)
+                stop = kill_server.cycles if name == "serve" else partial(cycles, TASKS[name])
+                account = stop(Path(place), count, rng)
             print(name, account, file=sys.stderr, flush=True)
             stops = [str(account.stops[number.name]) for number in SIGNALS]
             numbers = account.rounds, account.parts, account.tracebacks, len(account.problems)
-            rows.append([f"`alphamf {task.arguments}`", *stops, *map(str, numbers)])
+            rows[_command(name)] = [*stops, *map(str, numbers)]
     headings = ["command", *(number.name for number in SIGNALS), "rounds"]
     headings += ["temporary files seen", "tracebacks", "problems"]
     arguments = ["--cycles", str(asked.cycles), "--seed", str(asked.seed)]
+    arguments += ["--only", asked.only] if asked.only else []
     made = caption("benchmarks.kills", arguments, ("alphamf", "numpy", "soundfile"))
-    text = f"{tables.markdown(headings, rows)}\n\n{made}"
+    text = f"{tables.markdown(headings, _with_others(rows))}\n\n{made}"
     publish(PAGE, "kills", text, write=asked.write)
 
 

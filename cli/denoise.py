@@ -338,7 +338,7 @@ def denoise(
         bool,
         typer.Option(
             "--deterministic",
-            help="The same bits on every x86-64 processor, for more time.",
+            help="The same bits on every x86-64 processor with AVX2, for more time.",
             rich_help_panel=RUN,
         ),
     ] = False,

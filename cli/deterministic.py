@@ -1,4 +1,4 @@
-"""The same bits on every x86-64 processor: start anew with one code path for all of them."""
+"""The same bits on x86-64 processors with AVX2: start anew with one code path for all of them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ import sys
 from alphamf.errors import AlphaMFError
 
 FIXED = {
-    "ALPHAMF_LOOPS": "unfused",
-    "OPENBLAS_CORETYPE": "Prescott",
+    "ALPHAMF_LOOPS": "v4",
+    "OPENBLAS_CORETYPE": "Haswell",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_CBWR": "COMPATIBLE",
     "SOXR_USE_SIMD64": "0",
 }
-"""Environment variables that choose what every x86-64 processor has: the compiled loops, both
-BLAS that NumPy comes with, and the resampler."""
-
-TUNABLES = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"
-"""The same for the C library's exponential, logarithm and sine, by both names that it has had."""
+"""Environment variables that choose what processors with AVX2 have: both BLAS that NumPy comes
+with, and the resampler. Of the compiled loops the copies v4 and v3 give the same bits, unlike AMX.
+"""
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
-"""The same for NumPy: processor features that it has code for, and that it is not to use."""
+KEPT = {"X86_V2", "X86_V3", "AVX", "F16C", "FMA3", "AVX2"}
+NEWER = {"X86_V4", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL"}
+NEWER |= {"AVX512_KNL", "AVX512_KNM", "AVX512_ICL", "AVX512_SPR"}
+"""The same for NumPy: features that it has code for, by the names of its versions, which it may use
+and which not; others that it finds go, too."""
+
+TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
+"""The C library has one exponential, logarithm and sine for all processors with AVX2 and FMA,
+unless a tunable hides these."""
 
 
 def fix(*, device: str, cluster: str | None) -> None:
@@ -39,7 +45,7 @@ def fix(*, device: str, cluster: str | None) -> None:
     Raises
     ------
     AlphaMFError
-        The work would be done where the code paths are not known.
+        The work would be done where the code paths are not known, or the processor lacks AVX2.
     """
     if device != "cpu":
         raise AlphaMFError(f"--deterministic fixes what a CPU computes, not --device {device}")
@@ -54,19 +60,26 @@ def fix(*, device: str, cluster: str | None) -> None:
         )
     wanted = _environment()
     if any(os.environ.get(name) != value for name, value in wanted.items()):
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **wanted})
-
-
-def _environment() -> dict[str, str]:
-    """Return the variables to set, with the tunables and features that are there already."""
+        _start_anew(wanted)
     import numpy as np
 
     extensions = np.show_config("dicts")["SIMD Extensions"]
-    features = {*os.environ.get(DISABLED, "").split(), *extensions.get("found", ())}
-    tunables = os.environ.get("GLIBC_TUNABLES", "").split(":")
-    others = [tunable for tunable in tunables if tunable and tunable != TUNABLES]
-    return {
-        **FIXED,
-        DISABLED: " ".join(sorted(features)),
-        "GLIBC_TUNABLES": ":".join([*others, TUNABLES]),
-    }
+    found = {*extensions.get("baseline", ()), *extensions.get("found", ())}
+    if "X86_V3" not in found and not found >= {"AVX2", "FMA3"}:
+        raise AlphaMFError(
+            "--deterministic is for processors with AVX2 and FMA, which this one lacks"
+        )
+    if others := {*extensions.get("found", ())} - KEPT:
+        _start_anew({**wanted, DISABLED: " ".join([wanted[DISABLED], *sorted(others)])})
+
+
+def _start_anew(variables: dict[str, str]) -> None:
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **variables})
+
+
+def _environment() -> dict[str, str]:
+    """Return the variables to set; tunables and disabled features of others stay."""
+    disabled = ({*os.environ.get(DISABLED, "").split()} | NEWER) - KEPT
+    tunables = os.environ.get(TUNABLES, "").split(":")
+    others = [tunable for tunable in tunables if not tunable.startswith(CAPABILITIES)]
+    return {**FIXED, DISABLED: " ".join(sorted(disabled)), TUNABLES: ":".join(others)}

@@ -137,11 +137,13 @@ def denoise_part(
     Raises
     ------
     AlphaMFError
-        The recording ends before the part.
+        The recording ends before the part, or no sample lies in it.
     """
     rate, hop, bins = recording.rate, frame.hop_length, frame.n_fft // 2 + 1
     start = round(part.start * rate)
     end = np.inf if part.end is None else round(part.end * rate)
+    if end <= start:
+        raise AlphaMFError(f"no sample of {recording.name} lies between --start and --end")
     aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
     known = recording.frames or np.inf  # a pipe goes on

@@ -124,6 +124,11 @@ class Lanes:
         """Do a task, and return the worker that is left."""
         begun = monotonic()
         ticket.started()
+        if (
+            worker is not None and not worker.process.is_alive()
+        ):  # killed while it had nothing to do
+            end([worker])
+            worker = None
         try:
             worker = worker or Worker(work, True)
         except OSError as error:

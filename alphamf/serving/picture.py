@@ -30,6 +30,9 @@ BAND_RECORD = 3
 FLOOR = -120.0
 """Decibels below full scale that the byte 0 stands for; 255 stands for 0 dB."""
 
+LOUDEST = 1e12
+"""Full scales that larger samples are drawn as, so that their powers do not overflow."""
+
 _CHUNK = 512
 """Frames transformed at a time."""
 
@@ -105,6 +108,7 @@ class Picture:
 
     def add(self, block: Floats) -> None:
         """Add the next samples, shape (n, channels), and write the columns that are whole."""
+        block = block.clip(-LOUDEST, LOUDEST)
         if self._rest is not None:
             block = np.concatenate([self._rest, block])
         frames = max(0, (len(block) - self._hop) // self._hop)
@@ -171,6 +175,7 @@ class Band:
         gain, gain_std
             Shape (channels, bins, frames).
         """
+        audio = audio.clip(-LOUDEST, LOUDEST)
         power = np.stack([np.abs(stft.forward(sound, self._frame)) ** 2 for sound in audio.T])
         power = power[:, :, : gain.shape[2]] / (self._frame.n_fft / 2) ** 2
         ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))

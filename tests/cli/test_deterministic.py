@@ -1,4 +1,4 @@
-"""``--deterministic``: one code path on every x86-64 processor, and the record of what was used."""
+"""``--deterministic``: one code path for all processors with AVX2, and the record of it."""
 
 from __future__ import annotations
 
@@ -52,19 +52,62 @@ def test_other_processors_are_refused(monkeypatch):
         deterministic.fix(device="cpu", cluster=None)
 
 
+class StartedAnew(Exception):
+    """In place of another process."""
+
+
+@pytest.fixture
+def variables(monkeypatch):
+    """Call the check; return the variables with which it starts anew, or None."""
+
+    def start(program, arguments, found):
+        assert program == sys.executable and arguments[1:] == sys.orig_argv[1:]
+        monkeypatch.setattr(os, "environ", found)
+        raise StartedAnew
+
+    def check():
+        try:
+            deterministic.fix(device="cpu", cluster="local")
+        except StartedAnew:
+            return os.environ
+        return None
+
+    monkeypatch.setattr(os, "execve", start)
+    return check
+
+
+def features(*found):
+    return lambda mode: {"SIMD Extensions": {"baseline": ["X86_V2"], "found": list(found)}}
+
+
 @x86
-def test_the_command_starts_anew_once(monkeypatch):
-    started = []
-    monkeypatch.setattr(os, "execve", lambda *call: started.append(call))
-    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0")
-    deterministic.fix(device="cpu", cluster="local")
-    [(program, arguments, variables)] = started
-    assert program == sys.executable and arguments[1:] == sys.orig_argv[1:]
-    assert variables["GLIBC_TUNABLES"] == f"glibc.malloc.check=0:{deterministic.TUNABLES}"
-    assert variables.items() >= deterministic.FIXED.items()
-    monkeypatch.setattr(os, "environ", variables)
-    deterministic.fix(device="cpu", cluster=None)
-    assert len(started) == 1
+def test_the_command_starts_anew_once(monkeypatch, variables):
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=0:glibc.cpu.hwcaps=-AVX2,-FMA")
+    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", "AVX2 X86_V3 VSX")
+    found = variables()
+    assert found["GLIBC_TUNABLES"] == "glibc.malloc.check=0"
+    disabled = found["NPY_DISABLE_CPU_FEATURES"].split()
+    assert {"VSX", "AVX512F"} < set(disabled) and not {"AVX2", "X86_V3"} & set(disabled)
+    assert found.items() >= deterministic.FIXED.items()
+    monkeypatch.setattr("numpy.show_config", features("X86_V3"))
+    assert variables() is None
+
+
+@x86
+def test_features_that_are_not_known_yet_are_disabled_too(monkeypatch, variables):
+    assert variables()
+    monkeypatch.setattr("numpy.show_config", features("X86_V3", "X86_V5"))
+    assert "X86_V5" in variables()["NPY_DISABLE_CPU_FEATURES"].split()
+    monkeypatch.setattr("numpy.show_config", features("X86_V3"))
+    assert variables() is None
+
+
+@x86
+def test_a_processor_without_avx2_is_refused(monkeypatch, variables):
+    assert variables()
+    monkeypatch.setattr("numpy.show_config", features())
+    with pytest.raises(AlphaMFError, match="for processors with AVX2 and FMA"):
+        variables()
 
 
 def test_an_unknown_copy_of_the_loops_is_refused(monkeypatch):

@@ -11,6 +11,7 @@ import sys
 import zipfile
 
 import numpy as np
+import psutil
 import pytest
 import soundfile
 
@@ -165,6 +166,14 @@ def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
     until(lambda: not server.files() - before)
+
+
+def test_a_worker_that_was_killed_while_it_waited_costs_no_recording(server, done, talk):
+    for worker in psutil.Process(server.process.pid).children():
+        if "resource_tracker" not in " ".join(worker.cmdline()):
+            worker.kill()
+            until(lambda gone=worker: not gone.is_running() or gone.status() == "zombie")
+    assert server.wait(server.send(talk, seed=5))["state"] == "done"
 
 
 @pytest.mark.parametrize(

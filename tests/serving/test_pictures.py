@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.audio.stft import Frame, forward
+from alphamf.audio.stft import Frame, forward, frame_count
 from alphamf.serving.noise import NoiseDescription
 from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, Picture
 
@@ -89,6 +89,17 @@ def described(noise, level=0.1):
     for part in (slice(0, half), slice(half, None)):
         found.add(speech[part].astype(np.float32), noise[part, None].astype(np.float32))
     return found.sentence()
+
+
+def test_samples_far_beyond_full_scale_are_drawn_as_the_loudest():
+    loud = 3e38 * np.random.default_rng(4).uniform(-1, 1, (4000, 2)).astype(np.float32)
+    assert (columns(loud)[1:-1, 1] == 255).all() and (columns(loud)[1:-1, 2:] == 255).all()
+    file, frame = io.BytesIO(), Frame(512, 256)
+    gain = np.ones((2, 257, frame_count(len(loud), frame)), np.float32)
+    band = Band(len(loud), frame, file)
+    band.add(loud, gain, gain)
+    band.finish()
+    assert set(file.getvalue()[1::3]) == {255}
 
 
 def test_the_noise_is_described_by_what_is_measured():
