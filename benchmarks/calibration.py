@@ -2,7 +2,7 @@ r"""Check the calibration of the gain's standard deviation: predicted against tr
 
 For example, on the test sentences of NOIZEUS at 5 dB::
 
-    python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,best,plain --write
+    python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,plain --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
 applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut

@@ -2,8 +2,10 @@
 
 import os
 
+from alphamf.tools.blas import VARIABLES
+
 # One thread a process while mixtures are made side by side; steps have as many as --jobs says.
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+for name in VARIABLES:
     os.environ.setdefault(name, "1")
 
 from alphamf.training.refiner.command import main  # noqa: E402
