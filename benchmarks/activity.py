@@ -1,16 +1,15 @@
 r"""How well speech is found: the table of ``docs/log/in-and-out.md``.
 
-A sentence of each voice of LibriSpeech's ``librispeech-dev``, with a second of silence before and
-after it, in noises of ``noise-dev/moodist``. Speech is, by the clean sentence, what is at most 20
-dB below its active level, with pauses of less than 0.3 s. The sentences and noises are others
-than those that the weights in `alphamf.denoising.activity` were fitted on. For example::
+A sentence of each voice of `benchmarks.stereo_mixtures`, with a second of silence before and after
+it, in noises of the same. Speech is, by the clean sentence, what is at most 20 dB below its active
+level, with pauses of less than 0.3 s. Voices and noises are others than those that the weights in
+`alphamf.denoising.activity` were fitted on. For example::
 
     python -m benchmarks.activity --count 10 --preset fast --write
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from alphamf.audio.speech_level import active_power
 from alphamf.denoising.activity import LEAST
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, options_of, write_section
 from benchmarks.stereo_mixtures import RATE, SAMPLES, VOICES, noises, voices
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
@@ -53,11 +52,7 @@ def _inside(activity: Floats, times: Floats) -> list[bool]:
 
 def main() -> None:
     """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.activity",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.activity", __doc__)
     parser.add_argument("--count", type=int, default=VOICES, help=f"voices, at most {VOICES}")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--write", action="store_true", help="into docs/log/in-and-out.md")

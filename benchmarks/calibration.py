@@ -12,7 +12,6 @@ With ``--write``, table and plot go to docs/log/quality.md and docs/figures/cali
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 from benchmarks.pairs import files
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
@@ -121,11 +120,7 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
 
 def main() -> None:
     """Denoise, print the table, and write it if asked to."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.calibration",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.calibration", __doc__)
     parser.add_argument("--presets", default="balanced,plain", metavar="NAME,NAME,...")
     parser.add_argument("--split", default="train", metavar="NAME", help="(default train)")
     parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="(default 5)")

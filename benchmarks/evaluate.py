@@ -13,12 +13,11 @@ tables go to docs/benchmarks/*.csv as they are. On the page stay ``--columns`` o
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import write_section
+from benchmarks.report import options_of, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s,MB"
@@ -38,11 +37,7 @@ def caption(settings: dict[str, Any]) -> str:
 
 def main() -> None:
     """Replace the section, and print it."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.evaluate",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.evaluate", __doc__)
     parser.add_argument("folder", type=Path, help="what --output was")
     parser.add_argument("--table", required=True, metavar="NAME", help="name of the section")
     parser.add_argument("--columns", default=COLUMNS, metavar="A,B,...", help=f"({COLUMNS})")

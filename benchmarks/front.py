@@ -15,7 +15,6 @@ OUTPUT.csv (means, and mean differences, with standard errors) and OUTPUT.png.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 import time
@@ -30,6 +29,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
 from benchmarks.front_clips import Clip, clips
+from benchmarks.report import options_of
 
 GRID = (
     "EM-60=plain:refine=True,sampler=em,warm_up=0,steps=60,keep=20",
@@ -134,11 +134,7 @@ def plot(found: dict[str, list[list[float]]], path: Path) -> None:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.front",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.front", __doc__)
     parser.add_argument("settings", nargs="*", default=GRID, metavar="SETTINGS")
     parser.add_argument("--rate", type=int, choices=(8000, 16000), default=16000)
     parser.add_argument("--clips", type=int, default=40, metavar="N")

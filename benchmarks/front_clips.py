@@ -47,15 +47,15 @@ def clips(rate: int, count: int) -> list[Clip]:
         every = files(split="train", snrs=["0", "5", "10"])
         chosen = [every[k] for k in np.random.default_rng(0).permutation(len(every))[:count]]
         return [
-            Clip(f"{noisy.parent.name}/{noisy.stem}", rate, _mono(clean, rate), _mono(noisy, rate))
+            Clip(f"{noisy.parent.name}/{noisy.stem}", rate, mono(clean, rate), mono(noisy, rate))
             for clean, noisy in chosen
         ]
-    voices, noises = (_manifest(name) for name in ("speech-16k", "noise-48k"))
+    voices, noises = (manifest(name) for name in ("speech-16k", "noise-48k"))
     order = np.random.default_rng(1).permutation(len(voices))
     return [_mixed(k, [voices[j] for j in np.roll(order, -k)], noises, rate) for k in range(count)]
 
 
-def _manifest(corpus: str) -> list[tuple[Path, str, str]]:
+def manifest(corpus: str) -> list[tuple[Path, str, str]]:
     """Return path, kind and speaker of the files of split ``dev``."""
     folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", corpus)
     try:
@@ -73,20 +73,21 @@ def _mixed(
     rng = np.random.default_rng((2, number))
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
     path, _, speaker = voices[0]
-    clean = _mono(path, rate)
+    clean = mono(path, rate)
     if kind == "babble":
-        others = [_mono(path, rate) for path, _, name in voices[1:] if name != speaker][:TALKERS]
+        others = [mono(path, rate) for path, _, name in voices[1:] if name != speaker][:TALKERS]
         noise = sum(np.resize(each / each.std(), len(clean)) for each in others)
         name = kind
     else:
         known = [path for path, each, _ in noises if each == kind]
         chosen = known[rng.integers(len(known))]
-        noise, name = _mono(chosen, rate), chosen.stem
+        noise, name = mono(chosen, rate), chosen.stem
     power = mixture.power(clean, rate, "plain")
     noisy, _ = mixture.mix(clean, power, mixture.noise(noise, rate), snr, rng)
     return Clip(f"{path.stem}_{name}_{snr}dB", rate, clean, noisy)
 
 
-def _mono(path: Path, rate: int) -> Floats:
+def mono(path: Path, rate: int) -> Floats:
+    """Return the first channel of a file at a rate in Hz."""
     sound, native = read(str(path))
     return sound[:, 0] if native == rate else resample(sound[:, 0], native, rate)

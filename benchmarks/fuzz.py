@@ -12,7 +12,6 @@ docs/reliability.md, the files of the findings to ``--keep``.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import resource
@@ -33,7 +32,7 @@ import numpy as np
 from alphamf.tools import tables
 from benchmarks.hostile_models import model, models
 from benchmarks.mutants import mutate, sounds
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 PATIENCE = 20.0
 """Seconds that a file may take."""
@@ -237,11 +236,7 @@ def table(tallies: dict[str, Tally]) -> str:
 
 def main() -> None:
     """Try the files, and print the table and the findings."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.fuzz",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.fuzz", __doc__)
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path("fuzz"), help="folder for findings")

@@ -13,7 +13,6 @@ table goes to docs/reliability.md.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.tools import tables
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -125,11 +124,7 @@ def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[b
 
 def main() -> None:
     """Fuzz all parsers, and print the table and the findings."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.fuzz_parsers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.fuzz_parsers", __doc__)
     parser.add_argument("--only", default=",".join(NAMES), help="parsers")
     parser.add_argument("--seconds", type=float, default=600, help="for each")
     parser.add_argument("--inputs", type=int, help="for each, instead of --seconds")

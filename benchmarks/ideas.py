@@ -14,7 +14,6 @@ clips; in bold, those beyond three of them. With ``--write`` it goes to docs/log
 
 from __future__ import annotations
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from benchmarks.idea_list import IDEAS, SEED, Case
 from benchmarks.pairs import files
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "quality.md"
 CLIPS = 40
@@ -84,11 +83,7 @@ def clips() -> list[tuple[Path, Path]]:
 
 def main() -> None:
     """Run the command line, and print or write its table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.ideas",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.ideas", __doc__)
     known = ", ".join(IDEAS)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all)")
     parser.add_argument("--models", metavar="FILE,FILE", help="dictionaries of other windows")

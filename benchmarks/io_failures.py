@@ -17,7 +17,6 @@ Linux only.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import ctypes
 import os
@@ -40,7 +39,7 @@ from typing import NamedTuple
 from alphamf.tools import tables
 from benchmarks.kill_tasks import Products, Task, clips, measured, plain, trained, unpacked
 from benchmarks.kills import PAGE
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -362,11 +361,7 @@ def start_anew(folder: Path) -> None:
 
 def main() -> None:
     """Fail all calls of all commands, and print the table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.io_failures",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.io_failures", __doc__)
     parser.add_argument("--only", default=",".join(TASKS), help="commands")
     parser.add_argument("--first", type=int, default=1, help="the first call that fails")
     parser.add_argument("--every", type=int, default=1, help="of so many calls, one fails")

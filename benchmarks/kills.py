@@ -15,7 +15,6 @@ undisturbed run, and the inputs as they were; after the last round, nothing else
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import signal
@@ -32,7 +31,7 @@ import numpy as np
 from alphamf.tools import tables
 from benchmarks import kill_server
 from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
@@ -183,11 +182,7 @@ def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
 
 def main() -> None:
     """Stop all commands, and print the table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.kills",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.kills", __doc__)
     parser.add_argument("--cycles", type=int, default=200, help="of denoise")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=[*TASKS, "serve"])

@@ -11,19 +11,16 @@ The folders hold links. The corpus is ``$ALPHAMF_DATA/corpora/noise-dev``.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import os
 from pathlib import Path
 
+from benchmarks.report import options_of
+
 
 def main() -> None:
     """Make the folders that the command line asks for."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.kinds",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.kinds", __doc__)
     parser.add_argument("--split", metavar="NAME", help="train or dev (default: all)")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
     asked = parser.parse_args()

@@ -12,7 +12,6 @@ to docs/reliability.md.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ import numpy as np
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import tables
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 COMMAND = [sys.executable, "-c", "from alphamf.cli.start import main; main()", "denoise", "in"]
@@ -113,11 +112,7 @@ def grow(clips: int, *, write_page: bool) -> None:
 
 def main() -> None:
     """Run the command line, and print the table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.memory", __doc__)
     parser.add_argument("--jobs", default="1,2,8,24", help="numbers with commas between")
     parser.add_argument("--files", type=int, default=24)
     parser.add_argument("--write", action="store_true", help="put the table into the page")

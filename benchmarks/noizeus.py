@@ -54,7 +54,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import pool
 from alphamf.training.dictionary.api import train
 from benchmarks.noizeus_corpus import Clip, corpus
-from benchmarks.report import Row, caption, markdown, write_csv, write_section
+from benchmarks.report import Row, caption, markdown, options_of, write_csv, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("alphamf", "numpy", "scipy", "pesq", "pystoi")
@@ -216,11 +216,7 @@ def run(
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.noizeus",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.noizeus", __doc__)
     parser.add_argument(
         "--configs", nargs="+", default=["*"], metavar="NAME", help="configurations (default: all)"
     )

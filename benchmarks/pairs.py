@@ -11,13 +11,13 @@ The manifest has the columns path, split, speaker (the sentence), noise and snr_
 
 from __future__ import annotations
 
-import argparse
 import csv
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
 from alphamf.research.corpora import find
 from alphamf.tools.files import reason
+from benchmarks.report import options_of
 
 
 def pairs(
@@ -77,11 +77,7 @@ def files(*, split: str | None, snrs: list[str]) -> list[tuple[Path, Path]]:
 
 def main() -> None:
     """Write what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.pairs",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.pairs", __doc__)
     parser.add_argument("corpus", choices=["noizeus"])
     parser.add_argument("--split", metavar="NAME", help="train or test (default: all)")
     parser.add_argument("--snr", metavar="DB,DB,...", help="levels (default: all)")

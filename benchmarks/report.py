@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import platform
@@ -82,6 +83,15 @@ def _cells(group: list[Row]) -> list[str]:
     cells.append(f"{np.mean([row.cpu for row in done]):.2f}")
     cells.append(f"{np.mean([row.cpu / row.seconds for row in done]):.2f}")
     return cells
+
+
+def options_of(module: str, text: str | None) -> argparse.ArgumentParser:
+    """Return a parser without options yet of a command that is described by its module's text."""
+    return argparse.ArgumentParser(
+        f"python -m {module}",
+        description=text,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def caption(module: str, arguments: list[str], packages: tuple[str, ...]) -> str:

@@ -23,11 +23,10 @@ mass
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, options_of, write_section
 from benchmarks.sampler_cost import cost, size
 from benchmarks.sampler_laws import mass, memory
 
@@ -43,11 +42,7 @@ PARTS: dict[str, Callable[[], str]] = {"cost": cost, "size": size, "memory": mem
 
 def main() -> None:
     """Make the tables that the command line names, and write them."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.samplers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.samplers", __doc__)
     parser.add_argument("parts", nargs="+", choices=PARTS, metavar="PART", help=", ".join(PARTS))
     for part in parser.parse_args().parts:
         text = f"{PARTS[part]()}\n\n{caption('benchmarks.samplers', [part], PACKAGES)}"

@@ -11,7 +11,6 @@ example::
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from dataclasses import replace
@@ -24,7 +23,7 @@ from alphamf.audio.stft import Frame, forward
 from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.report import caption, write_section
+from benchmarks.report import caption, options_of, write_section
 from benchmarks.stereo_mixtures import KINDS, RATE, VOICES, Mixture, mixtures
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
@@ -88,11 +87,7 @@ def table(found: Found) -> str:
 
 def main() -> None:
     """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.stereo",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.stereo", __doc__)
     parser.add_argument("--count", type=int, default=6, help=f"voices, at most {VOICES}")
     parser.add_argument("--snr", type=float, default=5.0, help="in dB")
     parser.add_argument("--kinds", default=",".join(KINDS), help="with commas between")

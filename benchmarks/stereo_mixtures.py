@@ -1,24 +1,21 @@
 """Stereo mixtures of known images: one voice in both channels in several noises, or two voices.
 
-Voices are from LibriSpeech (``$ALPHAMF_DATA/corpora/librispeech-dev``), noises from
-``noise-dev/moodist``, both kept apart from what the networks were trained on; settings of
-`alphamf.denoising.spatial` and of `alphamf.denoising.activity` were chosen on them.
+Voices are those of the split ``dev`` of ``$ALPHAMF_DATA/corpora/speech-16k``, noises the steady and
+the unsteady ones of the split ``dev`` of ``noise-48k``: of neither was anything trained on, and
+nothing is tested on them.
 """
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.reader import read
 from alphamf.tools.arrays import Floats
+from benchmarks.front_clips import manifest, mono
 
 RATE = 16000
 SAMPLES = 8 * RATE
@@ -46,6 +43,9 @@ a diffuse one; in a diffuse one, a voice 6 dB and .5 ms to the left, and one in 
 that take turns left and right of the middle; two that speak at once into a microphone each, which
 has the other one 15 dB softer, or not at all."""
 
+STEADINESS = ("stationary", "nonstationary")
+"""Kinds of noises in the manifest."""
+
 VOICES = 10
 
 
@@ -56,14 +56,6 @@ class Mixture(NamedTuple):
     name: str
     clean: Floats
     noisy: Floats
-
-
-def corpus(name: str) -> Path:
-    """Return the folder of a corpus."""
-    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
-    if not folder.is_dir():
-        raise SystemExit(f"there is no {folder}: set ALPHAMF_DATA")
-    return folder
 
 
 def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator[Mixture]:
@@ -96,20 +88,23 @@ def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator
 
 
 def voices(*, last: bool = False) -> list[Floats]:
-    """Return a clip of eight seconds of each voice, its first or its last."""
-    with (corpus("librispeech-dev") / "MANIFEST.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if float(row["seconds"]) >= SAMPLES / RATE]
-    first = {row["speaker"]: row["path"] for row in (rows if last else reversed(rows))}
-    found = [read(str(corpus("librispeech-dev") / path))[0][:, 0] for path in first.values()]
-    return [np.asarray(voice[:SAMPLES], float) for voice in found]
+    """Return a clip of eight seconds of each voice, its first or its last, of languages in turn."""
+    found: dict[str, Floats] = {}
+    for path, _, speaker in manifest("speech-16k"):
+        if speaker not in found or last:
+            sound = mono(path, RATE)
+            if len(sound) >= SAMPLES:
+                found[speaker] = np.asarray(sound[:SAMPLES], float)
+    every = list(found.values())
+    return [every[k] for first in range(3) for k in range(first, len(every), 3)][:VOICES]
 
 
 @cache
 def noises() -> list[Floats]:
-    """Return twenty seconds each of the noises that last so long, by name."""
-    files = sorted((corpus("noise-dev") / "moodist").glob("*.flac"))
-    found = (np.asarray(read(str(file))[0][:, 0], float) for file in files)
-    return [noise for noise in found if len(noise) >= 2.4 * SAMPLES]
+    """Return the noises that last twelve seconds, by name."""
+    files = (path for path, kind, _ in manifest("noise-48k") if kind in STEADINESS)
+    found = (np.asarray(mono(path, RATE), float) for path in files)
+    return [noise for noise in found if len(noise) >= 1.5 * SAMPLES]
 
 
 def _images(kind: str, voice: Floats, other: Floats) -> Floats:

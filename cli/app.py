@@ -19,6 +19,7 @@ from alphamf.cli import (
     streams,
     train,
 )
+from alphamf.tools import blas
 from alphamf.tools.stopping import end_on_signals
 
 LOOPS = "default", "unfused", "v3", "v4", "amx"
@@ -61,7 +62,7 @@ def alphamf(
     """Remove the noise from recorded speech, with the uncertainty of the result."""
     # One thread a process: files are worked on side by side, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    for name in blas.VARIABLES:
         os.environ.setdefault(name, "1")
     if (loops := os.environ.get("ALPHAMF_LOOPS", "")) not in ("", *LOOPS):
         typer.echo(f"Error: ALPHAMF_LOOPS must be {', '.join(LOOPS)}, not {loops!r}", err=True)

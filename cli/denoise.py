@@ -23,6 +23,7 @@ from alphamf.cli.options import (
     name_template,
     wanted_loudness,
     wanted_part,
+    wanted_stretches,
 )
 
 
@@ -179,6 +180,24 @@ def denoise(
         typer.Option(
             metavar="TIME",
             help="Denoise up to here, and leave what follows as it is.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    noise_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="START-END",
+            help="Stretch of noise alone, such as 0:00-0:03, of each file; several with commas or "
+            "by giving it again. It becomes silent; what it teaches of the noise takes a little "
+            "more away elsewhere, at 16 kHz and above.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    speech_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="START-END",
+            help="Stretch that surely holds speech, for --vad and --trim-silence.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -365,6 +384,7 @@ def denoise(
         settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         part = wanted_part(start, end)
+        noise, speech = wanted_stretches(noise_from, speech_from)
         loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
         check_least("--seed", seed, 0)
@@ -392,6 +412,8 @@ def denoise(
         overwrite=overwrite,
         trim=trim_silence,
         part=part,
+        noise_from=noise,
+        speech_from=speech,
         loudness=loudness,
         whole=plot is not None or reference is not None,
         salvage=salvage,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,12 +12,13 @@ import typer
 
 from alphamf.audio.inputs import STREAM, Job
 from alphamf.audio.outputs import check_template
-from alphamf.audio.times import seconds
+from alphamf.audio.times import seconds, stretch
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
     from alphamf.denoising.api import Settings
+    from alphamf.denoising.hints import Stretches
     from alphamf.denoising.part import Part
 
 RUN = "Run"
@@ -182,6 +183,25 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
     if last is not None and last <= first:
         raise AlphaMFError(f"--end {end} must come after --start {start or 0}")
     return Part(first, last)
+
+
+def wanted_stretches(
+    noise_from: Sequence[str] | None, speech_from: Sequence[str] | None
+) -> tuple[Stretches, Stretches]:
+    """Return the stretches that --noise-from and --speech-from stand for, in order.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them is none, is too short, or overlaps another.
+    """
+    from alphamf.denoising.hints import OPTIONS, checked
+
+    def found(option: str, texts: Sequence[str] | None) -> list[tuple[float, float]]:
+        return [stretch(option, each) for text in texts or () for each in text.split(",")]
+
+    noise, speech = map(found, OPTIONS, (noise_from, speech_from))
+    return checked(noise, speech, OPTIONS)
 
 
 def wanted_loudness(normalize: str | None) -> float | None:

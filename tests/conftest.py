@@ -1,16 +1,25 @@
-"""What all tests share: one thread a process, and the folder of corpora."""
+"""What all tests share: one thread a process, one command line, and the folder of corpora."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 # Small products on two cores lose more by waiting for each other than they gain.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+import typer.testing
+from hypothesis import settings
 
 from tests.support.places import ROOT
+
+# Typer would build all commands anew, from their signatures, whenever a test runs one.
+typer.testing._get_command = cache(typer.testing._get_command)
+
+settings.register_profile("busy", deadline=None)  # beside other tests an example may take long
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")

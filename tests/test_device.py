@@ -10,8 +10,6 @@ from alphamf import PRESETS, denoise
 from alphamf.audio.resample import resample
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.evaluation.score import si_sdr
-from alphamf.factorization import cells
-from alphamf.factorization.cells import Cells, Want
 from alphamf.factorization.stable import positive_stable
 from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense
@@ -20,6 +18,7 @@ from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.research.speed import paper
 from alphamf.tools.arrays import to_host
 from tests.support import device
+from tests.support.cell_steps import check_cells
 from tests.support.device import Device
 from tests.support.places import DATA
 from tests.support.sampler_cases import CASES, EXACT, made, posterior
@@ -77,23 +76,7 @@ def test_a_metric_of_all_chains_solves_for_each(cupy):
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
 def test_steps_that_draw_nothing_are_the_same(cupy, alpha):
-    rng = np.random.default_rng(0)
-    power, *arrays = (rng.gamma(1.0, 1.0, (4, 30, 50)) + 0.01 for _ in range(5))
-    found = []
-    for xp in (np, cupy):
-        v, phi, other, second = (xp.array(array) for array in arrays)
-        out = xp.empty((2, 2, *power.shape))
-        sources = [
-            Cells(alpha, v, phi if alpha < 2 else None, out[0]),
-            Cells(1.89, other, second, out[1]),
-        ]
-        for want in (Want.SLOPES, Want.SLOPE, Want.GAIN, Want.VARIANCE):
-            out[...] = 0
-            cells.evaluate(want, xp.array(power), sources, scale=2.0)
-            found.append([to_host(out).copy()])
-    found = [found[:4], found[4:]]
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-12)
+    check_cells(cupy, alpha)
 
 
 @pytest.mark.parametrize("name", sorted(HYPERPARAMETERS))

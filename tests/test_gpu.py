@@ -9,12 +9,11 @@ import soundfile
 from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.evaluation.score import si_sdr
-from alphamf.factorization import cells
-from alphamf.factorization.cells import Cells, Want
 from alphamf.inference.random import generator
 from alphamf.research.speed import paper
 from alphamf.research.speed.measure import steps
-from alphamf.tools.arrays import module, to_host
+from alphamf.tools.arrays import module
+from tests.support.cell_steps import check_cells
 from tests.support.places import DATA
 
 pytestmark = pytest.mark.gpu
@@ -30,23 +29,7 @@ def cupy():
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0, 1.2, 2.0])
 def test_steps_that_draw_nothing(cupy, alpha):
-    rng = np.random.default_rng(0)
-    power, *arrays = (rng.gamma(1.0, 1.0, (4, 30, 50)) + 0.01 for _ in range(5))
-    found = []
-    for xp in (np, cupy):
-        v, phi, other, second = (xp.array(array) for array in arrays)
-        out = xp.empty((2, 2, *power.shape))
-        sources = [
-            Cells(alpha, v, phi if alpha < 2 else None, out[0]),
-            Cells(1.89, other, second, out[1]),
-        ]
-        for want in (Want.SLOPES, Want.SLOPE, Want.GAIN, Want.VARIANCE):
-            out[...] = 0
-            cells.evaluate(want, xp.array(power), sources, scale=2.0)
-            found.append([to_host(out).copy()])
-    found = [found[:4], found[4:]]
-    for one, two in zip(*found, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-12)
+    check_cells(cupy, alpha)
 
 
 def test_moves_accept_as_often(cupy):

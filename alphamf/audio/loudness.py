@@ -198,12 +198,10 @@ def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None
 
 def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
     meter = Meter(rate, audio.shape[1])
-    if gain is not None:
-        for block in limited(audio, rate, gain):
-            meter.add(block)
-        return meter.result()
-    for start in range(0, len(audio), _CHUNK):
-        meter.add(audio[start : start + _CHUNK])
+    starts = range(0, len(audio), _CHUNK)
+    unchanged = (audio[start : start + _CHUNK] for start in starts)
+    for block in unchanged if gain is None else limited(audio, rate, gain):
+        meter.add(block)
     return meter.result()
 
 

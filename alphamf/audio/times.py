@@ -32,3 +32,25 @@ def seconds(option: str, text: str) -> float:
         if math.isfinite(time):
             return time
     raise AlphaMFError(f"{option} takes a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
+
+
+def stretch(option: str, text: str) -> tuple[float, float]:
+    """Return start and end in seconds of a stretch such as ``0:00-0:03``.
+
+    Parameters
+    ----------
+    option
+        Where it comes from, for the message.
+    text
+        The stretch.
+
+    Raises
+    ------
+    AlphaMFError
+        It is none.
+    """
+    times = text.split("-")
+    if len(times) != 2:
+        raise AlphaMFError(f"{option} takes a stretch such as 0:00-0:03, not {text!r}")
+    start, end = (seconds(option, time) for time in times)
+    return start, end

@@ -97,13 +97,16 @@ class Writer:
         After the end, a sentence where tags of the input could not be kept; otherwise None.
     """
 
+    clipped: int
+    frames: int
+
     def __init__(self, file: Any, sink: Sink, name: str) -> None:
         self._file = file
         self._sink = sink
         self._name = name
         self._subtype = subtypes.get(file.subtype)
         self.clipped = 0
-        self.highest = 1.0
+        self.highest: float = 1.0
         self.frames = 0
         self.lost: str | None = None
 

@@ -21,6 +21,7 @@ from alphamf.audio.reader import CHANNELS
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
 from alphamf.denoising.samples import (
     Samples,
     check_orientation,
@@ -70,6 +71,8 @@ def denoise(
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
+    noise_from: Stretches = (),
+    speech_from: Stretches = (),
     progress: Callable[[float], None] | None = None,
     cancel: Cancel | None = None,
 ) -> Denoised:
@@ -100,6 +103,12 @@ def denoise(
         More are refused, as each costs as much as a recording.
     channels_first
         Whether the channels are along the first axis, as librosa and torch have them.
+    noise_from
+        Stretches that hold noise alone, such as ``[(0, 3)]``: starts and ends in seconds. The
+        noise has their spectra beside those that each segment teaches, and they are silent in the
+        result, but for what `dry` and `max_attenuation` leave.
+    speech_from
+        Stretches that surely hold speech: their `activity` is 1.
     progress
         Called with the seconds of sound done so far.
     cancel
@@ -111,7 +120,8 @@ def denoise(
         `cancel` was set.
     AlphaMFError
         The audio is empty, not finite, not of real numbers or of another shape; it has too many
-        channels; the rate is none of sound; a setting or the model does not do.
+        channels; the rate is none of sound; a setting or the model does not do; a stretch is too
+        short, ends before it starts or beyond the recording, or overlaps another.
 
     Examples
     --------
@@ -125,9 +135,11 @@ def denoise(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
         )
     check_orientation(array.shape, max_channels, channels_first=channels_first)
+    known = checked(noise_from, speech_from, NAMES)
     weights = find(rate, model)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)
+    hints = hints_of(map(to_float, found.blocks()), rate, found.samples / rate, known)
     for segment in denoise_stream(
         found.blocks(),
         rate,
@@ -139,6 +151,7 @@ def denoise(
         max_channels=max_channels,
         progress=progress,
         cancel=cancel,
+        hints=hints,
     ):
         found.add(segment)
     return found.result(rate)
@@ -180,6 +193,11 @@ class _Collected:
         """Yield the recording, shape (samples, channels)."""
         return (self._input[k : k + BLOCK] for k in range(0, len(self._input), BLOCK))
 
+    @property
+    def samples(self) -> int:
+        """Length of the recording."""
+        return len(self._input)
+
     def add(self, segment: Segment) -> None:
         """Take in the next segment."""
         samples = slice(self._samples, self._samples + len(segment.audio))
@@ -218,6 +236,7 @@ def denoise_stream(
     channels_first: bool = False,
     progress: Callable[[float], None] | None = None,
     cancel: Cancel | None = None,
+    hints: Hints | None = None,
 ) -> Iterator[Segment]:
     """Denoise a recording that comes in blocks, in constant memory.
 
@@ -228,6 +247,8 @@ def denoise_stream(
         all of one kind.
     rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `denoise`.
+    hints
+        As in `Stream`.
 
     Yields
     ------
@@ -258,6 +279,7 @@ def denoise_stream(
         channels_first=channels_first,
         progress=progress,
         cancel=cancel,
+        hints=hints,
     ) as stream:
         for block in chain([first], blocks):
             samples += np.shape(block)[axis]

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.api import Denoised, denoise
+from alphamf.denoising.hints import Stretches
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.dictionary import Dictionary
@@ -28,6 +29,8 @@ async def denoise_async(
     jobs: int = 1,
     max_channels: int = CHANNELS,
     channels_first: bool = False,
+    noise_from: Stretches = (),
+    speech_from: Stretches = (),
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
     """Denoise a recording held in memory in a thread of the event loop's executor.
@@ -37,7 +40,8 @@ async def denoise_async(
 
     Parameters
     ----------
-    audio, rate, settings, model, seed, device, jobs, max_channels, channels_first
+    audio, rate, settings, model, seed, device, jobs, max_channels, channels_first, noise_from, \
+    speech_from
         As in `denoise`; the array is read while the work goes on.
     progress
         As in `denoise`, called in the thread.
@@ -65,6 +69,8 @@ async def denoise_async(
         jobs=jobs,
         max_channels=max_channels,
         channels_first=channels_first,
+        noise_from=noise_from,
+        speech_from=speech_from,
         progress=progress,
         cancel=cancel,
     )

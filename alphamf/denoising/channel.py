@@ -43,12 +43,16 @@ class Channel:
         times.
     """
 
+    target: AlphaMF
+    source: int
+    context: int
+
     def __init__(
         self, target: AlphaMF, source: int, context: int, spacing: float, burn_in: int
     ) -> None:
         xp = namespace(target.power)
         self.target, self.source, self.context = target, source, context
-        self.steps = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
+        self.steps: range = range(burn_in // 10 + 1, 3 * burn_in // 4 + 1, max(1, burn_in // 40))
         reach = int(3 * SMOOTH_HZ / spacing)
         distance = xp.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
         target.notes.wants_rows = 1 in self.steps

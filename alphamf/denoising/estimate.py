@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.denoising.gain import Estimate, least_gain, refined, separate
+from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import sample_posterior
@@ -19,7 +19,7 @@ from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.tools.arrays import Floats, to_host
+from alphamf.tools.arrays import Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
 
@@ -53,6 +53,7 @@ def sampled(
     stream: tuple[int, int],
     xp: Any,
     progress: Progress,
+    noises: Sequence[Reals | None],
 ) -> list[Sampled]:
     """Find the gains of sounds of one length, by chains that move together.
 
@@ -70,6 +71,8 @@ def sampled(
         Array module that samples.
     progress
         Called with the steps made so far, `Settings.steps` in all.
+    noises
+        For each sound the known spectra of its noise, or None.
     """
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
@@ -79,7 +82,7 @@ def sampled(
     # Digital silence keeps a gain of one.
     gains = [(np.ones_like(power), np.zeros_like(power)) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
-    groups = list(_audible(powers))
+    groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
 
         def advance(steps: float, done: int = done) -> None:
@@ -87,7 +90,14 @@ def sampled(
 
         chosen = [powers[k][:, frames] for k in group]
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
-        posterior = sample_posterior(power, weights.dictionary, settings, stream, advance)
+        # In the units of the scaled sounds.
+        known = [
+            (noise * np.float64(scales[k]) ** settings.alpha_noise).astype(np.float32)
+            for k in group
+            if (noise := noises[k]) is not None
+        ]
+        noise = None if not known else known[0] if len(known) == 1 else np.stack(known)
+        posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
         found = refined(power, posterior, weights.refiner if settings.refine else None)
         shape = (len(chosen), *chosen[0].shape)
         gain, gain_std = (to_host(each).reshape(shape) for each in found)
@@ -113,6 +123,7 @@ def finished(
         Array module that the networks run on.
     """
     spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
+    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
         found = linked(spectra, gains, acceptances, weights, settings, xp)
@@ -141,3 +152,13 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
             yield [k], audible
     if whole:
         yield whole, np.ones(powers[whole[0]].shape[1], bool)
+
+
+def _alike(
+    group: list[int], frames: NDArray[np.bool_], noises: Sequence[Reals | None]
+) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
+    """Yield the clips of a group whose noise is known, and those whose noise is not."""
+    for known in (False, True):
+        chosen = [k for k in group if (noises[k] is not None) == known]
+        if chosen:
+            yield chosen, frames

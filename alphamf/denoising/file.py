@@ -19,9 +19,11 @@ from alphamf.audio.inputs import STREAM, Job, exists
 from alphamf.audio.live import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
+from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.part import denoise_part
+from alphamf.denoising.hints import OPTIONS, Hints, hints_of
+from alphamf.denoising.part import denoise_part, first_sample
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.trim import Trimmer
@@ -63,7 +65,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         reader = stack.enter_context(
             open_input(
                 sys.stdin.buffer if job.source == STREAM else job.source,
-                whole=request.whole,
+                whole=request.whole or _hinted(request),
                 salvage=request.salvage,
                 max_channels=request.max_channels,
                 track=request.track,
@@ -79,6 +81,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
         _check_trim(reader, target, request)
+        hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
         writer = stack.enter_context(_open(target, reader, mode, request))
@@ -90,7 +93,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer)
+        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer, hints)
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
@@ -108,6 +111,21 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         *_trimmed(reader, trimmer),
     ]
     return {**result, "note": "; ".join(filter(None, notes)) or None}
+
+
+def _hinted(request: Request) -> bool:
+    return bool(request.noise_from or request.speech_from)
+
+
+def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
+    """Return what the request knows of a recording, with times from what is denoised on."""
+    if not _hinted(request):
+        return None
+    stretches = request.noise_from, request.speech_from
+    hints = hints_of(reader.blocks(), reader.rate, reader.duration, stretches, OPTIONS, reader.name)
+    if hints is None or request.part is None:
+        return hints
+    return hints.after(first_sample(request.part, reader.rate, frame) / reader.rate)
 
 
 def _input(job: Job) -> str | int:
@@ -178,6 +196,7 @@ def _denoise(
     request: Request,
     progress: Callable[[float], None],
     trimmer: Trimmer | None,
+    hints: Hints | None,
 ) -> list[float]:
     """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
     acceptance, samples = [], []
@@ -191,6 +210,7 @@ def _denoise(
         jobs=request.jobs,
         max_channels=request.max_channels,
         progress=progress,
+        hints=hints,
     )
     blocks = observer.watch(reader.blocks(exact=request.part is not None))
     if request.part is None:

@@ -24,6 +24,7 @@ from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Array, Floats, to_host
@@ -74,6 +75,26 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
     )
 
 
+def moved(
+    spectra: Spectra, gains: tuple[Floats, Floats], model: Dictionary
+) -> tuple[Floats, Floats]:
+    """Return the gain and its standard deviation after link 3.
+
+    Parameters
+    ----------
+    spectra
+        A segment of one channel.
+    gains
+        Both on the dictionary's grid, shape (bins, frames).
+    model
+        The dictionary.
+    """
+    native = native_grid(model, spectra.rate)
+    shape = spectra.on(native).shape
+    gain, gain_std = (regrid(each, grid_of(model), native, shape) for each in gains)
+    return gain, gain_std
+
+
 def least_gain(settings: Settings) -> np.float32:
     """Return the gain of the largest attenuation, 0 where there is no limit."""
     limit = np.inf if settings.max_attenuation is None else settings.max_attenuation
@@ -88,14 +109,14 @@ def separate(
     settings: Settings,
     xp: Any,
 ) -> Estimate:
-    """Go through links 3 to 5 for a segment of one channel.
+    """Go through links 4 and 5 for a segment of one channel.
 
     Parameters
     ----------
     spectra
         The segment.
     gains
-        Gain and standard deviation on the dictionary's grid, shape (bins, frames).
+        Gain and standard deviation after link 3, shape (bins, frames).
     acceptance
         As in `Estimate`.
     weights, settings
@@ -103,10 +124,9 @@ def separate(
     xp
         Array module that the networks run on.
     """
-    model = weights.dictionary
-    native = native_grid(model, spectra.rate)
+    native = native_grid(weights.dictionary, spectra.rate)
     spectrum = spectra.on(native)
-    gain, gain_std = (regrid(each, grid_of(model), native, spectrum.shape) for each in gains)
+    gain, gain_std = gains
     least = least_gain(settings)
     limited = np.maximum(gain, least)
     network = weights.second_stage if settings.refine else None

@@ -48,6 +48,9 @@ class Spectra:
         Sampling rate in Hz.
     """
 
+    sound: Floats
+    rate: int
+
     def __init__(self, sound: Floats, rate: int) -> None:
         self.sound, self.rate = sound, rate
         self._resampled: dict[int, Floats] = {rate: sound}

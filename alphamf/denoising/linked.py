@@ -1,4 +1,4 @@
-"""Links 3 to 5 of the chain of gains for channels that share a voice."""
+"""Links 4 and 5 of the chain of gains for channels that share a voice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.audio import stft
 from alphamf.denoising import spatial
 from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
-from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
+from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.second_stage import SecondStage
@@ -26,7 +26,7 @@ def linked(
     settings: Settings,
     xp: Any,
 ) -> list[Estimate]:
-    """Go through links 3 to 5 for all channels of a segment; one that shares no voice goes alone.
+    """Go through links 4 and 5 for all channels of a segment; one that shares no voice goes alone.
 
     Parameters
     ----------
@@ -35,12 +35,9 @@ def linked(
     gains, acceptances, weights, settings, xp
         As in `gain.separate`, of each channel.
     """
-    model = weights.dictionary
-    native = native_grid(model, channels[0].rate)
+    native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
-    shape = spectra.shape[1:]
-    moved = [[regrid(each, grid_of(model), native, shape) for each in pair] for pair in gains]
-    gain, gain_std = (np.stack(each) for each in zip(*moved, strict=True))
+    gain, gain_std = (np.stack(each) for each in zip(*gains, strict=True))
     least = least_gain(settings)
     estimates: dict[int, Estimate] = {}
     for group in spatial.sharing(spectra, gain):

@@ -144,7 +144,7 @@ def denoise_part(
     end = np.inf if part.end is None else round(part.end * rate)
     if end <= start:
         raise AlphaMFError(f"no sample of {recording.name} lies between --start and --end")
-    aligned = start // hop * hop  # so that the frames of the gain are those of the whole
+    aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
     known = recording.frames or np.inf  # a pipe goes on
     for block in source.until(aligned if start < known else np.inf):
@@ -166,6 +166,11 @@ def denoise_part(
     for block in source.until(np.inf):
         before, frames = frames, frame_count(source.position, frame)
         yield _left(block, frames - before, bins)
+
+
+def first_sample(part: Part, rate: int, frame: Frame) -> int:
+    """Return where denoising begins, so that the frames of the gain are those of the whole."""
+    return round(part.start * rate) // frame.hop_length * frame.hop_length
 
 
 def _between(start: int, end: int, hop: int) -> int:

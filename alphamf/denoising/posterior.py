@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from alphamf.denoising.sampling import Progress, sample
@@ -43,6 +42,7 @@ def sample_posterior(
     settings: Settings,
     stream: tuple[int, int],
     progress: Progress | None = None,
+    noise: Array | None = None,
 ) -> Posterior:
     """Sample the posterior of speech and noise given |X|^2.
 
@@ -58,6 +58,8 @@ def sample_posterior(
         Seed and stream number.
     progress
         Called after every step.
+    noise
+        As for `sample`.
 
     Raises
     ------
@@ -65,7 +67,7 @@ def sample_posterior(
         The chain diverged.
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
-    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress)
+    level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress, noise)
     speech, noise = (variance.mean * level for variance in summary.variances)
     return Posterior(summary.gain.mean, summary.gain.std, speech, noise, acceptance)
 
@@ -92,11 +94,17 @@ class _Summary:
             noted = target.notes.gain
             return unstack(target.gain(theta, 0) if noted is None else noted, context)
 
-        def variance(source: int, theta: Array, target: AlphaMF) -> Array:
-            return unstack(target.variance(theta, source), context)
+        def speech(theta: Array, target: AlphaMF) -> Array:
+            return unstack(target.variance(theta, 0), context)
+
+        def noise(theta: Array, target: AlphaMF) -> Array:
+            whole = target.variance(theta, 1)
+            for source in range(2, len(target.sources)):
+                whole = whole + target.variance(theta, source)
+            return unstack(whole, context)
 
         self.gain = mean(gain, settings.thin)
-        self.variances = [mean(partial(variance, s), VARIANCE_THIN) for s in range(2)]
+        self.variances = [mean(each, VARIANCE_THIN) for each in (speech, noise)]
 
     def add(self, state: Any, target: AlphaMF) -> None:
         """Take in one state."""

@@ -5,12 +5,12 @@ They share its memory, that of the shipped networks above all.
 
 from __future__ import annotations
 
-from alphamf.denoising import file
+from alphamf.denoising.file import process
 from alphamf.denoising.weights import network
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 
-process = file.process
+__all__ = ["process"]
 
 for rate in (8000, 16000):
     network(Refiner, "auto", rate)

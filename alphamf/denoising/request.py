@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.hints import Stretches
 from alphamf.denoising.part import Part
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
@@ -66,6 +67,8 @@ class Request:
         Of the outputs in LUFS, with true peaks limited; None: as it comes out.
     part
         What is denoised of it; None for all.
+    noise_from, speech_from
+        Stretches of every file, as from `alphamf.denoising.hints.checked`.
     whole
         Whether what observes has to know the length of a pipe first.
     documented
@@ -85,6 +88,8 @@ class Request:
     trim: bool = False
     loudness: float | None = None
     part: Part | None = None
+    noise_from: Stretches = ()
+    speech_from: Stretches = ()
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS

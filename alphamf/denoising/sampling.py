@@ -25,6 +25,10 @@ SPEECH_LEVEL = 2e-3
 """Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
 mode that it meets first, and goes wrong where either source starts much louder than the other."""
 
+KNOWN_LEVEL = 5e-4
+"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason;
+their prior has a mean of one, the level that it is known at."""
+
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
@@ -42,6 +46,7 @@ def sample(
     stream: tuple[int, int],
     observe: Callable[[Any, AlphaMF], None],
     progress: Progress | None = None,
+    noise: Array | None = None,
 ) -> tuple[Array, list[float]]:
     """Run a chain given |X|^2, and show every state to `observe`.
 
@@ -59,6 +64,9 @@ def sample(
         Called with every state and the target.
     progress
         Called after every step.
+    noise
+        Known spectra of the noise, as from `known_noise.noise_spectra`, shape (stacked bins, K) or
+        (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
 
     Returns
     -------
@@ -71,7 +79,7 @@ def sample(
     level = bin_levels(power)
     target = AlphaMF(
         stack(power / level, dictionary.context),
-        sources(dictionary, settings, level),
+        sources(dictionary, settings, level, noise),
         blocks=settings.blocks,
     )
     seed, number = stream
@@ -96,7 +104,8 @@ def sample(
                 channel.move(state)
             if progress:
                 progress(state.step)
-    return level, target.acceptance
+    speech, *noises = target.acceptance
+    return level, [speech, sum(noises) / len(noises)]
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
@@ -173,8 +182,10 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
     return start
 
 
-def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`.
+def sources(
+    dictionary: Dictionary, settings: Settings, level: Array, noise: Array | None = None
+) -> list[Source]:
+    """Return the speech and the noise source for power in units of `level`, and a known noise.
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 
@@ -184,13 +195,15 @@ def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[So
         Of the run.
     level
         As from `bin_levels`, shape (..., bins, 1).
+    noise
+        As for `sample`.
     """
     xp = namespace(level)
     alpha = settings.alpha_speech or dictionary.alpha
     basis = xp.asarray(dictionary.basis) ** np.float32(alpha / dictionary.alpha)
     basis = basis / xp.tile(level, (dictionary.context, 1)) ** np.float32(alpha / 2)
     basis /= basis.mean(axis=-2, keepdims=True)
-    return [
+    found = [
         Source(
             alpha, dictionary.rank, basis, prior_gains=settings.speech_prior, level=SPEECH_LEVEL
         ),
@@ -201,3 +214,16 @@ def sources(dictionary: Dictionary, settings: Settings, level: Array) -> list[So
             prior_gains=settings.prior_noise,
         ),
     ]
+    if noise is not None:
+        unit = xp.tile(level, (dictionary.context, 1)) ** np.float32(settings.alpha_noise / 2)
+        known = xp.asarray(noise) / unit
+        found.append(
+            Source(
+                settings.alpha_noise,
+                known.shape[-1],
+                known,
+                prior_gains=settings.prior_noise,
+                level=KNOWN_LEVEL,
+            )
+        )
+    return found

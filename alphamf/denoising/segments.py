@@ -43,9 +43,12 @@ class Cutter:
         The most samples that are held back.
     """
 
+    step: int
+    overlap: int
+
     def __init__(self, step: int, overlap: int) -> None:
         self.step, self.overlap = step, overlap
-        self.limit = step + overlap + step // 2
+        self.limit: int = step + overlap + step // 2
         self._held: list[Floats] = []
         self._count = 0
 

@@ -31,8 +31,8 @@ softer (docs/log/in-and-out.md)."""
 BLOCK = 32
 """Frames in which coherence is measured, half a second."""
 
-TURN = 128
-"""Frames for which the voice has one place, two seconds: voices move, and take turns."""
+TURN = 64
+"""Frames for which the voice has one place, one second: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
 """Weight of the whole segment in a place, for bins in which nothing is said for long."""

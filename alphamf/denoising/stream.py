@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.denoising.gain import with_dry
+from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.hints import Hints
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
@@ -80,6 +81,8 @@ class Stream:
         Number of channels.
     settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `alphamf.denoise`.
+    hints
+        What is known of the sound, with times from the stream's start; None for nothing.
 
     Attributes
     ----------
@@ -115,6 +118,7 @@ class Stream:
         channels_first: bool = False,
         progress: Callable[[float], None] | None = None,
         cancel: Cancel | None = None,
+        hints: Hints | None = None,
     ) -> None:
         rate = checked_rate(rate)
         if not 1 <= channels <= max_channels:
@@ -132,6 +136,8 @@ class Stream:
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
         self.latency: float = (self._cutter.limit + (jobs - 1) * step) / rate
+        self._hints = hints or Hints()
+        self._position = 0
         self._workers = Workers(
             rate,
             weights,
@@ -141,6 +147,7 @@ class Stream:
             jobs=jobs,
             progress=progress,
             cancel=cancel,
+            noise=self._hints.noise,
         )
         self._channels_first = channels_first
         self._kind: np.dtype[Any] | None = None
@@ -238,11 +245,32 @@ class Stream:
         speech, audio = speech[: piece.step], piece.audio[: piece.step]
         last = piece.step == len(piece.audio)
         frames = slice(None) if last else slice(piece.step // self._hop)
+        gain, gain_std, activity = (
+            np.stack([getattr(e, name)[..., frames] for e in estimates])
+            for name in ("gain", "gain_std", "activity")
+        )
+        activity = activity.max(axis=0)
+        self._heed(audio, speech, gain, gain_std, activity)
         return Segment(
             audio=self._held(with_dry(audio, speech, self.settings)),
             noise=self._held(audio - speech),
-            gain=np.stack([e.gain[:, frames] for e in estimates]),
-            gain_std=np.stack([e.gain_std[:, frames] for e in estimates]),
+            gain=gain,
+            gain_std=gain_std,
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
-            activity=np.max([e.activity[frames] for e in estimates], axis=0),
+            activity=activity,
         )
+
+    def _heed(
+        self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
+    ) -> None:
+        """Let what is known of the sound have the last word on what was found of it, in place."""
+        start, self._position = self._position, self._position + len(audio)
+        if not (self._hints.noise_from or self._hints.speech_from):
+            return
+        least = least_gain(self.settings)
+        kept = self._hints.share_kept(start, len(audio), self.rate)[:, None]
+        speech -= (1 - kept) * (speech - least * audio)
+        times = (start + np.arange(len(activity)) * self._hop) / self.rate
+        noise = self._hints.noise_frames(times)
+        gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
+        activity[self._hints.speech_frames(times)] = 1

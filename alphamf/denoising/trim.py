@@ -49,8 +49,9 @@ class Trimmer:
         self._channels = 1
         self._activity: list[Floats] = []
         self._taken = self._given = 0
-        self.found = False
-        self.first = self.last = 0
+        self.found: bool = False
+        self.first: int = 0
+        self.last: int = 0
 
     def __enter__(self) -> Trimmer:
         return self

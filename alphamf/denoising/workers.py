@@ -14,10 +14,11 @@ import numpy as np
 
 from alphamf.denoising.estimate import Sampled, finished, sampled
 from alphamf.denoising.gain import Estimate
+from alphamf.denoising.known_noise import noise_spectra
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.tools.arrays import Floats, module
+from alphamf.tools.arrays import Floats, Reals, module
 
 TINY = np.finfo(np.float32).tiny
 """A peak below this, 760 dB below full scale, is digital silence."""
@@ -55,6 +56,8 @@ class Workers:
         Called with the seconds of sound done so far, or None.
     cancel
         What stops the work, or None.
+    noise
+        Sound of noise alone, shape (samples, channels), float32, or None.
 
     A copy by pickle or `copy.deepcopy`, for which pieces under way are waited for, has neither
     `progress` nor `cancel`.
@@ -71,7 +74,13 @@ class Workers:
         jobs: int,
         progress: Callable[[float], None] | None,
         cancel: Cancel | None = None,
+        noise: Floats | None = None,
     ) -> None:
+        self._noise = (
+            None
+            if noise is None
+            else (noise_spectra(noise, rate, weights.dictionary, settings, seed))
+        )
         self._rate, self._weights, self._settings = rate, weights.on(xp), settings
         self._seed, self._xp, self._jobs = seed, xp, jobs
         self._progress = _Progress(progress, cancel)
@@ -144,9 +153,11 @@ class Workers:
             Whose estimates, one after the other, are those.
         """
         places, sounds = _different([piece])
+        noises = self._noises(places)
         number, seconds = self._number(1), piece.step / self._rate / len(sounds)
         samplings = [
-            partial(self._sampled, [sound], number, seconds, k) for k, sound in enumerate(sounds)
+            partial(self._sampled, [sound], number, seconds, k, [noise])
+            for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
         ]
         if self._settings.channels == "separate":
             return places, [self._started(partial(self._alone, task)) for task in samplings]
@@ -160,8 +171,20 @@ class Workers:
             return self._threads.submit(task)
         return _done(task())
 
+    def _noises(self, places: Sequence[int]) -> list[Reals | None]:
+        """Return the known spectra of the noise of each sound, that of its first channel."""
+        known = self._noise
+        if known is None:
+            return [None] * len(set(places))
+        return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
+
     def _sampled(
-        self, sounds: Sequence[Floats], number: int, seconds: float, place: int
+        self,
+        sounds: Sequence[Floats],
+        number: int,
+        seconds: float,
+        place: int,
+        noises: Sequence[Reals | None],
     ) -> list[Sampled]:
         """Find the gains of sounds of one length.
 
@@ -175,11 +198,13 @@ class Workers:
             Of sound that they stand for in the progress.
         place
             Of the first among those of this number.
+        noises
+            Known spectra of the noise of each, or None.
         """
         progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
         stream = self._seed, number
         return sampled(
-            sounds, self._rate, self._weights, self._settings, stream, self._xp, progress
+            sounds, self._rate, self._weights, self._settings, stream, self._xp, progress, noises
         )
 
     def _finished(self, channels: Sequence[Sampled]) -> list[Estimate]:
@@ -207,7 +232,8 @@ class Workers:
             del self._waiting[: len(pieces)]
             places, sounds = _different(pieces)
             seconds = sum(piece.step for piece in pieces) / self._rate
-            found = self._sampled(sounds, self._number(len(pieces)), seconds, 0)
+            noises = self._noises(places)
+            found = self._sampled(sounds, self._number(len(pieces)), seconds, 0, noises)
             channels = len(places) // len(pieces)
             for k, piece in enumerate(pieces):
                 own = places[k * channels : (k + 1) * channels]

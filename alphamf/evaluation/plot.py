@@ -76,7 +76,7 @@ class Spectrogram:
         self._frames = frames
         self._hop = n_fft // 4
         self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
-        self.width = min(_COLUMNS, 1 + frames // self._hop)
+        self.width: int = min(_COLUMNS, 1 + frames // self._hop)
         self._columns = Columns(self.width, n_fft // 2 + 1)
         # Frame j is centred on sample j * hop.
         self._done = 0
@@ -122,8 +122,8 @@ class Picture:
     """
 
     def __init__(self, title: str, frames: int, rate: int) -> None:
-        self.before = Spectrogram(frames, rate)
-        self.after = Spectrogram(frames, rate)
+        self.before: Spectrogram = Spectrogram(frames, rate)
+        self.after: Spectrogram = Spectrogram(frames, rate)
         self._title = title
         self._frames = frames
         self._rate = rate

@@ -71,12 +71,12 @@ class AlphaMF:
     positive = True
 
     def __init__(self, power: Array, sources: Sequence[Source], *, blocks: int = 1) -> None:
-        self.model = Model(power, sources, blocks)
-        self.size = self.model.size
+        self.model: Model = Model(power, sources, blocks)
+        self.size: int = self.model.size
         self.latents: dict[str, Array] = {}
         self.accepted: list[Any] = [0] * len(sources)
-        self.proposed = [0] * len(sources)
-        self.notes = Notes()
+        self.proposed: list[int] = [0] * len(sources)
+        self.notes: Notes = Notes()
         self._workspace = Workspace()
         self._device_rng: Any = None
         self._host_rng: Any = None

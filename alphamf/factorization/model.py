@@ -70,10 +70,12 @@ class Model:
         A shape, an alpha or the number of blocks does not fit.
     """
 
+    size: int
+
     def __init__(self, power: Array, sources: Sequence[Source], blocks: int) -> None:
         _check(power, sources, blocks)
         self.power: Array = namespace(power).ascontiguousarray(power)
-        self.sources = tuple(sources)
+        self.sources: tuple[Source, ...] = tuple(sources)
         self.blocks = blocks
         self.loops: ModuleType = compiled if compiled.suits(power, len(sources)) else cells
         rows, columns = power.shape[-2:]
@@ -83,8 +85,8 @@ class Model:
             basis = self._extend(rows * source.rank) if source.basis is None else None
             self.layout.append((basis, self._extend(source.rank * columns)))
         xp = namespace(power)
-        self.shape = xp.empty(self.size, power.dtype)
-        self.exponent = xp.empty(self.size, power.dtype)
+        self.shape: Any = xp.empty(self.size, power.dtype)
+        self.exponent: Any = xp.empty(self.size, power.dtype)
         for source, prior, block in self.priors():
             self.shape[block] = prior.shape
             # Majorisation-minimisation of log v^(2/alpha) + |X|^2 / v^(2/alpha) over one factor;

@@ -43,6 +43,9 @@ class Key(IntEnum):
     HELD_OUT_CELLS = (1 << 29) + 1
     """``(HELD_OUT_CELLS, v)``: which cells of held-out voice v are hidden, and the fit of H."""
 
+    NOISE = (1 << 29) + (1 << 28)
+    """``(NOISE + c, k)``: the start and the EM of the spectra of noise alone in channel c."""
+
     WARM_UP = 1 << 30
     """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
 

@@ -41,13 +41,17 @@ class Mean:
     Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
     """
 
+    burn_in: int
+    thin: int
+    apart: int
+
     def __init__(
         self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
     ) -> None:
         _check_kept(burn_in, thin)
         self.statistic = statistic
         self.burn_in, self.thin, self.apart = burn_in, thin, apart
-        self.count = 0
+        self.count: int = 0
         self._mean: Array
         self._square: Array  # sum of squared deviations from the mean
 
@@ -118,6 +122,9 @@ class Trace:
         As in `Mean`.
     """
 
+    burn_in: int
+    thin: int
+
     def __init__(self, statistic: Statistic, *, burn_in: int = 0, thin: int = 1) -> None:
         _check_kept(burn_in, thin)
         self.statistic = statistic
@@ -178,7 +185,7 @@ class Extrapolated:
         _check_kept(burn_in)
         self.statistic = statistic
         self.burn_in = burn_in
-        self.weight = 0.0
+        self.weight: float = 0.0
         self._mean: Array | None = None
 
     def __repr__(self) -> str:

@@ -55,9 +55,11 @@ class Columns:
         Rows that there will be in all.
     """
 
+    added: int
+
     def __init__(self, rows: int, total: int) -> None:
         self._total = max(1, total)
-        self.count = min(COLUMNS, self._total)
+        self.count: int = min(COLUMNS, self._total)
         self._sum = np.zeros((self.count, rows))
         self._rows = np.zeros(self.count)
         self.added = 0

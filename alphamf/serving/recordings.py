@@ -40,6 +40,8 @@ class Recordings:
         and downloads, so that these never wait for a long recording.
     """
 
+    store: Path
+
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
         self._all: dict[str, Recording] = {}

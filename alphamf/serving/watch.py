@@ -39,7 +39,7 @@ class Watch:
         """Return this, for the recording that is read."""
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
-        self.noise = NoiseDescription(reader.rate)
+        self.noise: NoiseDescription = NoiseDescription(reader.rate)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from threading import Lock, Thread
 from typing import Any
+
+VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Of the environment: the numbers of threads that the libraries of products start with."""
 
 _lock = Lock()
 _inside = 0
@@ -22,7 +25,10 @@ def one_thread() -> Iterator[None]:
     the number of cores. The setting is the process's, so it stays until the last of several threads
     has left. Where the program has set a number itself (threadpoolctl), that holds.
     """
-    global _inside, _limit
+    if all(os.environ.get(name) == "1" for name in VARIABLES):
+        yield
+        return
+    global _inside
     with _lock:
         if not _inside:
             _briefly(_set)
@@ -38,7 +44,9 @@ def one_thread() -> Iterator[None]:
 
 def _set() -> None:
     global _limit
-    _limit = _controller().limit(limits=1, user_api="blas")
+    from threadpoolctl import threadpool_limits
+
+    _limit = threadpool_limits(limits=1, user_api="blas")
 
 
 def _briefly(function: Callable[[], None]) -> None:
@@ -50,10 +58,3 @@ def _briefly(function: Callable[[], None]) -> None:
     thread = Thread(target=function)
     thread.start()
     thread.join()
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

@@ -78,10 +78,12 @@ class Worker:
         The process cannot be started.
     """
 
+    connection: Any
+
     def __init__(self, work: Work, reports: bool) -> None:
         context: Any = get_context(_method)
         self.place: int | None = None
-        self.ready = False
+        self.ready: bool = False
         if os.name == "posix":
             resource_tracker.ensure_running()  # its start would let signals through again
         self.connection, theirs = context.Pipe()
@@ -121,7 +123,7 @@ class Worker:
 
     def crash(self) -> str | None:
         """Return by what the dead process has crashed; None where another has killed it."""
-        self.process.join(1)  # its pipe closes a moment before
+        self.process.join(10)  # its pipe closes a moment before, on a busy machine a long one
         number = -(self.process.exitcode or 0)
         if number <= 0 or number in (signal.SIGKILL, signal.SIGTERM):
             return None

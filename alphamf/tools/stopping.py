@@ -32,7 +32,7 @@ _holds = 0
 _held: int | None = None
 _finishable = False
 _finish = False
-at_work = threading.Lock()
+at_work: threading.Lock = threading.Lock()
 """Held by a worker while it works on an item."""
 
 

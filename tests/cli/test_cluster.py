@@ -44,6 +44,11 @@ def workers(address: str) -> dict[str, str]:
     return {info["name"]: worker for worker, info in found.items()}
 
 
+def written(file: Path) -> bool:
+    """Whether a scheduler has made its file, and has filled it."""
+    return file.exists() and file.read_text().rstrip().endswith("}")
+
+
 @pytest.fixture(scope="module")
 def remote(tmp_path_factory):
     """Start a scheduler and two workers in a folder of their own.
@@ -65,7 +70,7 @@ def remote(tmp_path_factory):
             return process
 
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", file)
-        wait(file.exists)
+        wait(lambda: written(file))
         address = json.loads(file.read_text())["address"]
 
         def worker(name: str, threads: int = 1) -> subprocess.Popen:
@@ -233,7 +238,7 @@ def started_cluster(folder: Path, environment: dict[str, str], host: str) -> Ite
             )  # fmt: skip
             stack.callback(process.wait)
             stack.callback(process.kill)
-            wait(file.exists)
+            wait(lambda: written(file))
         yield json.loads(file.read_text())["address"]
 
 
@@ -294,7 +299,7 @@ def test_a_stop_leaves_nothing_behind(tmp_path, number, code):
         wait(lambda: list(tmp_path.glob(".*.part")))
         time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
         os.killpg(process.pid, number)
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=90)
     finally:
         process.kill()
         leave(process)
@@ -313,7 +318,7 @@ def test_a_stop_cancels_the_tasks_of_others_workers(tmp_path, remote):
     wait(lambda: list(tmp_path.glob(".*.part")))
     time.sleep(0.3)
     process.terminate()
-    assert process.communicate(timeout=30) == (b"", b"")
+    assert process.communicate(timeout=90) == (b"", b"")
     assert process.returncode == 143
     wait(lambda: sorted(os.listdir(tmp_path)) == ["0.wav", "1.wav"])
     with Client(address, set_as_default=False) as client:

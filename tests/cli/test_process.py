@@ -144,14 +144,12 @@ def test_a_stop_is_clean_and_leaves_no_half_file(tmp_path, jobs, number, code, g
         [*command, "--steps", "100000", "--jobs", jobs],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 30
-    while len(list(tmp_path.glob(".*.part"))) < int(jobs) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: len(list(tmp_path.glob(".*.part"))) == int(jobs))
     time.sleep(0.3)  # past the imports, which may lose an exception that a signal raises
     # A terminal sends Ctrl-C to the whole group; kill sends a signal to one process.
     (os.killpg if group else os.kill)(process.pid, number)
     try:
-        output, errors = process.communicate(timeout=30)
+        output, errors = process.communicate(timeout=90)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -182,7 +180,7 @@ def test_ctrl_c_on_a_pipe_finishes_what_was_read_and_a_second_drops_it(tmp_path,
         for _ in range(count):
             os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.5)
-        assert process.wait(30) == (0 if count == 1 else 130)
+        assert process.wait(90) == (0 if count == 1 else 130)
         shown, errors = process.stdout.read(), process.stderr.read()
     assert errors == b"\nFinishing what was read; Ctrl-C again drops it.\n"
     if count == 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from alphamf.learnt.dictionary import load
 from tests.support import commands
-from tests.support.commands import COMMAND, in_a_terminal
+from tests.support.commands import COMMAND, in_a_terminal, until
 from tests.support.planted import syllables
 
 QUICK = ["--rate", "4000", "--seconds", "1"]
@@ -112,9 +111,7 @@ def test_a_kill_costs_little_and_changes_nothing(here):
     settings = ["clean", "--rank", "8", "--steps", "150", "--stream", *QUICK, "--seed", "3"]
     process = subprocess.Popen([*COMMAND, "train", *settings, "-o", "m.npz"])
     folder = Path("m.npz.checkpoint")
-    deadline = time.monotonic() + 60
-    while not list(folder.glob("*.npz")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: list(folder.glob("*.npz")))
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert folder.is_dir() and not Path("m.npz").exists()

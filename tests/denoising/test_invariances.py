@@ -18,7 +18,7 @@ from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.score import si_sdr
 from tests.support.places import DATA
 
-FAST = replace(PRESETS["fast"], steps=4, keep=2)
+FAST = replace(PRESETS["fast"], steps=4, keep=2, warm_up=3)
 BALANCED = replace(PRESETS["balanced"], steps=6, keep=3, warm_up=3)
 
 few = settings(max_examples=8, deadline=None)

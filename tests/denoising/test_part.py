@@ -89,12 +89,12 @@ def test_extra_outputs_are_of_the_whole():
 
 
 def test_long_parts_in_segments_are_those_of_the_part_alone():
-    write("a.wav", 34)
-    denoise("--start", "2", "--end", "32")
+    write("a.wav", 16)
+    denoise("--start", "2", "--end", "14")
     sound, _ = soundfile.read("a.wav", dtype="int16")
-    soundfile.write("part.wav", sound[2 * RATE : 32 * RATE], RATE)
+    soundfile.write("part.wav", sound[2 * RATE : 14 * RATE], RATE)
     run("denoise", "part.wav", *QUICK)
-    inside = slice(2 * RATE + 161, 32 * RATE - 161)
+    inside = slice(2 * RATE + 161, 14 * RATE - 161)
     alone = exact("part.denoised.wav")[161:-161]
     np.testing.assert_array_equal(exact("b.wav")[inside], alone)
 

@@ -18,7 +18,7 @@ from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
 from tests.support.places import DATA
 
-QUICK = replace(PRESETS["fast"], steps=12, keep=6)
+QUICK = replace(PRESETS["fast"], warm_up=8, steps=8, keep=4)
 SEPARATE = replace(QUICK, channels="separate")
 FRAME = Frame(256, 64)
 
@@ -112,8 +112,8 @@ def test_those_that_share_a_voice_among_many(voice, noises):
 @pytest.mark.parametrize("on_device", [False, True])
 def test_chunks_and_jobs_make_no_difference(voice, noises, monkeypatch, on_device):
     clean, rate = voice
-    noisy = np.tile(clean[:, None] + noises[:2].T, (6, 1))
-    settings = replace(QUICK, steps=3, keep=2, refine=False)
+    noisy = np.tile(clean[:, None] + noises[:2].T, (5, 1))
+    settings = replace(QUICK, warm_up=1, steps=3, keep=2, refine=False)
     if on_device:
         begin = Workers.__init__
 

@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import zipfile
 
 import numpy as np
@@ -20,6 +19,7 @@ pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
 from benchmarks.page_server import running
+from tests.support.commands import until
 from tests.support.places import ROOT
 
 RATE = 8000
@@ -165,10 +165,7 @@ def test_a_removed_recording_is_stopped_and_deleted(server, tmp_path):
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 204
     assert server.ask("GET", f"api/recordings/{key}")[0] == 404
     assert server.ask("DELETE", f"api/recordings/{key}")[0] == 404
-    until = time.monotonic() + 20
-    while server.files() - before and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not server.files() - before
+    until(lambda: not server.files() - before)
 
 
 def test_a_worker_that_was_killed_while_it_waited_costs_no_recording(server, done, talk):

@@ -36,7 +36,7 @@ def run(*arguments: object, code: int = 0, stdin: bytes | None = None):
 def in_a_process(folder: Path, *arguments: str, **options) -> subprocess.CompletedProcess:
     """Run the command line in a process of its own, in a folder."""
     return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=60, **options
+        [*COMMAND, *arguments], cwd=folder, capture_output=True, check=False, timeout=180, **options
     )
 
 
@@ -76,7 +76,7 @@ def in_a_terminal(
     return Shown(seen, piped, process.returncode)
 
 
-def until(condition: Callable[[], object], patience: float = 30) -> None:
+def until(condition: Callable[[], object], patience: float = 90) -> None:
     """Wait until a condition holds."""
     deadline = time.monotonic() + patience
     while not condition():
@@ -84,7 +84,7 @@ def until(condition: Callable[[], object], patience: float = 30) -> None:
         time.sleep(0.02)
 
 
-def leave(process: subprocess.Popen, patience: float = 20) -> None:
+def leave(process: subprocess.Popen, patience: float = 60) -> None:
     """Wait until a process and its children have ended."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

@@ -42,6 +42,14 @@ def started(item: Path, update: object) -> float:
     return begun
 
 
+def after_its_neighbours(item: Path, update: object) -> str:
+    """Make a file; the first one, 0, waits until there are those of 1 and 2."""
+    while item.name == "0" and len(list(item.parent.iterdir())) < 2:
+        time.sleep(0.02)
+    item.touch()
+    return item.name
+
+
 def origin(item: int, update: object) -> tuple[int, bool]:
     """Return the parent process, and whether the item's preloaded module is there."""
     return os.getppid(), "tests.support.distributed_walks" in sys.modules

@@ -25,7 +25,8 @@ def set_threads(count: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def three_threads():
+def three_threads(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     before = threads()
     set_threads(3)
     if threads() != {3}:

@@ -18,7 +18,7 @@ from alphamf.tools import pool, processes
 from alphamf.tools.processes import Worker
 from alphamf.tools.stopping import GRACE
 from tests.support.commands import leave, until
-from tests.support.tasks import half, killed_once, started
+from tests.support.tasks import after_its_neighbours, half, killed_once, started
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -239,16 +239,11 @@ def test_an_exception_that_was_lost_comes_again(tmp_path, interruptible):
     assert process.wait(10) == 130
 
 
-def identity(item: int, update: object) -> int:
-    """Wait for longer for the first item."""
-    time.sleep(0.5 * (item == 0))
-    return item
-
-
 @pytest.mark.slow
-def test_outcomes_come_as_soon_as_they_are_there():
-    outcomes = pool.each(identity, range(3), workers=2, in_order=False)
-    assert [outcome.result for outcome in outcomes] == [1, 2, 0]
+def test_outcomes_come_as_soon_as_they_are_there(tmp_path):
+    items = [tmp_path / name for name in "012"]
+    outcomes = pool.each(after_its_neighbours, items, workers=2, in_order=False)
+    assert [outcome.result for outcome in outcomes] == ["1", "2", "0"]
 
 
 def inverse(item: int) -> float:

@@ -113,6 +113,9 @@ class Track:
         The file cannot be read, or has no such track.
     """
 
+    samplerate: int
+    channels: int
+
     def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
         from av.stream import Discard
 
@@ -125,10 +128,10 @@ class Track:
         context = self._stream.codec_context
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
-        self.format = kind.format
+        self.format: str = kind.format
         bits = getattr(context.format, "bits", 0)
-        self.subtype = subtype(context.codec.canonical_name, context.format.name, bits)
-        self.frames = self._promised()
+        self.subtype: str = subtype(context.codec.canonical_name, context.format.name, bits)
+        self.frames: int = self._promised()
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
         self._start: Fraction | None = None

@@ -41,15 +41,13 @@ def keep(source: Path, output: Path) -> str | None:
     str or None
         A sentence where they could not be read.
     """
-    try:
-        import mutagen
-    except ImportError:
-        return _absent(source)
     old = _read(source, easy=False)
-    if isinstance(old, str):
+    if old is None or isinstance(old, str):
         return old
+    import mutagen
+
     new: Any = mutagen.File(output)
-    if old is None or type(old) is not type(new):
+    if type(old) is not type(new):
         return None
     if new.tags is None:
         new.add_tags()
@@ -77,15 +75,9 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
     str or None
         A sentence where they could not be read.
     """
-    try:
-        import mutagen  # noqa: F401
-    except ImportError:
-        return _absent(source) if kind in _FIELDS else None
-    old = _read(source, easy=True)
-    if isinstance(old, str):
+    old = _read(source, easy=True) if kind in _FIELDS else None
+    if old is None or isinstance(old, str):
         return old
-    if old is None or kind not in _FIELDS:
-        return None
     new = _opened(output, kind, easy=True)
     if new.tags is None:
         new.add_tags()
@@ -115,8 +107,10 @@ def _absent(source: Path) -> str | None:
 
 def _read(path: Path, *, easy: bool) -> Any:
     """Return what mutagen reads of a file, None without tags, or a sentence where it fails."""
-    import mutagen
-
+    try:
+        import mutagen
+    except ImportError:
+        return _absent(path)
     try:
         file = mutagen.File(path, easy=easy)
     except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:

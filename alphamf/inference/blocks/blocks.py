@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alphamf.inference.blocks.ratings import Entries
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, Floats
 
 CHUNK = 8192
 """Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
@@ -23,10 +23,10 @@ class Scratch:
     """
 
     def __init__(self, most: int, rank: int) -> None:
-        self.error = np.empty(most, np.float32)
-        self.rows = np.empty((CHUNK, rank), np.float32)
-        self.columns = np.empty((CHUNK, rank), np.float32)
-        self.ones = np.ones(rank, np.float32)
+        self.error: Floats = np.empty(most, np.float32)
+        self.rows: Floats = np.empty((CHUNK, rank), np.float32)
+        self.columns: Floats = np.empty((CHUNK, rank), np.float32)
+        self.ones: Floats = np.ones(rank, np.float32)
 
 
 class Block:
@@ -44,6 +44,8 @@ class Block:
     scratch
         Buffers.
     """
+
+    entries: Entries
 
     def __init__(self, entries: Entries, shape: tuple[int, int], scratch: Scratch) -> None:
         from scipy.sparse import csr_array

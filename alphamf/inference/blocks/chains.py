@@ -31,6 +31,11 @@ class Chain:
         Which part of the data the blocks meet on.
     """
 
+    ranks: Alone | Ranks
+    widths: Array
+    number: int
+    part: int
+
     def __init__(self, ranks: Alone | Ranks, widths: Array, number: int) -> None:
         self.ranks, self.widths, self.number = ranks, widths, number
         self.rows: dict[int, Array] = {}

@@ -43,6 +43,8 @@ class Predictions:
         burn-in, -1 where there is none.
     """
 
+    burn_in: int
+
     def __init__(
         self,
         tests: dict[tuple[int, int], Entries],
@@ -57,7 +59,7 @@ class Predictions:
             for c in range(chains)
             for (b, j), test in tests.items()
         }
-        self.visits = np.full((chains, blocks), -1)
+        self.visits: Array = np.full((chains, blocks), -1)
 
     def add(self, chain: Chain, position: int, steps: int) -> None:
         """Take in the predictions of the blocks that meet here.

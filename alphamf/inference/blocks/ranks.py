@@ -51,7 +51,9 @@ class Message(NamedTuple):
 class Alone:
     """The only rank: nothing is sent."""
 
-    rank, size, sent = 0, 1, 0
+    rank: int = 0
+    size: int = 1
+    sent: int = 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
         """Send and receive nothing."""
@@ -94,6 +96,10 @@ class Ranks:
         Bytes that `exchange` and `gather` handed over to other ranks so far. A row that is gathered
         counts once for each rank that gets it.
     """
+
+    rank: int
+    size: int
+    sent: int
 
     def __init__(self, comm: Any, broken: type[Exception]) -> None:
         self._comm, self._broken = comm, broken

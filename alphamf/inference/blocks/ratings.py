@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -70,6 +70,9 @@ class Listed:
         For rows and for columns: the place that each of them has got.
     """
 
+    shape: tuple[int, int]
+    blocks: int
+
     def __init__(
         self,
         train: tuple[Array, Array, Array],
@@ -80,7 +83,9 @@ class Listed:
     ) -> None:
         _check(shape, blocks)
         self.shape, self.blocks = shape, blocks
-        self.order = tuple(generator(0, axis).permutation(n) for axis, n in enumerate(shape))
+        self.order: tuple[Any, ...] = tuple(
+            generator(0, axis).permutation(n) for axis, n in enumerate(shape)
+        )
         self._sorted = tuple(self._sort(*entries) for entries in (train, test))
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
@@ -130,6 +135,13 @@ class Made:
     test
         Proportion of the ratings that are for test.
     """
+
+    shape: tuple[int, int]
+    blocks: int
+    count: int
+    rank: int
+    seed: int
+    test: float
 
     def __init__(
         self,

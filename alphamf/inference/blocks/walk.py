@@ -17,7 +17,7 @@ from alphamf.inference.blocks.model import Model
 from alphamf.inference.blocks.predictions import Predictions
 from alphamf.inference.blocks.ranks import Alone, Ranks
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
-from alphamf.inference.blocks.samplers import layout, step
+from alphamf.inference.blocks.samplers import Layout, layout, step
 from alphamf.inference.random import generator, noise
 from alphamf.tools.arrays import Array
 
@@ -70,6 +70,15 @@ class Walk:
     Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
     """
 
+    model: Model
+    sampler: Any
+    seed: int
+    every: int
+    ranks: Alone | Ranks
+    blocks: int
+    steps: int
+    seconds: float
+
     def __init__(
         self,
         ratings: Ratings,
@@ -88,16 +97,18 @@ class Walk:
                 f"the number of blocks must be a multiple of the {ranks.size} ranks, not {blocks}"
             )
         self.model, self.sampler, self.seed, self.every = model, sampler, seed, every
-        self.layout = layout(sampler)
-        self.own = owned(blocks, ranks)
-        self.common = 2 * blocks
+        self.layout: Layout = layout(sampler)
+        self.own: range = owned(blocks, ranks)
+        self.common: int = 2 * blocks
         """Key of random numbers that are not of one block; those below are b and B + j."""
         self.steps, self.seconds = 0, 0.0
         self._clock = time.process_time if ranks.size == 1 else time.perf_counter
         self.curve: list[list[float]] = []
         self._widths = [np.diff(bounds(count, blocks)) for count in ratings.shape]
         self._load(ratings, burn_in)
-        self.chains = [Chain(ranks, self._widths[1], c) for c in range(self.layout.chains)]
+        self.chains: list[Chain] = [
+            Chain(ranks, self._widths[1], c) for c in range(self.layout.chains)
+        ]
         for chain in self.chains:
             for b, j in chain.places():
                 chain.rows[b] = self._start(b, self._widths[0][b])
@@ -118,10 +129,14 @@ class Walk:
             for b, j, train, _ in read
         }
         tests = {(b, j): test for b, j, _, test in read}
-        self.predictions = Predictions(tests, scratch, self.blocks, self.layout.chains, burn_in)
-        self.sizes = self.ranks.gather(sizes.reshape(len(self.own), self.blocks)).astype(np.int64)
+        self.predictions: Predictions = Predictions(
+            tests, scratch, self.blocks, self.layout.chains, burn_in
+        )
+        self.sizes: Array = self.ranks.gather(sizes.reshape(len(self.own), self.blocks)).astype(
+            np.int64
+        )
         places = np.arange(self.blocks)
-        self.parts = np.array(
+        self.parts: Array = np.array(
             [self.sizes[places, (places + s) % self.blocks].sum() for s in places]
         )
         if not self.parts.all():

@@ -28,6 +28,9 @@ class Extended:
     of volume need.
     """
 
+    potential: Any
+    positive: bool
+
     def __init__(self, potential: Any, positive: bool) -> None:
         self.potential, self.positive = potential, positive
 

@@ -60,6 +60,16 @@ class BPMF:
     2016, section 5.3; Salakhutdinov & Mnih, ICML 2008.
     """
 
+    users: Array
+    items: Array
+    shape: tuple[int, int]
+    rank: int
+    offset: float
+    batch: int | None
+    variance_w: float
+    variance_h: float
+    variance_x: float
+
     positive = False
 
     def __init__(
@@ -95,11 +105,11 @@ class BPMF:
         if batch is not None and batch < 1:
             raise AlphaMFError(f"batch must be at least 1, not {batch}")
         self.users, self.items = users.astype(np.int32), items.astype(np.int32)
-        self.residual = ratings - offset
+        self.residual: Array = ratings - offset
         self.shape, self.rank, self.offset, self.batch = shape, rank, offset, batch
         self.variance_w, self.variance_h, self.variance_x = variance_w, variance_h, variance_x
         self.latents: dict[str, Array] = {}
-        self.size = sum(shape) * rank
+        self.size: int = sum(shape) * rank
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """Return W, shape (*chains, I, K), and H', shape (*chains, J, K), as views of theta."""
@@ -173,10 +183,14 @@ class BPMFPotential:
         i, j and X - b of each rating.
     """
 
+    users: Array
+    items: Array
+    residual: Array
+
     def __init__(self, target: BPMF, users: Array, items: Array, residual: Array) -> None:
         self.target = target
         self.users, self.items, self.residual = users, items, residual
-        self.weight = len(target.users) / (users.shape[-1] * target.variance_x)
+        self.weight: Any = len(target.users) / (users.shape[-1] * target.variance_x)
 
     def _chains(self, theta: Array) -> Any:
         """Yield each chain's index, W, H', users, items and X - b."""

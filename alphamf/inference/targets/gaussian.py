@@ -48,6 +48,11 @@ class LinearGaussian:
     Simsekli et al., ICML 2016, eqs. 2 and 14.
     """
 
+    a: Array
+    x: Array
+    variance: float
+    batch: int | None
+
     positive = False
 
     def __init__(self, a: Array, x: Array, variance: float, *, batch: int | None = None) -> None:
@@ -62,13 +67,13 @@ class LinearGaussian:
         xp = namespace(a)
         self.a, self.x, self.variance, self.batch = a, x, variance, batch
         self.latents: dict[str, Array] = {}
-        self.size = a.shape[1]
+        self.size: Any = a.shape[1]
         precision = xp.eye(self.size) + a.T.astype(xp.float64) @ a / variance
         covariance = xp.linalg.inv(precision)
-        self.linear = (a.T @ x / variance).astype(a.dtype)
-        self.mean = (covariance @ (a.T @ x / variance)).astype(a.dtype)
-        self.precision = precision.astype(a.dtype)
-        self.covariance = covariance.astype(a.dtype)
+        self.linear: Array = (a.T @ x / variance).astype(a.dtype)
+        self.mean: Any = (covariance @ (a.T @ x / variance)).astype(a.dtype)
+        self.precision: Any = precision.astype(a.dtype)
+        self.covariance: Any = covariance.astype(a.dtype)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw from the prior, shape (*chains, D)."""
@@ -112,10 +117,13 @@ class FullPotential:
 class BatchPotential:
     """U of a minibatch: `a` of shape (*chains, N_Omega, D), `x` of shape (*chains, N_Omega)."""
 
+    a: Array
+    x: Array
+
     def __init__(self, target: LinearGaussian, a: Array, x: Array) -> None:
         self.target = target
         self.a, self.x = a, x
-        self.weight = len(target.x) / (x.shape[-1] * target.variance)
+        self.weight: Any = len(target.x) / (x.shape[-1] * target.variance)
 
     def _residual(self, theta: Array) -> Array:
         residual: Array = namespace(theta).matmul(self.a, theta[..., None])[..., 0] - self.x

@@ -46,6 +46,11 @@ class LogisticRegression:
     "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016, section 5.2.
     """
 
+    features: Array
+    labels: Array
+    prior_variance: float
+    batch: int | None
+
     positive = False
 
     def __init__(
@@ -70,7 +75,7 @@ class LogisticRegression:
         self.features, self.labels = features, labels.astype(features.dtype)
         self.prior_variance, self.batch = prior_variance, batch
         self.latents: dict[str, Array] = {}
-        self.size = features.shape[1]
+        self.size: Any = features.shape[1]
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw at a tenth of the prior's width, where few labels are certain yet."""
@@ -112,10 +117,13 @@ class LogisticPotential:
         Shapes (*chains, n, D) and (*chains, n), or (N, D) and (N,).
     """
 
+    features: Array
+    labels: Array
+
     def __init__(self, target: LogisticRegression, features: Array, labels: Array) -> None:
         self.target = target
         self.features, self.labels = features, labels
-        self.weight = len(target.labels) / labels.shape[-1]
+        self.weight: Any = len(target.labels) / labels.shape[-1]
 
     def _scores(self, theta: Array) -> Array:
         """Return z, a new array of shape (*chains, n)."""

@@ -55,6 +55,9 @@ class NormalWishart:
     section 4.1.
     """
 
+    x: Array
+    batch: int | None
+
     positive = False
     size = 2
 
@@ -69,11 +72,11 @@ class NormalWishart:
         n = len(x)
         # Sums of many float32 points lose digits that the law of mu, of width sd / sqrt(N), needs.
         exact = x.astype(xp.float64)
-        self.centre = float(exact.mean())
-        self.scatter = float(((exact - self.centre) ** 2).sum())
+        self.centre: float = float(exact.mean())
+        self.scatter: float = float(((exact - self.centre) ** 2).sum())
         rate = (1 + self.scatter) / 2
-        self.mean = xp.asarray([self.centre, n / 2 / rate], dtype=x.dtype)
-        self.variance = xp.asarray([2 * rate / (n * (n - 2)), n / 2 / rate**2], dtype=x.dtype)
+        self.mean: Any = xp.asarray([self.centre, n / 2 / rate], dtype=x.dtype)
+        self.variance: Any = xp.asarray([2 * rate / (n * (n - 2)), n / 2 / rate**2], dtype=x.dtype)
 
     def unpack(self, theta: Array) -> tuple[Array, Array]:
         """Return mu and tau, each of shape (*chains,)."""
@@ -124,11 +127,14 @@ class NormalWishartPotential:
         Mean squared deviation from it, times N, likewise.
     """
 
+    centre: Array | float
+    scatter: Array | float
+
     def __init__(
         self, target: NormalWishart, centre: Array | float, scatter: Array | float
     ) -> None:
         self.target = target
-        self.n = len(target.x)
+        self.n: int = len(target.x)
         self.centre, self.scatter = centre, scatter
 
     def _terms(self, theta: Array) -> tuple[Array, Array, Array]:

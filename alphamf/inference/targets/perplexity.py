@@ -74,6 +74,11 @@ class Perplexity:
     Zhou & Carin, IEEE TPAMI 37 (2015), section 6.
     """
 
+    burn_in: int
+    thin: int
+    sweeps: int
+    seed: int
+
     def __init__(
         self,
         observed: Any,

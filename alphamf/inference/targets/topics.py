@@ -121,6 +121,15 @@ class TopicModel:
         The counts are not a CSR array of counts, or a number is out of range.
     """
 
+    words: Array
+    offsets: Array
+    vocabulary: Any
+    rank: int
+    concentration: float
+    beta: tuple[float, float]
+    batch: int | None
+    lengths: Array
+
     positive = False
 
     def __init__(
@@ -145,11 +154,11 @@ class TopicModel:
         if batch is not None and not 1 <= batch <= documents:
             raise AlphaMFError(f"batch must be from 1 to {documents}, not {batch}")
         self.rank, self.concentration, self.beta, self.batch = rank, concentration, beta, batch
-        self.dtype = np.dtype(dtype)
-        self.round = np.repeat(np.arange(1, rounds + 1), rank // rounds).astype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.round: Array = np.repeat(np.arange(1, rounds + 1), rank // rounds).astype(dtype)
         self.lengths, repeats = np.unique(np.diff(self.offsets), return_counts=True)
-        self.repeats = repeats.astype(dtype)
-        self.size = 2 * rank + 2
+        self.repeats: Array = repeats.astype(dtype)
+        self.size: int = 2 * rank + 2
         self.latents: dict[str, Array] = {}
 
     def unpack(self, theta: Array) -> Weights:
@@ -225,11 +234,15 @@ class TopicPotential:
         Lengths of documents, and how many have each.
     """
 
+    tails: Array
+    lengths: Array
+    repeats: Array
+
     def __init__(self, target: TopicModel, tails: Array, lengths: Array, repeats: Array) -> None:
         self.target = target
         self.tails, self.lengths, self.repeats = tails, lengths, repeats
-        self.weight = float((len(target.offsets) - 1) / repeats.sum())
-        self.steps = np.arange(1, tails.shape[-1], dtype=tails.dtype)
+        self.weight: float = float((len(target.offsets) - 1) / repeats.sum())
+        self.steps: Array = np.arange(1, tails.shape[-1], dtype=tails.dtype)
 
     def value(self, theta: Array) -> Array:
         """U up to a constant, shape (*chains,)."""

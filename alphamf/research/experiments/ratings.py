@@ -33,9 +33,9 @@ class Ratings:
         if hold_out:
             test = read & ~probe & (generator(0).random(len(probe)) < hold_out)
         train = read & ~probe & ~test
-        self.shape = (int(users[read].max()) + 1, len(films))
-        self.train = users[train], items[train], ratings[train]
-        self.test = users[test], items[test], ratings[test]
+        self.shape: tuple[int, int] = (int(users[read].max()) + 1, len(films))
+        self.train: tuple[Any, Any, Any] = users[train], items[train], ratings[train]
+        self.test: tuple[Any, Any, Any] = users[test], items[test], ratings[test]
 
     def target(self, **settings: Any) -> BPMF:
         """Return the posterior given the training ratings, about their mean by default."""

@@ -13,7 +13,7 @@ import numpy as np
 from alphamf.factorization.cells import FLOOR
 from alphamf.inference.protocols import Parts
 from alphamf.research.speed.paper import ALPHAS, PRIORS, RANKS
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Array, Floats
 
 
 class Naive:
@@ -29,19 +29,24 @@ class Naive:
         Share of the cells in a minibatch.
     """
 
+    power: Array
+    basis: Array
+    share: float
+    accepted: int
+
     positive = True
 
     def __init__(self, power: Floats, basis: Floats, share: float) -> None:
         self.power, self.basis, self.share = power.astype(float), basis.astype(float), share
         rows, columns = power.shape
         speech, noise = RANKS
-        self.shapes = [(speech, columns), (rows, noise), (noise, columns)]
+        self.shapes: list[tuple[int, int]] = [(speech, columns), (rows, noise), (noise, columns)]
         sizes = [a * b for a, b in self.shapes]
-        self.ends = np.cumsum(sizes)
-        self.size = int(self.ends[-1])
-        self.shape = np.repeat([prior.shape for prior in PRIORS], sizes)
-        self.rate = np.repeat([getattr(prior, "rate", 0.0) for prior in PRIORS], sizes)
-        self.exponent = np.full(self.size, 0.3)
+        self.ends: Array = np.cumsum(sizes)
+        self.size: int = int(self.ends[-1])
+        self.shape: Array = np.repeat([prior.shape for prior in PRIORS], sizes)
+        self.rate: Array = np.repeat([getattr(prior, "rate", 0.0) for prior in PRIORS], sizes)
+        self.exponent: Array = np.full(self.size, 0.3)
         self.latents: dict[str, Floats] = {}
         self.accepted = 0
 
@@ -84,6 +89,9 @@ class Naive:
 class NaivePotential:
     """The potential of a minibatch of cells."""
 
+    target: Naive
+    cells: Floats
+
     def __init__(self, target: Naive, cells: Floats) -> None:
         self.target, self.cells = target, cells
 
@@ -96,7 +104,7 @@ class NaivePotential:
         """Gradient of U in its positive parts."""
         target = self.target
         sigma2 = target.variance(theta)
-        parts: list[list[Floats]] = [[], []]
+        parts: list[list[Array]] = [[], []]
         for s, (alpha, (w, h)) in enumerate(zip(ALPHAS, target.dispersions(theta), strict=True)):
             phi = target.latents[f"phi{s}"]
             weight = 2 / alpha * phi * (w @ h) ** (2 / alpha - 1) * self.cells / target.share

@@ -93,6 +93,10 @@ class Excerpts:
         Of the excerpts: sampling rate in Hz, the model's frame in samples, and longest length.
     """
 
+    rate: int
+    frame: Frame
+    seconds: float
+
     def __init__(self, rate: int, frame: Frame, seconds: float) -> None:
         self.rate, self.frame, self.seconds = rate, frame, seconds
         self._known: dict[str, _Header] = {}

@@ -86,6 +86,10 @@ class Stream:
         ``objective``; and for each of the ``files`` whether it was `USED` or is `UNUSABLE`.
     """
 
+    voices: list[Voice]
+    settings: TrainingSettings
+    skipped: Callable[[str], None] | None
+
     positive = True
 
     def __init__(
@@ -95,8 +99,8 @@ class Stream:
         skipped: Callable[[str], None] | None = None,
     ) -> None:
         self.voices, self.settings, self.skipped = list(voices), settings, skipped
-        self.rows = settings.context * settings.frame.bins
-        self.size = self.rows * settings.rank
+        self.rows: int = settings.context * settings.frame.bins
+        self.size: int = self.rows * settings.rank
         files = [file for voice in self.voices for file in voice.files]
         self._number = {file: number for number, file in enumerate(files)}
         self._excerpts = Excerpts(settings.rate, settings.frame, settings.seconds)

@@ -32,7 +32,7 @@ def need(name):
 
 
 @pytest.mark.parametrize("name", PEERS)
-@pytest.mark.parametrize("rate", [8000, 16000])
+@pytest.mark.parametrize("rate", [pytest.param(8000, marks=pytest.mark.slow), 16000])
 def test_in_time_with_the_input(name, rate):
     """What is left resembles the input most at no delay.
 

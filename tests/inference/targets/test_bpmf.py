@@ -97,7 +97,7 @@ def test_given_h_the_law_of_w_is_that_of_linear_regression():
 
 def minibatch_z(target, whole, theta):
     """Largest |z| between the mean over chains' minibatches and the full potential."""
-    theta = np.tile(theta, (2_000, 1))
+    theta = np.tile(theta, (1_000, 1))
     potential = target.draw(generator(5), theta)
     scores = []
     for batch, full in (

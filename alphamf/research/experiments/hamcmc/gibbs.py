@@ -64,9 +64,9 @@ class Gibbs:
 
     def __init__(self, target: AlphaMF, rng: Any, theta: Array) -> None:
         self.target = target
-        self.theta = theta.copy()
-        self.amplitude = np.sqrt(target.power)
-        self.phi = [
+        self.theta: Array = theta.copy()
+        self.amplitude: Array = np.sqrt(target.power)
+        self.phi: list[Array] = [
             positive_stable(
                 rng, source.alpha, np.empty((source.rank, *target.power.shape), theta.dtype)
             )

@@ -34,7 +34,7 @@ class Quartic:
 
     size = 2
     positive = False
-    power = 2 / math.sqrt(math.pi)
+    power: float = 2 / math.sqrt(math.pi)
 
     def __init__(self) -> None:
         self.latents: dict[str, Array] = {}

@@ -101,6 +101,12 @@ class OneBatch:
         Of a step.
     """
 
+    target: TopicModel
+    leaps: int
+    calls: int
+    size: int
+    latents: dict[str, Array]
+
     positive = False
 
     def __init__(self, target: TopicModel, leaps: int) -> None:

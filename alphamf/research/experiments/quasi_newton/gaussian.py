@@ -27,7 +27,7 @@ LAGS = 500
 ENSEMBLE = 5
 """Members of HMC-BFGS, the paper's K."""
 
-METHODS = {
+METHODS: dict[str, str | None] = {
     # Sum of |autocorrelations|, seconds of burn-in, ESS and ESS per second of table 1.
     "HMC": "98.27, 81 s, 253, 7.22",
     "HMC-BFGS": "49.74, 47 s, 497, 9.65",
@@ -47,7 +47,7 @@ class Gaussian:
     def __init__(self, size: int) -> None:
         self.size = size
         self.latents: dict[str, Array] = {}
-        self.precision = np.linalg.inv(np.ones((size, size)) + 4 * np.eye(size))
+        self.precision: Array = np.linalg.inv(np.ones((size, size)) + 4 * np.eye(size))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw far from the mode, shape (*chains, D)."""

@@ -40,6 +40,10 @@ METHODS = ("SGLD", "SGRRLD")
 class Stopwatch:
     """A target that records when minibatches are drawn."""
 
+    size: Any
+    positive: Any
+    latents: Any
+
     def __init__(self, target: Any) -> None:
         self.target = target
         self.size, self.positive, self.latents = target.size, target.positive, target.latents

@@ -9,7 +9,7 @@ import numpy as np
 from alphamf.research.experiments.base import Record
 from alphamf.research.experiments.richardson.gaussian import GAMMA
 
-PAPER = {
+PAPER: dict[tuple[Any, ...], str] = {
     ("step", "SGLD", GAMMA): "bias 1e-2",
     ("step", "SGRRLD", GAMMA): "bias 1e-4",
     ("slope", "SGLD"): "1",

@@ -28,9 +28,13 @@ class Moments:
         These estimates, shape (*chains, D, D) each.
     """
 
+    target: Any
+    burn_in: int
+    count: int
+
     def __init__(self, target: Any, burn_in: int, steps: int) -> None:
         self.target, self.burn_in = target, burn_in
-        self.steps = sorted({(steps - burn_in) >> k for k in range(6)} - {0})
+        self.steps: list[int] = sorted({(steps - burn_in) >> k for k in range(6)} - {0})
         self.count = 0
         self.first: Any = 0.0
         self.second: Any = 0.0

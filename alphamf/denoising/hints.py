@@ -1,0 +1,199 @@
+"""What is known of a recording beforehand: stretches of noise alone, stretches of speech."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats, Reals
+
+SHORTEST = 0.2
+"""Least length of a stretch in seconds."""
+
+LONGEST = 10.0
+"""Seconds of noise that spectra are learnt from; of more, the first are taken."""
+
+FADE = 0.02
+"""Length of the fade into a stretch of noise and out of it, in seconds; both lie within it."""
+
+Stretches = Sequence[tuple[float, float]]
+"""Starts and ends in seconds."""
+
+NAMES = ("noise_from", "speech_from")
+"""Of both kinds of stretches in Python."""
+
+OPTIONS = ("--noise-from", "--speech-from")
+"""The same in the command line."""
+
+
+class Hints(NamedTuple):
+    """What is known of a recording.
+
+    Attributes
+    ----------
+    noise_from, speech_from
+        Stretches of noise alone, and stretches that surely hold speech.
+    noise
+        Sound of noise alone, shape (samples, channels), float32: what the noise's spectra are
+        learnt from; None: from each segment alone.
+    """
+
+    noise_from: Stretches = ()
+    speech_from: Stretches = ()
+    noise: Floats | None = None
+
+    def after(self, seconds: float) -> Hints:
+        """Return the hints of what follows so many seconds."""
+        noise, speech = (
+            [(start - seconds, end - seconds) for start, end in each if end > seconds]
+            for each in (self.noise_from, self.speech_from)
+        )
+        return Hints(noise, speech, self.noise)
+
+    def noise_frames(self, times: Reals) -> NDArray[np.bool_]:
+        """Return a mask of the times in seconds that lie in noise alone."""
+        return _within(self.noise_from, times)
+
+    def speech_frames(self, times: Reals) -> NDArray[np.bool_]:
+        """Return a mask of the times in seconds that lie in sure speech."""
+        return _within(self.speech_from, times)
+
+    def share_kept(self, start: int, count: int, rate: int) -> Floats:
+        """Return 0 in noise alone and 1 elsewhere, faded, shape (count,).
+
+        Parameters
+        ----------
+        start, count
+            The first sample, and the number of samples.
+        rate
+            Sampling rate in Hz.
+        """
+        times = (start + np.arange(count)) / rate
+        kept = np.ones(count)
+        for first, last in self.noise_from:
+            inside = np.minimum(times - first, last - times) / FADE
+            kept = np.minimum(kept, 1 - inside.clip(0, 1))
+        return kept.astype(np.float32)
+
+
+def checked(
+    noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
+) -> tuple[Stretches, Stretches]:
+    """Return both lists of stretches in order of time.
+
+    Parameters
+    ----------
+    noise_from, speech_from
+        As in `Hints`.
+    names
+        Of both, for messages.
+
+    Raises
+    ------
+    AlphaMFError
+        A stretch has no two times, ends before it starts, is too short, or overlaps another.
+    """
+    every = []
+    for name, stretches in zip(names, (noise_from, speech_from), strict=True):
+        for stretch in stretches:
+            start, end = _pair(name, stretch)
+            if end <= start:
+                raise AlphaMFError(f"{name} {_said(start, end)} must end after it starts")
+            if end - start < SHORTEST:
+                raise AlphaMFError(
+                    f"{name} {_said(start, end)} is too short: a stretch lasts {SHORTEST:g} s"
+                )
+            every.append((start, end, name))
+    every.sort()
+    for one, two in pairwise(every):
+        if two[0] < one[1]:
+            raise AlphaMFError(f"{one[2]} {_said(*one[:2])} and {two[2]} {_said(*two[:2])} overlap")
+    first, second = ([each[:2] for each in every if each[2] == name] for name in names)
+    return first, second
+
+
+def hints_of(
+    blocks: Iterable[Floats],
+    rate: int,
+    duration: float,
+    stretches: tuple[Stretches, Stretches],
+    names: tuple[str, str] = NAMES,
+    recording: str = "the recording",
+) -> Hints | None:
+    """Return the hints that stretches of a recording are; None where there are none.
+
+    Parameters
+    ----------
+    blocks
+        Of the recording from its start, shape (samples, channels); no more are taken than needed.
+    rate
+        Sampling rate in Hz.
+    duration
+        Of the recording, in seconds.
+    stretches
+        Of noise alone and of speech, as from `checked`.
+    names, recording
+        Of both kinds of stretches and of the recording, for the message.
+
+    Raises
+    ------
+    AlphaMFError
+        A stretch goes on beyond the end of the recording.
+    """
+    for name, each in zip(names, stretches, strict=True):
+        for start, end in each:
+            if end > duration:
+                raise AlphaMFError(
+                    f"{recording} ends at {duration:.2f} s, before the end of {name} "
+                    f"{_said(start, end)}"
+                )
+    if not any(stretches):
+        return None
+    noise_from, speech_from = stretches
+    return Hints(noise_from, speech_from, _noise_of(blocks, rate, noise_from))
+
+
+def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
+    """Return the sound of stretches, one after the other, or None where that is silent."""
+    found = list(_cut(blocks, rate, stretches)) if stretches else []
+    noise = np.concatenate(found)[: round(LONGEST * rate)] if found else None
+    return None if noise is None or not noise.any() else noise
+
+
+def _cut(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Iterator[Floats]:
+    position = 0
+    for block in blocks:
+        for start, end in stretches:
+            first, last = (
+                min(max(round(t * rate) - position, 0), len(block)) for t in (start, end)
+            )
+            yield block[first:last]
+        position += len(block)
+        if position >= stretches[-1][1] * rate:
+            return
+
+
+def _within(stretches: Stretches, times: Reals) -> NDArray[np.bool_]:
+    inside = np.zeros(len(times), bool)
+    for start, end in stretches:
+        inside |= (start <= times) & (times < end)
+    return inside
+
+
+def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
+    try:
+        start, end = (float(time) for time in stretch)
+    except (TypeError, ValueError):
+        start = end = float("nan")
+    if not 0 <= start < float("inf") or not end < float("inf"):
+        raise AlphaMFError(f"{name} takes stretches (start, end) in seconds, not {stretch!r}")
+    return start, end
+
+
+def _said(start: float, end: float) -> str:
+    return f"{start:g}-{end:g} s"
