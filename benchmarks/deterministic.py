@@ -11,7 +11,6 @@ the same round without any. With ``--write`` the table goes to docs/reliability.
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 
 from alphamf.cli.deterministic import FIXED
 from alphamf.tools import tables
-from benchmarks.report import caption, publish
+from benchmarks.report import caption, options_of, publish
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -51,11 +50,7 @@ def seconds(preset: str, part: str, output: str) -> float:
 
 def main() -> None:
     """Run all, and print the table."""
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.deterministic",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = options_of("benchmarks.deterministic", __doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import zipfile
 
 import numpy as np
