@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Floats
 from benchmarks.report import caption, publish
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "scale.md"
+PAGE = ROOT / "docs" / "log" / "in-and-out.md"
 SECONDS = 20
 WAYS = ("one after the other", "two threads", "two processes")
 
