@@ -5,7 +5,7 @@ it, with what it hears in the clean speech as the truth (docs/quality.md)::
 
     alphamf mix $ALPHAMF_DATA/corpora/librispeech-dev --noise $ALPHAMF_DATA/corpora/noise-dev \
         --snr 5,10 --count 16 -o mixed
-    alphamf evaluate --pairs mixed/pairs.csv --method noisy,logmmse,fast,balanced \
+    alphamf evaluate --pairs mixed/pairs.csv --method noisy,logmmse,rnnoise,fast,balanced \
         --asr 'python -m benchmarks.recognise {file}' -o recognised
 """
 
