@@ -95,8 +95,8 @@ class Flow:
             raise AlphaMFError(
                 f"{NAME} is no WAV: low latency reads that, or bare samples with --raw"
             )
-        self.header = found.data if found else b""
-        self.kind = raw or _kind(self.header)
+        self.header: bytes = found.data if found else b""
+        self.kind: Kind = raw or _kind(self.header)
         self._promised = found.promised if found else None
         self._held = self._held[len(self.header) :]
 

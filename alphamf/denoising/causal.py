@@ -67,8 +67,8 @@ class Frames:
     """
 
     def __init__(self, hop: int, channels: int) -> None:
-        self.windows = windows(hop)
-        self.latency = SYNTHESIS_HOPS * hop
+        self.windows: Windows = windows(hop)
+        self.latency: int = SYNTHESIS_HOPS * hop
         length = len(self.windows.analysis)
         self._past = np.zeros((channels, length), np.float32)
         self._sum = np.zeros((channels, length), np.float32)

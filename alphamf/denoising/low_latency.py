@@ -90,7 +90,7 @@ class LowLatency:
         self._inwards = Bins(self._native, self._model)
         self._outwards = Bins(self._model, self._native)
         self._frames = Frames(hop, channels)
-        self.latency = self._frames.latency
+        self.latency: int = self._frames.latency
         context, bins = dictionary.context, dictionary.bins
         seconds = hop / rate
         self._chain = OnlineAlphaMF(

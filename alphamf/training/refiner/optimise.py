@@ -65,16 +65,19 @@ class Fit:
         torch.use_deterministic_algorithms(True)
         second = bool(config.network.second_stage_of)
         rate = dictionary.rate
-        self.grid = Grid(second_stage.frame(rate) if second else dictionary.frame, rate)
-        self.config, self.step = config, 0
+        self.grid: Grid = Grid(second_stage.frame(rate) if second else dictionary.frame, rate)
+        self.config: Config = config
+        self.step: int = 0
         self._longest = second_stage.WINDOW if second else WINDOW
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, self.grid.frame.bins, config.network.sizes)
-        self.parameters = {
+        self.parameters: dict[str, Any] = {
             name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
         }
-        self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
+        self.average: dict[str, Any] = {
+            name: value.detach().clone() for name, value in self.parameters.items()
+        }
         self._optimiser = torch.optim.AdamW(
             list(self.parameters.values()), weight_decay=config.schedule.weight_decay, fused=True
         )

@@ -108,13 +108,14 @@ def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
 
 @pytest.mark.slow
 def test_training_lowers_the_losses(corpora, tmp_path):
-    run, _ = small(corpora, tmp_path / "run", schedule={"steps": 100, "step_size": 3e-3})
+    longer = {"steps": 100, "step_size": 3e-3, "score_every": 10}
+    run, _ = small(corpora, tmp_path / "run", schedule=longer)
     rows = runs.train(run)
     first, last = rows[0], rows[-1]
     assert last["distortion"] < first["distortion"] - 0.1
     for name in ("loss", "compression", "intelligibility", "likelihood", "resolutions"):
         assert last[name] < first[name]
-    assert last["dev loss"] < rows[2]["dev loss"]
+    assert last["dev loss"] < first["dev loss"] - 1
 
 
 @pytest.mark.slow
