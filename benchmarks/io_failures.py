@@ -188,8 +188,10 @@ def _left(session: int, patience: float = 5) -> bool:
         except ProcessLookupError:
             return False
         time.sleep(0.02)
-    os.killpg(session, signal.SIGKILL)
-    return True
+    with suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
+        return True
+    return False
 
 
 def each_call(

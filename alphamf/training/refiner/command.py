@@ -64,8 +64,8 @@ def main() -> None:
     end_on_signals()
     asked = _arguments()
     try:
-        found = configured.load(asked.config)
         check_installed()
+        found = configured.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
         run = Run(found, asked.run, mixtures, asked.jobs, _tell)
         if asked.check:
