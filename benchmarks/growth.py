@@ -5,7 +5,7 @@ For example, for the table of BENCHMARKS.md (ten hours take half an hour)::
     python -m benchmarks.growth --rate 8000 --minutes 1,60,600 --channels 1,2,8 --write
 
 The sound is noise with the level of speech, in other noise in each channel. Each run is one process
-on one core, by its processor time, elapsed time and largest memory.
+on one core, by its processor time and largest memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from benchmarks.report import caption, publish
 
 PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 COMMAND = [sys.executable, "-c", "from alphamf.cli.start import main; main()", "denoise"]
-HEADINGS = ["what", "minutes", "channels", "CPU s per s", "real time", "MB", "against the first"]
+HEADINGS = ["what", "minutes", "channels", "CPU s per s", "MB", "against the first"]
 Row = list[str]
 
 
@@ -42,8 +41,8 @@ def write(path: Path, seconds: float, channels: int, rate: int) -> None:
             writer.write((0.1 * envelope * sound).astype(np.float32)[:count])
 
 
-def run(folder: Path, preset: str) -> tuple[float, float, float]:
-    """Denoise the file of a folder, and return processor time, elapsed time and megabytes.
+def run(folder: Path, preset: str) -> tuple[float, float]:
+    """Denoise the file of a folder, and return processor time and megabytes.
 
     Parameters
     ----------
@@ -53,14 +52,12 @@ def run(folder: Path, preset: str) -> tuple[float, float, float]:
         Of the run.
     """
     options = ["in.wav", "-o", "out.wav", "--overwrite", "-q", "--preset", preset, "--jobs", "1"]
-    started = time.perf_counter()
     process = subprocess.Popen([*COMMAND, *options], cwd=folder)
     _, status, usage = os.wait4(process.pid, 0)
-    elapsed = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"alphamf denoise failed with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, elapsed, usage.ru_maxrss / 1e3
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
 
 
 def measured(what: str, cases: list[tuple[float, int]], asked: argparse.Namespace) -> Iterator[Row]:
@@ -70,11 +67,11 @@ def measured(what: str, cases: list[tuple[float, int]], asked: argparse.Namespac
         with tempfile.TemporaryDirectory(prefix="growth-") as name:
             folder = Path(name)
             write(folder / "in.wav", 60 * length, count, asked.rate)
-            cpu, elapsed, megabytes = run(folder, asked.preset)
+            cpu, megabytes = run(folder, asked.preset)
         per_second = cpu / (60 * length)
         each = per_second / count
         first = first or each
-        cells = [f"{per_second:.4f}", f"{elapsed / (60 * length):.4f}", f"{megabytes:.0f}"]
+        cells = [f"{per_second:.4f}", f"{megabytes:.0f}"]
         yield [what, f"{length:g}", str(count), *cells, f"{each / first:.2f}"]
 
 
