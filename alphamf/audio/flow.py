@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from alphamf.audio import subtypes
 from alphamf.audio.cut import short
 from alphamf.audio.live import NAME, SIMPLE, wav_header
+from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -26,9 +28,6 @@ _WAKE = 0.1
 RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
 """Samples without a header, little-endian, and libsndfile's names of them."""
 
-_BYTES = {"PCM_U8": 1, "PCM_16": 2, "PCM_24": 3, "PCM_32": 4, "FLOAT": 4, "DOUBLE": 8}
-"""Of a sample; of others, one."""
-
 
 class Kind(NamedTuple):
     """What the samples are: rate in Hz, channels, and libsndfile's name of how they are stored."""
@@ -40,7 +39,7 @@ class Kind(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of a sample of all channels."""
-        return _BYTES.get(self.subtype, 1) * self.channels
+        return subtypes.get(self.subtype).size * self.channels
 
 
 def raw_kind(text: str) -> Kind:
@@ -57,7 +56,7 @@ def raw_kind(text: str) -> Kind:
         kind = Kind(int(rate), int(channels), RAW[name])
     except (ValueError, KeyError):
         kind = None
-    if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= 64:
+    if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= CHANNELS:
         raise AlphaMFError(
             f"--raw must be RATE:CHANNELS:FORMAT such as 48000:1:s16, with a format of "
             f"{', '.join(RAW)}, not {text!r}"

@@ -76,11 +76,9 @@ class Workers:
         cancel: Cancel | None = None,
         noise: Floats | None = None,
     ) -> None:
-        self._noise = (
-            None
-            if noise is None
-            else (noise_spectra(noise, rate, weights.dictionary, settings, seed))
-        )
+        self._noise: list[Reals | None] | None = None
+        if noise is not None:
+            self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
         self._rate, self._weights, self._settings = rate, weights.on(xp), settings
         self._seed, self._xp, self._jobs = seed, xp, jobs
         self._progress = _Progress(progress, cancel)

@@ -124,9 +124,8 @@ class Lanes:
         """Do a task, and return the worker that is left."""
         begun = monotonic()
         ticket.started()
-        if (
-            worker is not None and not worker.process.is_alive()
-        ):  # killed while it had nothing to do
+        # It may have been killed while it had nothing to do.
+        if worker is not None and not worker.process.is_alive():
             end([worker])
             worker = None
         try:
