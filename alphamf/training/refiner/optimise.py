@@ -124,13 +124,16 @@ class Fit:
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
                 batch, part = stacked(clips, which), Part(slice(self._longest))
-                terms = losses(self._run(self.average, batch, part), self.grid, self.config.losses)
+                made = self._run(self.average, batch, part)
+                terms = losses(made, self.grid, self.config.losses)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
                 found_losses.append(
                     {name: float(value) * len(which) for name, value in terms.items()}
                 )
                 exponent = self.config.network.exponent
-                pairs += self._sounds(self._run(self.average, batch, part, exponent))
+                if exponent != 1:
+                    made = self._run(self.average, batch, part, exponent)
+                pairs += self._sounds(made)
         mean = {
             name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]
         }
