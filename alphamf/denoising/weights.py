@@ -14,6 +14,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
@@ -110,13 +111,25 @@ def find(
     return Weights(dictionary, first, network(SecondStage, second_stage, dictionary.rate))
 
 
+def causal(weights: Weights) -> CausalRefiner | None:
+    """Return the shipped causal refiner that goes with weights; None where there is none.
+
+    None, too, where the weights hold no refiner: no network is wanted then.
+    """
+    if weights.refiner is None:
+        return None
+    found = network(CausalRefiner, "auto", weights.dictionary.rate)
+    same = found is not None and found.frame.n_fft == weights.dictionary.frame.n_fft
+    return found if same else None
+
+
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
     """Return a network, None for ``"none"``; for ``"auto"`` the shipped one for `rate`, if any.
 
     Parameters
     ----------
     kind
-        `Refiner` or `SecondStage`.
+        `Refiner`, `SecondStage` or `CausalRefiner`.
     choice
         A file, the name of a shipped network, ``"auto"`` or ``"none"``.
     rate
