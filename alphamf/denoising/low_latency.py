@@ -14,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.causal import FRAME_HOPS, Frames
+from alphamf.denoising.causal import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain
 from alphamf.denoising.grids import Bins, Grid
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
+from alphamf.denoising.weights import Weights
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
-from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 
@@ -57,11 +57,6 @@ class Done(NamedTuple):
     activity: Floats
 
 
-def causal_frame(dictionary: Dictionary) -> Frame:
-    """Return window and hop of the online chain, in samples at the dictionary's rate."""
-    return Frame(dictionary.frame.n_fft, max(1, round(dictionary.frame.n_fft / FRAME_HOPS)))
-
-
 def online_chain(
     dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
 ) -> OnlineAlphaMF:
@@ -76,9 +71,9 @@ def online_chain(
     seed
         Of the chain.
     hop
-        Distance between frames in seconds; None: that of `causal_frame`.
+        Distance between frames in seconds; None: that of `causal.frame_of`.
     """
-    frame, context = causal_frame(dictionary), dictionary.context
+    frame, context = frame_of(dictionary.frame), dictionary.context
     return OnlineAlphaMF(
         dictionary.basis.reshape(context, dictionary.bins, -1).swapaxes(1, 2),
         dictionary.alpha,
@@ -99,10 +94,8 @@ class LowLatency:
         Sampling rate in Hz.
     channels
         Number of channels.
-    dictionary
-        Of the speech.
-    refiner
-        Network that reads what the chain finds; None: the gain is the chain's.
+    weights
+        Dictionary of the speech, and causal refiner.
     settings
         Of the run: dry, max_attenuation and channels.
     seed
@@ -118,15 +111,15 @@ class LowLatency:
         self,
         rate: int,
         channels: int,
-        dictionary: Dictionary,
-        refiner: CausalRefiner | None,
+        weights: Weights,
         settings: Settings,
         seed: int,
     ) -> None:
+        dictionary, refiner = weights.dictionary, weights.causal
         frame = dictionary.frame
         hop = max(1, round(frame.n_fft / FRAME_HOPS * rate / dictionary.rate))
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
-        self._model = Grid(dictionary.rate, causal_frame(dictionary))
+        self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
         self._outwards = Bins(self._model, self._native)
         self._frames = Frames(hop, channels)

@@ -123,20 +123,20 @@ class CausalRefiner(TrainedNetwork):
         features
             Of the frame, shape (channels, bins, `network.FEATURES`).
         """
-        p, sizes = self.parameters, self.sizes
+        p, cells = self.parameters, memories.cells
         x = _product(features.reshape(len(features), -1), p["in.weight"]) + p["in.bias"]
         for k, memory in enumerate(memories.blocks):
             x = x + self._block(k, memory, x)
         maps = _product(x, p["map.weight"]) + p["map.bias"]
         maps = maps.reshape(*features.shape[:-1], -1)
-        y = _rectified(self._correlated("local", memories.cells[0], 1, 1, _joined(features, maps)))
-        for k in range(sizes.deep):
-            y = y + _rectified(
-                self._correlated(f"deep{k}", memories.cells[k + 1], *network.DEEP[k], y)
-            )
-        return self._correlated("out", memories.cells[-1], 1, 1, y) + maps[..., :2]
+        y = np.concatenate([features, maps], -1)
+        y = _rectified(self._correlated("local", cells[0], (1, 1), y))
+        for k, memory in enumerate(cells[1:-1]):
+            y = y + _rectified(self._correlated(f"deep{k}", memory, network.DEEP[k], y))
+        out: Array = self._correlated("out", cells[-1], (1, 1), y) + maps[..., :2]
+        return out
 
-    def _block(self, k: int, memory: Memory, x: Array) -> Array:
+    def _block(self, k: int, memory: Memory, x: Array) -> Any:
         p = self.parameters
         u = x - x.mean(-1, keepdims=True)
         u *= 1 / np.sqrt((u * u).mean(-1, keepdims=True) + NORM_EPSILON)
@@ -147,9 +147,10 @@ class CausalRefiner(TrainedNetwork):
         u = _rectified(_product(u, p[f"block{k}.up"]) + p[f"block{k}.up_bias"])
         return _product(u, p[f"block{k}.down"]) + p[f"block{k}.down_bias"]
 
-    def _correlated(self, name: str, memory: Memory, late: int, high: int, cells: Array) -> Array:
+    def _correlated(self, name: str, memory: Memory, apart: tuple[int, int], cells: Array) -> Array:
         """Do as `layers.correlate` for the newest frame, with taps in the past only."""
         memory.take(cells)
+        late, high = apart
         weight, bins = self.parameters[f"{name}.weight"], cells.shape[-2]
         near = np.concatenate([memory.before(late * tap) for tap in (2, 1, 0)], -1)
         near = np.pad(near, [(0, 0), (high, high), (0, 0)])
@@ -164,10 +165,6 @@ def _product(rows: Array, matrix: Array) -> Array:
     """Multiply without BLAS, whose threads would cost more than this and change its last bit."""
     product: Array = np.einsum("ck,ko->co", rows, matrix)
     return product
-
-
-def _joined(features: Array, maps: Array) -> Array:
-    return np.concatenate([features, maps], -1)
 
 
 def _rectified(x: Array) -> Array:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising.causal import Frames
+from alphamf.denoising.causal import Frames, frame_of
 from alphamf.denoising.gain import refined
-from alphamf.denoising.low_latency import causal_frame, online_chain
+from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.learnt.dictionary import Dictionary
@@ -169,10 +169,10 @@ def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posteri
 
 def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> TrainingClip:
     """Let the online chain hear a mixture, frame by frame."""
-    hop, chain = causal_frame(dictionary).hop_length, online_chain(dictionary, 1, seed)
+    hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
     frames, rows = Frames(hop, 1), []
     for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
-        power = np.abs(frames.analyse(block)) ** 2 / np.float32(frames.filled) + SILENCE
+        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled).astype(np.float32) + SILENCE
         found = chain.step(power)
         logs = [np.log(each + SILENT) for each in (found.speech, found.noise, power / found.level)]
         rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])

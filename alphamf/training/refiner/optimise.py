@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alphamf.denoising.low_latency import causal_frame
+from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
@@ -211,7 +211,7 @@ class Fit:
 def _grid(config: Config, dictionary: Dictionary) -> Grid:
     """Return the spectra that the network of a configuration reads."""
     if config.network.causal:
-        return Grid(causal_frame(dictionary), dictionary.rate, causal=True)
+        return Grid(frame_of(dictionary.frame), dictionary.rate, causal=True)
     if config.network.second_stage_of:
         return Grid(second_stage.frame(dictionary.rate), dictionary.rate)
     return Grid(dictionary.frame, dictionary.rate)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alphamf.denoising.low_latency import causal_frame
+from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
@@ -161,7 +161,7 @@ def network_of(
     values = {name: np.asarray(value) for name, value in parameters.items()}
     exponent = config.network.exponent
     if config.network.causal:
-        frame = causal_frame(dictionary)
+        frame = frame_of(dictionary.frame)
         return CausalRefiner(values, dictionary.rate, frame, exponent, about=about)
     if config.network.second_stage_of:
         frame = second_stage.frame(dictionary.rate)
