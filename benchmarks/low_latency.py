@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from alphamf import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
 from alphamf.evaluation.methods import known
@@ -32,13 +33,17 @@ from benchmarks.front_clips import Clip, clips, manifest, mono
 
 SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 PEERS = ("noisy", "logmmse", "rnnoise")
+CHAIN = "chain"
 SECONDS, CHANGE = 12, 6
 RATE = 16000
 PAIRS = (("stationary", "nonstationary"), ("stationary", "stationary"))
 
 
 def run(name: str, clip: Clip) -> Floats:
-    """Denoise a clip by a method of `alphamf evaluate`."""
+    """Denoise a clip by a method of `alphamf evaluate`, or at low latency by the chain alone."""
+    if name == CHAIN:
+        stream = Stream(clip.rate, 1, "plain", latency="low")
+        return np.concatenate([stream.process(clip.noisy), stream.flush()[:, 0]])
     return known()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))
 
 
@@ -136,7 +141,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("quality", "change"))
-    parser.add_argument("methods", nargs="*", default=[*PEERS, "low", "fast"])
+    parser.add_argument("methods", nargs="*", default=[*PEERS, CHAIN, "low", "fast"])
     parser.add_argument("--rate", type=int, choices=(8000, 16000), default=16000)
     parser.add_argument("--clips", type=int, default=40)
     parser.add_argument("-o", "--output", type=Path, default=Path("low"))
