@@ -62,6 +62,14 @@ def live(
     channels: Annotated[
         int, typer.Option(metavar="N", help="Channels of the input.", rich_help_panel=DEVICES)
     ] = 1,
+    buffer: Annotated[
+        int,
+        typer.Option(
+            metavar="MS",
+            help="Latency that each device is asked for; more where sound is lost.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = 40,
     strength: Annotated[
         float, typer.Option(metavar="0..1", help="How much of the noise goes.")
     ] = 1.0,
@@ -86,6 +94,8 @@ def live(
             return
         dry_share(strength, None)
         check_least("--channels", channels, 1)
+        if not 5 <= buffer <= 1000:
+            raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
         from alphamf.audio.devices import find, suit
         from alphamf.audio.take import names
 
@@ -94,7 +104,7 @@ def live(
         if rate not in (None, lines[0].rate):
             typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead", err=True)
         files = names(record) if record is not None else None
-        _run(lines, channels, strength, files, quiet=quiet)
+        _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
 
 
 def _list() -> None:
@@ -113,7 +123,13 @@ def _list() -> None:
 
 
 def _run(
-    lines: tuple[Line, Line], channels: int, strength: float, files: Names | None, *, quiet: bool
+    lines: tuple[Line, Line],
+    channels: int,
+    buffer: float,
+    strength: float,
+    files: Names | None,
+    *,
+    quiet: bool,
 ) -> None:
     """Run until q, Ctrl-C or an error, and say what was lost."""
     from alphamf.audio.duplex import Duplex
@@ -126,7 +142,7 @@ def _run(
         stream = stack.enter_context(Stream(source.rate, channels, latency="low"))
         take = stack.enter_context(Take(files, source.rate, channels)) if files else None
         monitor = Monitor(stream, strength, take)
-        duplex = stack.enter_context(Duplex(source, target, channels))
+        duplex = stack.enter_context(Duplex(source, target, channels, buffer))
         first, waiting, last = (round(1000 * each) for each in duplex.latencies)
         held = round(1000 * stream.latency)
         if not quiet:

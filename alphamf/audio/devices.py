@@ -13,9 +13,6 @@ Kind = Literal["input", "output"]
 RATES = (48000, 44100)
 """Rates in Hz that are tried where neither device's own suits the other."""
 
-SECONDS = 0.03
-"""Latency that each device is asked for: with less, PulseAudio loses sound on a busy machine."""
-
 
 class Device(NamedTuple):
     """A device.

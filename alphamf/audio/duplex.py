@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.devices import SECONDS, Line, failure, library
+from alphamf.audio.devices import Line, failure, library
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -24,10 +24,7 @@ BLOCK = 0.01
 """Seconds of sound that a device gives or takes at a time."""
 
 HELD = 0.3
-"""Most seconds of sound that wait to be read."""
-
-MARGIN = 0.02
-"""Seconds of sound that wait to be played where everything is in time."""
+"""Most seconds of sound that wait to be read, beyond what a device gives at a time."""
 
 PATIENCE = 5.0
 """Longest that a device may be silent, in seconds, before it is taken for lost."""
@@ -64,12 +61,14 @@ class Playout:
     ----------
     rate, channels
         Samples per second; channels.
+    margin
+        In samples: at least as many as are put or taken at a time.
     lost
         Where gaps and drops are counted.
     """
 
-    def __init__(self, rate: int, channels: int, lost: Lost) -> None:
-        self.margin: int = round(MARGIN * rate)
+    def __init__(self, rate: int, channels: int, margin: int, lost: Lost) -> None:
+        self.margin: int = margin
         self._rate, self._lost = rate, lost
         self._lock = threading.Lock()
         self._waiting = np.empty((0, channels), np.float32)
@@ -118,6 +117,9 @@ class Duplex:
     channels
         Of what is read and written: the first ones of the input; one channel is played on all of
         the output's.
+    buffer
+        Latency that each device is asked for, in seconds. They give and take about half of it at a
+        time, and so much waits to be played.
 
     Attributes
     ----------
@@ -130,14 +132,15 @@ class Duplex:
         A device cannot be opened.
     """
 
-    def __init__(self, source: Line, target: Line, channels: int) -> None:
+    def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:
         self.rate: int = source.rate
         self.channels: int = channels
         self.lost: Lost = Lost()
         self._block = round(BLOCK * self.rate)
         self._lines = (source, target)
-        self._come: queue.Queue[Floats] = queue.Queue(round(HELD / BLOCK))
-        self._playout = Playout(self.rate, channels, self.lost)
+        self._come: queue.Queue[Floats] = queue.Queue(round((HELD + buffer) / BLOCK))
+        self._buffer = buffer
+        self._playout = Playout(self.rate, channels, round(buffer / 2 * self.rate), self.lost)
         self._stack = ExitStack()
         self._streams: list[Any] = []
         self._called: list[float] = []
@@ -153,7 +156,7 @@ class Duplex:
                         channels=line.channels,
                         samplerate=self.rate,
                         blocksize=self._block,
-                        latency=SECONDS,
+                        latency=self._buffer,
                         dtype="float32",
                         callback=callback,
                     )
