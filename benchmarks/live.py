@@ -39,7 +39,7 @@ from benchmarks.front_clips import clips
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
-PIECE = 3.0
+PIECE = 0.5
 """Seconds of a piece of the sound that is compared by itself."""
 
 MICROPHONE, HEADPHONES = "microphone", "headphones"

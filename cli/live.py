@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.cli import keys, meter, report
+from alphamf.cli import keys, meter, report, streams
 from alphamf.cli.options import Quiet, check_least, dry_share
 from alphamf.errors import AlphaMFError
 
@@ -96,15 +96,16 @@ def live(
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
-        from alphamf.audio.devices import find, suit
-        from alphamf.audio.take import names
+        with streams.silenced():  # ALSA and PortAudio tell more than anybody asked
+            from alphamf.audio.devices import find, suit
+            from alphamf.audio.take import names
 
-        source, target = find(input, "input"), find(output, "output")
-        lines = suit(source, target, channels, rate)
-        if rate not in (None, lines[0].rate):
-            typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead", err=True)
-        files = names(record) if record is not None else None
-        _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
+            source, target = find(input, "input"), find(output, "output")
+            lines = suit(source, target, channels, rate)
+            files = names(record) if record is not None else None
+            if not quiet and rate not in (None, lines[0].rate):
+                typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead")
+            _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
 
 
 def _list() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from alphamf.errors import AlphaMFError
@@ -69,23 +67,7 @@ def library() -> Any:
             "sound devices need the library PortAudio, which is not installed here (on Debian and "
             "Ubuntu: apt install libportaudio2)"
         ) from error
-    _silence_alsa()
     return sounddevice
-
-
-@cache
-def _silence_alsa() -> object:
-    """Keep ALSA from printing every lost block on standard error; these are counted and shown."""
-    if not sys.platform.startswith("linux"):
-        return None
-    import ctypes
-
-    nothing = ctypes.CFUNCTYPE(None)(lambda: None)
-    try:
-        ctypes.CDLL("libasound.so.2").snd_lib_error_set_handler(nothing)
-    except (OSError, AttributeError):
-        return None
-    return nothing  # held by the cache, since ALSA calls it
 
 
 def devices() -> list[Device]:
@@ -170,7 +152,9 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
         There is no rate that both take, or the input has fewer channels.
     """
     if channels > source.inputs:
-        raise AlphaMFError(f"the input {source.name} has {source.inputs} channels, not {channels}")
+        raise AlphaMFError(
+            f"the input {source.name} has only {source.inputs} of the {channels} channels"
+        )
     refusals: list[str] = []
     for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):
         first = _line(source, "input", channels, each, refusals)
