@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import soundfile
 
+from alphamf import Stream
 from alphamf.audio.resample import resample
 from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
@@ -267,15 +268,23 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Server(Path(folder)) as server:
         found = run(server, noisy[:most], clean[:most], "--buffer", asked.buffer)
     print(found.printed)
+    with Stream(RATE, 1, latency="low") as stream:
+        alone = np.concatenate([stream.process(noisy[:most]), stream.flush()[:, 0]])
+    offline = compared(noisy[:most], clean[:most], (0.0, noisy[:most]), (0.0, alone))
     ms, gains = 1000 * found.late, found.after - found.before
+    alone_gains = offline[2] - offline[1]
     row = [
         f"{len(noisy[:most]) / RATE:.0f}",
         f"{np.median(ms):.0f}",
         f"{ms.min():.0f} to {ms.max():.0f}",
-        f"{gains.mean():.2f} ± {gains.std(ddof=1) / len(gains) ** 0.5:.2f}",
+        *(f"{g.mean():.2f} ± {g.std(ddof=1) / len(g) ** 0.5:.2f}" for g in (gains, alone_gains)),
         f"{found.cpu:.1f}",
     ]
-    print(tables.markdown(["seconds", "late ms", "from, to", "SI-SDR gain dB", "CPU s"], [row]))
+    print(
+        tables.markdown(
+            ["seconds", "late ms", "from, to", "SI-SDR gain dB", "stream alone", "CPU s"], [row]
+        )
+    )
 
 
 if __name__ == "__main__":
