@@ -37,6 +37,7 @@ from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
+from benchmarks.kills import INTERRUPTIBLE
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
@@ -64,7 +65,6 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         (folder / "run").mkdir(mode=0o700)
-        (folder / "asoundrc").write_text("pcm.!default pulse\nctl.!default pulse\n")
         self.environment: dict[str, str] = {
             **os.environ,
             "HOME": str(folder),
@@ -203,7 +203,8 @@ def run(server: Server, noisy: Floats, clean: Floats, *options: str) -> Result:
     options
         More options of the command.
     """
-    words = [sys.executable, "-m", "alphamf", "live", "--input", "pulse", "--output", "pulse"]
+    start = f"{INTERRUPTIBLE}; from alphamf.cli.app import main; main()"
+    words = [sys.executable, "-c", start, "live", "--input", "pulse", "--output", "pulse"]
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "noisy.wav"
         soundfile.write(file, noisy, RATE, "FLOAT")

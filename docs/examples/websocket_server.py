@@ -2,7 +2,7 @@
 
 A client connects to ws://localhost:8765/?rate=48000&channels=1&format=s16 (or f32), sends samples
 in binary messages of any size, little-endian, channels interleaved, and gets them back denoised in
-the same format, 40 ms late. The text message "end" brings what is held back and ends the connection.
+the same format, 40 ms late. The text message "end" brings what is held back and ends it all.
 """
 
 import asyncio

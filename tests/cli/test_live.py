@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ def desk(monkeypatch):
 def started(*words, seconds=1000, **options):
     """Start the command in a process of its own, with devices that run."""
     script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"from tests.support import sound_cards; sound_cards.run_alone({seconds})\n"
         "from alphamf.cli.app import main; main()"
     )
@@ -162,6 +164,8 @@ def missing():
 
     if absent := [program for program in PROGRAMS if not shutil.which(program)]:
         return f"{', '.join(absent)} not installed"
+    if not any(Path("/usr/lib").glob("**/alsa-lib/libasound_module_pcm_pulse.so")):
+        return "ALSA's plugin for PulseAudio is not installed"
     try:
         import sounddevice  # noqa: F401
     except OSError:
