@@ -193,8 +193,8 @@ def test_between_the_devices_of_a_sound_server(server):
         resample(soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")[0], 16000, live.RATE)
         for name in ("noisy", "clean")
     )
-    found = live.run(server, noisy, clean, "--buffer", "200")
-    assert "s denoised; xruns" in found.printed
+    found, printed, _ = live.run(server, noisy, clean, "--buffer", "200")
+    assert "s denoised; xruns" in printed
     better = found.after > found.before + 1  # in the others something was lost, or nobody speaks
     assert better.sum() >= 3, found
     assert (found.late[better] > 0.1).all() and (found.late[better] < 2).all(), found
