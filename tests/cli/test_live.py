@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import io
 import os
-import pty
 import shutil
 import signal
 import subprocess
@@ -122,6 +121,8 @@ def test_an_unplugged_device_is_told_and_the_recording_is_whole(tmp_path):
 
 @posix
 def test_keys_and_bars_in_a_terminal(tmp_path):
+    import pty
+
     control, terminal = pty.openpty()
     terminals = dict.fromkeys(("stdin", "stdout"), terminal)
     seen = io.BytesIO()
