@@ -90,7 +90,8 @@ def _measured(reader: Reader) -> dict[str, Any]:
 
 
 def _print(lines: dict[str, str]) -> None:
-    typer.echo("\n".join(f"{key:12}{value}" for key, value in lines.items()))
+    width = max(12, *(len(key) + 2 for key in lines))
+    typer.echo("\n".join(f"{key:{width}}{value}" for key, value in lines.items()))
 
 
 def _decibels(amplitude: float) -> float | None:
