@@ -31,8 +31,7 @@ LARGEST = 20e6
 LOADED = """
 import alphamf
 from alphamf.factorization import compiled
-from alphamf.learnt import layers
-print(alphamf.__file__, compiled.AVAILABLE, layers.variant())
+print(alphamf.__file__, compiled.AVAILABLE)
 """
 
 
@@ -113,7 +112,7 @@ def test_the_audits_find_nothing(wheel, tmp_path):
 
 def test_it_denoises_in_a_clean_environment(wheel, tmp_path):
     available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
-    assert available.startswith("True")
+    assert available == "True"
 
 
 def test_without_a_compiler_numpy_does_the_work(tmp_path):
@@ -121,4 +120,4 @@ def test_without_a_compiler_numpy_does_the_work(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         assert [name for name in archive.namelist() if name.endswith(".so")] == []
     available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
-    assert available.startswith("False")
+    assert available == "False"
