@@ -4,14 +4,15 @@ For example::
 
     python -m benchmarks.latency latency
     python -m benchmarks.latency time --minutes 10
-    python -m benchmarks.latency memory --minutes 60
+    python -m benchmarks.latency memory
     python -m benchmarks.latency threads --streams 8
 
 ``latency`` feeds single samples: a click in faint noise, and a chirp through a stream that may take
 nothing away, and counts how much has gone in when the click comes out; the chirp is
 cross-correlated with the output. ``time`` feeds chunks of 10 ms as fast as they go, speech in noise
 of ``benchmarks.front_clips``, and prints the share of 10 ms that they take, in process time and by
-the clock. ``memory`` samples what the process holds every minute of sound.
+the clock. ``memory`` feeds an hour of sound as fast as it goes, and prints what the process holds
+every ten minutes of it.
 """
 
 from __future__ import annotations
@@ -117,16 +118,16 @@ def held() -> float:
     return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
-def memory(rate: int, minutes: float) -> None:
-    """Print what the process holds after each tenth of the sound."""
+def memory(rate: int, minutes: int) -> None:
+    """Print what the process holds after the first minute of the sound, and every ten minutes."""
     audio, size = sound(rate, 1, 60), round(CHUNK * rate)
     stream = Stream(rate, 1, latency="low")
     lines = []
-    for minute in range(int(minutes) + 1):
-        if minute % max(1, int(minutes) // 10) == 0:
-            lines.append([f"{minute}", f"{held():.2f}"])
+    for minute in range(1, minutes + 1):
         for k in range(0, len(audio), size):
             stream.process(audio[k : k + size])
+        if minute == 1 or minute % 10 == 0:
+            lines.append([f"{minute}", f"{held():.2f}"])
     print(tables.markdown(["minutes", "MB"], lines))
 
 
@@ -161,7 +162,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("latency", "time", "memory", "threads"))
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, help="of sound: 10, and 60 for memory")
     parser.add_argument("--streams", type=int, default=8)
     asked = parser.parse_args()
     if asked.what == "latency":
@@ -169,12 +170,12 @@ def main() -> None:
     elif asked.what == "time":
         kinds = ((8000, 1), (16000, 1), (48000, 1), (48000, 2))
         headings = [f"{kind} {p:g} %" for kind in ("CPU", "clock") for p in WORST]
-        lines = [times(rate, channels, asked.minutes) for rate, channels in kinds]
+        lines = [times(rate, channels, asked.minutes or 10) for rate, channels in kinds]
         print(tables.markdown(["rate", "channels", *headings], lines))
     elif asked.what == "memory":
-        memory(16000, asked.minutes)
+        memory(16000, int(asked.minutes or 60))
     else:
-        threads(16000, asked.streams, 60 * min(asked.minutes, 0.5))
+        threads(16000, asked.streams, 60 * min(asked.minutes or 10, 0.5))
 
 
 if __name__ == "__main__":

@@ -17,47 +17,34 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from alphamf import Stream, denoise
+from alphamf import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
-from alphamf.evaluation.baselines.registry import METHODS
+from alphamf.evaluation.methods import known
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
-from benchmarks.front_clips import Clip, _manifest, _mono, clips
+from benchmarks.front_clips import Clip, clips, manifest, mono
 
 SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 PEERS = ("noisy", "logmmse", "rnnoise")
+CHAIN = "chain"
 SECONDS, CHANGE = 12, 6
 RATE = 16000
 PAIRS = (("stationary", "nonstationary"), ("stationary", "stationary"))
 
 
-def low(noisy: Floats, rate: int) -> Floats:
-    """Denoise at low latency, in chunks of 10 ms."""
-    stream, size = Stream(rate, 1, latency="low"), rate // 100
-    parts = [stream.process(noisy[k : k + size]) for k in range(0, len(noisy), size)]
-    return np.concatenate([*parts, stream.flush()[:, 0]])
-
-
-def methods(clip: Clip, names: list[str]) -> dict[str, Callable[[], Floats]]:
-    """Return what denoises a clip, by name."""
-    found: dict[str, Callable[[], Floats]] = {}
-    for name in names:
-        if name == "low":
-            found[name] = lambda: low(clip.noisy, clip.rate)
-        elif name in METHODS:
-            method = METHODS[name]
-            found[name] = lambda m=method: m.run(Noisy(clip.noisy, clip.rate, clip.clean))  # type: ignore[misc]
-        else:
-            found[name] = lambda preset=name: denoise(clip.noisy, clip.rate, preset).audio  # type: ignore[misc]
-    return found
+def run(name: str, clip: Clip) -> Floats:
+    """Denoise a clip by a method of `alphamf evaluate`, or at low latency by the chain alone."""
+    if name == CHAIN:
+        stream = Stream(clip.rate, 1, "plain", latency="low")
+        return np.concatenate([stream.process(clip.noisy), stream.flush()[:, 0]])
+    return known()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))
 
 
 def scores(clip: Clip, out: Floats) -> list[float]:
@@ -76,8 +63,8 @@ def quality(rate: int, count: int, names: list[str], output: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["clip", "method", *SCORES])
         for number, clip in enumerate(clips(rate, count)):
-            for name, run in methods(clip, names).items():
-                row = scores(clip, run())
+            for name in names:
+                row = scores(clip, run(name, clip))
                 found[name].append(row)
                 writer.writerow([clip.name, name, *(f"{value:.4f}" for value in row)])
             file.flush()
@@ -96,14 +83,14 @@ def quality(rate: int, count: int, names: list[str], output: Path) -> None:
 def changing(number: int) -> Clip:
     """Return speech in a noise that gives way to another at `CHANGE` seconds, both at 5 dB."""
     rng = np.random.default_rng((5, number))
-    voices = _manifest("speech-16k")
+    voices = manifest("speech-16k")
     order = rng.permutation(len(voices))
-    clean = np.concatenate([_mono(voices[k][0], RATE) for k in order[:12]])[: SECONDS * RATE]
+    clean = np.concatenate([mono(voices[k][0], RATE) for k in order[:12]])[: SECONDS * RATE]
     kinds = PAIRS[number % len(PAIRS)]
     parts = []
     for k, kind in enumerate(kinds):
-        known = [path for path, each, _ in _manifest("noise-48k") if each == kind]
-        noise = mixture.noise(_mono(known[rng.integers(len(known))], RATE), RATE)
+        known = [path for path, each, _ in manifest("noise-48k") if each == kind]
+        noise = mixture.noise(mono(known[rng.integers(len(known))], RATE), RATE)
         piece = clean[k * CHANGE * RATE : (k + 1) * CHANGE * RATE]
         power = mixture.power(piece, RATE, "plain")
         parts.append(mixture.mix(piece, power, noise, 5 if k else 15, rng)[0])
@@ -116,8 +103,8 @@ def change(count: int, output: Path) -> None:
     found = {name: np.empty((count, SECONDS)) for name in names}
     for number in range(count):
         clip = changing(number)
-        for name, run in methods(clip, names).items():
-            out = run()
+        for name in names:
+            out = run(name, clip)
             for second in range(SECONDS):
                 part = slice(second * RATE, (second + 1) * RATE)
                 found[name][number, second] = si_sdr(clip.clean[part], out[part])
@@ -154,7 +141,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=("quality", "change"))
-    parser.add_argument("methods", nargs="*", default=[*PEERS, "low", "fast"])
+    parser.add_argument("methods", nargs="*", default=[*PEERS, CHAIN, "low", "fast"])
     parser.add_argument("--rate", type=int, choices=(8000, 16000), default=16000)
     parser.add_argument("--clips", type=int, default=40)
     parser.add_argument("-o", "--output", type=Path, default=Path("low"))

@@ -14,6 +14,7 @@ from alphamf.cli import (
     evaluate,
     experiment,
     info,
+    live,
     mix,
     models,
     serve,
@@ -33,6 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(denoise.denoise)
+app.command()(live.live)
 app.command()(serve.serve)
 app.command()(train.train)
 app.command()(adapt.adapt)

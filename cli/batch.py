@@ -178,8 +178,8 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
 
 def _how(result: Mapping[str, Any]) -> str:
     """Return how a file was done, in one line."""
-    parts = (result[name] or "none" for name in ("model", "refiner", "second_stage"))
-    weights = "model {}, refiner {}, second stage {}".format(*parts)
+    names = ("model", "refiner", "second_stage") if not result["causal"] else ("model", "causal")
+    weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)
     settings, (speech, noise) = result["settings"], result["acceptance"]
     return (
         f"{weights}; preset {result['preset']}, sampler {settings['sampler']}, "

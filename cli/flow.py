@@ -62,7 +62,16 @@ def lowered(request: Request) -> Request:
     """Return the same request at low latency."""
     from alphamf.denoising.flow import estimate
 
-    return replace(request, settings=replace(request.settings, refine=False), estimate=estimate)
+    return replace(
+        request,
+        settings=replace(
+            request.settings, refine=request.settings.refine and request.refiner == "auto"
+        ),
+        refiner="none",
+        second_stage="none",
+        causal="auto",
+        estimate=estimate,
+    )
 
 
 def run(request: Request, raw: str | None, *, quiet: bool) -> int:

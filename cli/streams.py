@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper, UnsupportedOperation
 from typing import BinaryIO
 
@@ -80,6 +82,20 @@ def _printed(stream: object, number: int) -> Printed:
     if isinstance(stream, TextIOWrapper):
         return Printed(stream.buffer, stream.encoding)
     return Printed(open(number, "wb", closefd=False))
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Keep what the system's libraries print on standard error from it."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def check_input() -> None:

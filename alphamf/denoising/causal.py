@@ -15,13 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.stft import Complexes
+from alphamf.audio.stft import Complexes, Frame
 from alphamf.tools.arrays import Floats
 
 SYNTHESIS_HOPS = 5
 """Length of the synthesis window, in hops of an eighth of the analysis window: 40 ms of 64."""
 
 FRAME_HOPS = 8
+
+
+def frame_of(frame: Frame) -> Frame:
+    """Return window and hop in samples, given a dictionary's."""
+    return Frame(frame.n_fft, max(1, round(frame.n_fft / FRAME_HOPS)))
 
 
 class Windows(NamedTuple):

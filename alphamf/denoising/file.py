@@ -78,6 +78,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             request.model,
             refiner=request.refiner if request.settings.refine else "none",
             second_stage=request.second_stage if request.settings.refine else "none",
+            causal=request.causal if request.settings.refine else "none",
         )
         frame = native_grid(weights.dictionary, reader.rate).frame
         _check_trim(reader, target, request)
@@ -292,7 +293,11 @@ def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
     from alphamf.denoising.environment import environment
 
-    networks = {"refiner": weights.refiner, "second_stage": weights.second_stage}
+    networks = {
+        "refiner": weights.refiner,
+        "second_stage": weights.second_stage,
+        "causal": weights.causal,
+    }
     return {
         "version": _version(),
         "model": weights.dictionary.name,

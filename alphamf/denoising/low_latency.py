@@ -2,9 +2,8 @@
 
 The way of a frame: spectrum of its channels at their own rate (`causal`), power on the dictionary's
 bins, gain of the online chain (`alphamf.factorization.online`), one gain for channels that share a
-voice, back to the rate's bins, limit, sound. These are links 1, 3, 4 and 6 of the chain of gains
-(`gain`). For link 2 no causal network has been taught; its gain would take the place of the
-chain's in `_gains`.
+voice, back to the rate's bins, limit, sound. These are links 1 to 4 and 6 of the chain of gains
+(`gain`); the network of link 2 is a causal one.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.causal import FRAME_HOPS, Frames
+from alphamf.denoising.causal import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain
 from alphamf.denoising.grids import Bins, Grid
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
+from alphamf.denoising.weights import Weights
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
@@ -57,6 +57,34 @@ class Done(NamedTuple):
     activity: Floats
 
 
+def online_chain(
+    dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
+) -> OnlineAlphaMF:
+    """Return the online chain of a dictionary.
+
+    Parameters
+    ----------
+    dictionary
+        Of the speech.
+    channels
+        Side by side.
+    seed
+        Of the chain.
+    hop
+        Distance between frames in seconds; None: that of `causal.frame_of`.
+    """
+    frame, context = frame_of(dictionary.frame), dictionary.context
+    return OnlineAlphaMF(
+        dictionary.basis.reshape(context, dictionary.bins, -1).swapaxes(1, 2),
+        dictionary.alpha,
+        spacing=dictionary.rate / frame.n_fft,
+        hop=frame.hop_length / dictionary.rate if hop is None else hop,
+        stride=max(1, round(dictionary.frame.hop_length / frame.hop_length)),
+        channels=channels,
+        rng=generator(seed, Key.CHAIN, START),
+    )
+
+
 class LowLatency:
     """Denoises sound that comes in blocks of any size.
 
@@ -66,8 +94,8 @@ class LowLatency:
         Sampling rate in Hz.
     channels
         Number of channels.
-    dictionary
-        Of the speech.
+    weights
+        Dictionary of the speech, and causal refiner.
     settings
         Of the run: dry, max_attenuation and channels.
     seed
@@ -80,28 +108,26 @@ class LowLatency:
     """
 
     def __init__(
-        self, rate: int, channels: int, dictionary: Dictionary, settings: Settings, seed: int
+        self,
+        rate: int,
+        channels: int,
+        weights: Weights,
+        settings: Settings,
+        seed: int,
     ) -> None:
+        dictionary, refiner = weights.dictionary, weights.causal
         frame = dictionary.frame
-        every = frame.n_fft / FRAME_HOPS
-        hop = max(1, round(every * rate / dictionary.rate))
+        hop = max(1, round(frame.n_fft / FRAME_HOPS * rate / dictionary.rate))
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
-        self._model = Grid(dictionary.rate, Frame(frame.n_fft, max(1, round(every))))
+        self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
         self._outwards = Bins(self._model, self._native)
         self._frames = Frames(hop, channels)
         self.latency: int = self._frames.latency
-        context, bins = dictionary.context, dictionary.bins
         seconds = hop / rate
-        self._chain = OnlineAlphaMF(
-            dictionary.basis.reshape(context, bins, -1).swapaxes(1, 2),
-            dictionary.alpha,
-            spacing=dictionary.rate / frame.n_fft,
-            hop=seconds,
-            stride=max(1, round(frame.hop_length / every)),
-            channels=channels,
-            rng=generator(seed, Key.CHAIN, START),
-        )
+        self._chain = online_chain(dictionary, channels, seed, seconds)
+        self._refiner = refiner
+        self._memories = refiner.memories(channels) if refiner else None
         linked = settings.channels == "linked" and channels > 1
         self._sharing = Sharing(channels, seconds) if linked else None
         self._presence = Presence(self._native, seconds)
@@ -156,9 +182,22 @@ class LowLatency:
             return np.ones_like(power), np.zeros_like(power)
         # A silent channel beside others hears what they hear, and its gain changes nothing.
         heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
-        found = self._chain.step(self._inwards(heard))
-        self._acceptance = found.acceptance
-        gain, std = (self._outwards(each) for each in found[:2])
+        gain, std = (self._outwards(each) for each in self._found(self._inwards(heard)))
         if self._sharing is not None:
             gain = self._sharing.linked(spectrum, gain)
         return gain, std
+
+    def _found(self, power: Floats) -> tuple[Floats, Floats]:
+        """Return the gain and its deviation on the dictionary's bins, given |X|^2 there."""
+        found = self._chain.step(power)
+        self._acceptance = found.acceptance
+        if self._refiner is None or self._memories is None:
+            return found.gain, found.gain_std
+        return self._refiner.refine(
+            self._memories,
+            power / found.level,
+            gain=found.gain,
+            gain_std=found.gain_std,
+            speech=found.speech,
+            noise=found.noise,
+        )

@@ -46,7 +46,7 @@ class Request:
     ----------
     settings, preset
         Settings of the run, and the name of the preset that they are made from.
-    model, refiner, second_stage
+    model, refiner, second_stage, causal
         As for `alphamf.denoising.weights.find`.
     seed, device, jobs
         As for `alphamf.denoise`.
@@ -81,6 +81,7 @@ class Request:
     model: str = "auto"
     refiner: str = "auto"
     second_stage: str = "auto"
+    causal: str = "none"
     seed: int = 0
     device: str = "cpu"
     jobs: int = 1

@@ -29,7 +29,7 @@ from alphamf.denoising.samples import (
 )
 from alphamf.denoising.segments import Cutter, fade_in
 from alphamf.denoising.settings import Settings, chosen
-from alphamf.denoising.weights import Weights, find
+from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
@@ -89,7 +89,7 @@ class Stream:
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, for less quality
         (docs/streams.md). Of the settings only `dry`, `max_attenuation` and `channels` count then,
-        networks are not used, and the work is done in `process`, on the CPU, by one job.
+        the network is a causal one, and the work is done in `process`, on the CPU, by one job.
     hints
         What is known of the sound, with times from the stream's start; None for nothing.
 
@@ -147,10 +147,13 @@ class Stream:
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = chosen(settings)
-        weights = find(rate, model)
+        if latency == "low":
+            weights = find_online(rate, model, refine=self.settings.refine)
+        else:
+            weights = find(rate, model)
         self._low: LowLatency | None = None
         if latency == "low":
-            self._low = LowLatency(rate, channels, weights.dictionary, self.settings, seed)
+            self._low = LowLatency(rate, channels, weights, self.settings, seed)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
         self._cutter = Cutter(step, OVERLAP_SECONDS * rate)

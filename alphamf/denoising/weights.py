@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
@@ -37,24 +39,28 @@ class Weights:
         Network that reads the posterior; None: the gain is the posterior mean.
     second_stage
         Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
+    causal
+        Network that reads the online chain, at low latency; None: the gain is the chain's.
 
     Raises
     ------
     AlphaMFError
-        The refiner is for another rate or window than the dictionary, or there is a second stage
+        A refiner is for another rate or window than the dictionary, or there is a second stage
         and no refiner.
     """
 
     dictionary: Dictionary
     refiner: Refiner | None = None
     second_stage: SecondStage | None = None
+    causal: CausalRefiner | None = None
 
     def __post_init__(self) -> None:
-        if self.refiner is not None and not _fits(self.refiner, self.dictionary):
-            raise AlphaMFError(
-                f"the refiner {self.refiner.name} is for {_grid(self.refiner)}, and the dictionary "
-                f"{self.dictionary.name} for {_grid(self.dictionary)}"
-            )
+        for each in (self.refiner, self.causal):
+            if each is not None and not _fits(each, self.dictionary):
+                raise AlphaMFError(
+                    f"the refiner {each.name} is for {_grid(each)}, and the dictionary "
+                    f"{self.dictionary.name} for {_grid(self.dictionary)}"
+                )
         if self.second_stage is not None and self.refiner is None:
             raise AlphaMFError(
                 f"the second stage {self.second_stage.name} corrects the result of a refiner, and "
@@ -78,6 +84,7 @@ def find(
     *,
     refiner: Choice = "auto",
     second_stage: Choice = "auto",
+    causal: Choice = "none",
 ) -> Weights:
     """Return the weights for sound at `rate`.
 
@@ -93,6 +100,8 @@ def find(
         dictionary's rate and window, if there is one; ``"none"``.
     second_stage
         Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped.
+    causal
+        Likewise, for low latency.
 
     Raises
     ------
@@ -107,7 +116,27 @@ def find(
         first = None
     if str(second_stage) == "auto" and (first is None or first.name not in network_file.shipped()):
         second_stage = "none"
-    return Weights(dictionary, first, network(SecondStage, second_stage, dictionary.rate))
+    second = network(SecondStage, second_stage, dictionary.rate)
+    online = network(CausalRefiner, causal, dictionary.rate)
+    if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
+        online = None
+    return Weights(dictionary, first, second, online)
+
+
+def find_online(
+    rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
+) -> Weights:
+    """Return the weights for sound at `rate` and at low latency.
+
+    Parameters
+    ----------
+    rate, model
+        As for `find`, which also says what is raised.
+    refine
+        Whether there is to be a network, where one is shipped for the dictionary.
+    """
+    choice = "auto" if refine else "none"
+    return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
@@ -116,7 +145,7 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
     Parameters
     ----------
     kind
-        `Refiner` or `SecondStage`.
+        `Refiner`, `SecondStage` or `CausalRefiner`.
     choice
         A file, the name of a shipped network, ``"auto"`` or ``"none"``.
     rate
@@ -141,11 +170,14 @@ def _shipped(load: Callable[[Path], N], path: Path) -> N:
     return load(path)
 
 
-def _fits(refiner: Refiner, dictionary: Dictionary) -> bool:
-    return (refiner.rate, refiner.frame) == (dictionary.rate, dictionary.frame)
+def _fits(refiner: Refiner | CausalRefiner, dictionary: Dictionary) -> bool:
+    frame = dictionary.frame
+    if isinstance(refiner, CausalRefiner):
+        frame = frame_of(frame)
+    return (refiner.rate, refiner.frame) == (dictionary.rate, frame)
 
 
-def _grid(model: Dictionary | Refiner) -> str:
+def _grid(model: Dictionary | Refiner | CausalRefiner) -> str:
     return f"{model.rate} Hz with windows of {model.frame.n_fft} samples"
 
 

@@ -9,14 +9,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from alphamf.denoising.api import PRESETS, Settings, denoise
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.folders import Folder
 from alphamf.learnt import network_file
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import load, shipped
 from alphamf.tools.arrays import Floats
+
+LOW = "low"
+"""The method that hears 40 ms (`alphamf.Stream`)."""
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
 """Methods of an evaluation unless others are asked for."""
@@ -54,7 +61,8 @@ def known() -> dict[str, Method]:
         )
         for name, settings in PRESETS.items()
     }
-    return {**METHODS, **presets}
+    low = Method(LOW, "alphamf, low latency", _at_low_latency, uses_model=True)
+    return {**METHODS, **presets, LOW: low}
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
@@ -144,7 +152,7 @@ def describe(entry: Entry) -> dict[str, Any]:
     if settings is not None:
         about["settings"] = asdict(settings)
     if entry.method.uses_model:
-        files = _files(entry.model) + _refiners(settings)
+        files = _files(entry.model) + _networks(entry.method.name)
         about["sha256"] = {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files
         }
@@ -167,7 +175,7 @@ def _entry(
     model = own or model
     settings = PRESETS.get(name)
     digest = hashlib.sha256(repr(settings).encode())
-    for path in _files(model) + _refiners(settings):
+    for path in _files(model) + _networks(name):
         digest.update(path.read_bytes())
     return Entry(spec, methods[name], model, digest.hexdigest())
 
@@ -179,9 +187,19 @@ def _files(model: str) -> list[Path]:
     return [shipped().get(model, Path(model))]
 
 
-def _refiners(settings: Settings | None) -> list[Path]:
-    return list(network_file.shipped().values()) if settings and settings.refine else []
+def _networks(name: str) -> list[Path]:
+    """Return the shipped networks that a method may use."""
+    settings, paths = PRESETS.get(name), network_file.shipped().values()
+    if name != LOW and not (settings and settings.refine):
+        return []
+    return [path for path in paths if path.stem.startswith(CausalRefiner.kind) == (name == LOW)]
 
 
 def _denoise(clip: Clip, settings: Settings) -> Floats:
     return denoise(clip.noisy, clip.rate, settings, model=clip.model, seed=clip.seed).audio
+
+
+def _at_low_latency(clip: Clip) -> Floats:
+    stream = Stream(clip.rate, 1, model=clip.model, latency="low", seed=clip.seed)
+    audio: Floats = np.concatenate([stream.process(clip.noisy), stream.flush()[:, 0]])
+    return audio

@@ -48,11 +48,19 @@ class Found(NamedTuple):
         Gain of the speech in the newest frame and its standard deviation, shape (channels, bins).
     acceptance
         Proportion of accepted Phi proposals of the speech.
+    speech, noise
+        Variance of the speech where Phi is one, and of the noise, in units of `level`; shape
+        (channels, bins).
+    level
+        Mean power of the last seconds, shape (channels, 1).
     """
 
     gain: Floats
     gain_std: Floats
     acceptance: float
+    speech: Floats
+    noise: Floats
+    level: Floats
 
 
 class OnlineAlphaMF:
@@ -151,7 +159,14 @@ class OnlineAlphaMF:
         self._response.learn(frame.plus[-1] * frame.v[-1], frame.minus[-1] * frame.v[-1])
         mean = np.minimum(frame.total / KEEP, 1)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
-        return Found(mean, std, accepted / (STEPS * power.size))
+        return Found(
+            gain=mean,
+            gain_std=std,
+            acceptance=accepted / (STEPS * power.size),
+            speech=2 * frame.v[-1],
+            noise=2 * frame.noise[-1],
+            level=self._level.copy(),
+        )
 
     def _take(self, power: Floats) -> None:
         """Make room for the newest frame, and learn its noise and the level."""

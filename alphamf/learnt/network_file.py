@@ -160,7 +160,8 @@ def _unpacked(header: dict[str, Any], values: Array, frame: Frame) -> dict[str, 
 
 def shipped() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
-    paths = [*folder().glob("refiner-*.npz"), *folder().glob("second-stage-*.npz")]
+    kinds = ("refiner", "second-stage", "causal")
+    paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
     return {path.stem: path for path in sorted(paths)}
 
 

@@ -19,6 +19,7 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.causal import Frames
 from alphamf.denoising.grids import Bins, Grid, regrid
+from alphamf.denoising.weights import find_online
 from alphamf.evaluation.score import si_sdr
 from tests.support.places import DATA
 
@@ -83,6 +84,15 @@ def test_speech_is_better_for_it():
     noisy = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")[0]
     done = fed(noisy[:, None], rate)[:, 0]
     assert si_sdr(clean, done) > si_sdr(clean, noisy) + 2
+
+
+def test_the_preset_plain_is_the_chain_alone():
+    noisy, rate = soundfile.read(DATA / "sample-noisy.wav", dtype="float32")
+    noisy = noisy[:rate, None]
+    plain, whole = (fed(noisy, rate, settings=PRESETS[name]) for name in ("plain", "balanced"))
+    assert np.abs(plain - whole).max() > 0.01
+    weights = replace(find_online(rate), causal=None)
+    np.testing.assert_array_equal(plain, fed(noisy, rate, model=weights))
 
 
 def test_noise_is_known_after_half_a_second():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.weights import find
+from alphamf.denoising.weights import find, find_online
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
@@ -42,6 +42,33 @@ def test_none_is_none_and_takes_the_second_stage_with_it():
     assert found.refiner is None and found.second_stage is None
     assert find(16000, second_stage="none").refiner is not None
     assert find(16000, second_stage="none").second_stage is None
+
+
+@pytest.mark.parametrize("rate", [8000, 16000, 48000])
+def test_low_latency_has_a_network_of_its_own(rate):
+    found = find_online(rate)
+    assert found.causal.rate == found.dictionary.rate == min(rate, 16000)
+    assert found.refiner is None and found.second_stage is None
+    assert find_online(rate, refine=False).causal is None
+    other = replace(found.dictionary, frame=Frame(256, 64), basis=np.ones((129, 3), np.float32))
+    assert find_online(rate, other).causal is None
+    with pytest.raises(
+        AlphaMFError, match=f"the refiner causal-{min(rate, 16000) // 1000}k is for"
+    ):
+        replace(found, dictionary=other)
+
+
+def test_low_latency_tells_its_network(sample):
+    def told(*words):
+        out = sample.with_name("o.wav")
+        words = ("denoise", sample, "-o", out, "--overwrite", "--latency", "low", "--json", *words)
+        return json.loads(run(*words).stdout)
+
+    result = told()
+    assert (result["causal"], result["refiner"]) == ("causal-16k", None)
+    assert result["causal_sha256"] == find_online(16000).causal.sha256
+    assert told("--refiner", "none")["causal"] is None
+    assert told("--preset", "plain")["causal"] is None
 
 
 @pytest.mark.slow

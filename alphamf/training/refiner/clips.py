@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.denoising.causal import Frames, frame_of
 from alphamf.denoising.gain import refined
+from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
 from alphamf.learnt.dictionary import Dictionary
@@ -33,6 +35,10 @@ may be many mixtures."""
 RESIDUAL_PROBABILITY, MAX_RESIDUAL = 0.4, 0.25
 """Share of the second-stage clips in which some of what the refiner removed is added again, and
 the largest fraction of it that is: with noises unlike those of training it leaves more of them."""
+
+
+SILENCE = np.float32(1e-12)
+"""Least power of a cell that the online chain hears: in digital silence it would find nothing."""
 
 
 class FirstStageClip(NamedTuple):
@@ -72,7 +78,28 @@ class SecondStageClip(NamedTuple):
     clean: Any
 
 
-TrainingClip = FirstStageClip | SecondStageClip
+class CausalClip(NamedTuple):
+    """A training clip of the causal refiner, in half precision; arrays as `FirstStageClip`'s.
+
+    Attributes
+    ----------
+    noisy, clean
+        Sounds, shape (samples,).
+    gain, gain_std, log_speech, log_noise, log_power
+        What the online chain found of each frame, and its power; the powers in units of the chain's
+        level.
+    """
+
+    noisy: Any
+    clean: Any
+    gain: Any
+    gain_std: Any
+    log_speech: Any
+    log_noise: Any
+    log_power: Any
+
+
+TrainingClip = FirstStageClip | SecondStageClip | CausalClip
 
 
 class Maker(NamedTuple):
@@ -88,12 +115,15 @@ class Maker(NamedTuple):
         Of alpha-MF.
     refiner
         Whose output the clips of a second stage hold; None: the clips are the refiner's own.
+    causal
+        Whether they are the causal refiner's.
     """
 
     recipe: Mixtures
     recordings: Recordings
     dictionary: Dictionary
     refiner: Refiner | None
+    causal: bool
 
     def clip(self, stream: int, number: int) -> TrainingClip:
         """Make a clip; it does not depend on how many there are.
@@ -114,6 +144,8 @@ class Maker(NamedTuple):
         clean, noisy = mixture(rng, samples, rate, self.recordings, self.recipe)
         unit = np.float32(rms(noisy.astype(float)))
         clean, noisy = clean / unit, noisy / unit
+        if self.causal:
+            return _causal(clean, noisy, self.dictionary, 2 * number + stream)
         settings = CHAINS[_drawn(rng, self.recipe.chains)]
         spectrum = stft.forward(noisy, self.dictionary.frame)
         power = np.abs(spectrum) ** 2
@@ -133,6 +165,19 @@ def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posteri
     arrays = [noisy, clean, posterior.gain, posterior.gain_std]
     arrays += [np.log(each / level + SILENT) for each in (posterior.speech, posterior.noise)]
     return FirstStageClip(*(array.astype(np.float16) for array in arrays))
+
+
+def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> TrainingClip:
+    """Let the online chain hear a mixture, frame by frame."""
+    hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
+    frames, rows = Frames(hop, 1), []
+    for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
+        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled).astype(np.float32) + SILENCE
+        found = chain.step(power)
+        logs = [np.log(each + SILENT) for each in (found.speech, found.noise, power / found.level)]
+        rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])
+    arrays = [np.stack(column, axis=-1) for column in zip(*rows, strict=True)]
+    return CausalClip(*(array.astype(np.float16) for array in (noisy, clean, *arrays)))
 
 
 def _drawn(rng: Rng, chances: dict[str, float]) -> str:

@@ -39,6 +39,8 @@ class Network:
         As in `alphamf.learnt.network_file.TrainedNetwork`.
     second_stage_of
         Refiner whose output a second stage corrects; empty: the network is a refiner.
+    causal
+        Whether it is a refiner that hears nothing of what follows, for the online chain.
     start
         Network to go on from; empty: a new one.
     """
@@ -52,6 +54,7 @@ class Network:
     deep: int
     exponent: float = 1.0
     second_stage_of: str = ""
+    causal: bool = False
     start: str = ""
 
     @property
@@ -108,8 +111,11 @@ class Mixtures:
         Share that went through a codec.
     clipped
         Share whose peaks are cut off.
-    kinds, chains
-        Probabilities of the kinds of a layer of noise, and of the chain that reads a mixture.
+    kinds
+        Probabilities of the kinds of a layer of noise.
+    chains
+        Probabilities of the chains that read a mixture; a causal network has none but the online
+        chain.
     """
 
     clips: int
@@ -129,7 +135,7 @@ class Mixtures:
     codec: float
     clipped: float
     kinds: dict[str, float]
-    chains: dict[str, float]
+    chains: dict[str, float] = field(default_factory=dict)
     image_rooms: float = 0.0
 
 

@@ -97,7 +97,7 @@ def _section(name: str, kind: Any, table: Any) -> Any:
     for each in fields(kind):
         if each.name in table:
             values[each.name] = _value(f"[{name}] {each.name}", table[each.name], hints[each.name])
-        elif each.default is MISSING:
+        elif each.default is MISSING and each.default_factory is MISSING:
             raise AlphaMFError(f"[{name}] lacks {each.name}")
     return kind(**values)
 
@@ -105,6 +105,8 @@ def _section(name: str, kind: Any, table: Any) -> Any:
 def _value(name: str, value: Any, hint: Any) -> Any:
     """Return a value as a field of this type has it."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if hint is bool and isinstance(value, bool):
+        return value
     if hint is int and number and value == int(value):
         return int(value)
     if hint is float and number:
@@ -117,8 +119,13 @@ def _value(name: str, value: Any, hint: Any) -> Any:
         return tuple(_value(name, each, float) for each in value)
     if hint == dict[str, float] and isinstance(value, dict):
         return {key: _value(f"{name} {key}", each, float) for key, each in value.items()}
-    wanted = {int: "a whole number", float: "a number", str: "a text in quotes"}.get(hint, "a list")
-    raise AlphaMFError(f"{name} must be {wanted}, not {value!r}")
+    wanted = {
+        int: "a whole number",
+        float: "a number",
+        str: "a text in quotes",
+        bool: "true or false",
+    }
+    raise AlphaMFError(f"{name} must be {wanted.get(hint, 'a list')}, not {value!r}")
 
 
 def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, float]:
@@ -144,13 +151,18 @@ def _check_network(network: Network) -> None:
     for key, least in (("width", 1), ("hidden", 1), ("blocks", 1), ("maps", 2), ("local", 1)):
         _within(f"[network] {key}", getattr(network, key), least, math.inf)
     _within("[network] deep", network.deep, 0, len(DEEP))
+    if network.causal and network.second_stage_of:
+        raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
     _above("[network] exponent", network.exponent)
 
 
 def _check_mixtures(config: Config) -> None:
     mixtures = config.mixtures
     _probabilities("mixtures.kinds", mixtures.kinds, KINDS)
-    _probabilities("mixtures.chains", mixtures.chains, CHAINS)
+    if not config.network.causal:
+        _probabilities("mixtures.chains", mixtures.chains, CHAINS)
+    elif mixtures.chains:
+        raise AlphaMFError("[mixtures.chains] is not for a causal network: it has the online chain")
     for key in ("voices", "sounds"):
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")

@@ -11,7 +11,7 @@ from torch import Tensor
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network, second_stage
 from alphamf.training.refiner import spectra
-from alphamf.training.refiner.clips import FirstStageClip, TrainingClip
+from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
 from alphamf.training.refiner.differentiable import outputs
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.perception import disturbance
@@ -36,10 +36,25 @@ class Grid(NamedTuple):
         Window and hop in samples.
     rate
         Sampling rate in Hz.
+    causal
+        Whether the windows are those of `alphamf.denoising.causal`.
     """
 
     frame: Frame
     rate: int
+    causal: bool = False
+
+    def forward(self, sounds: Tensor) -> Tensor:
+        """Compute spectra of sounds, as `spectra` does."""
+        if self.causal:
+            return spectra.causal_forward(sounds, self.frame.hop_length)
+        return spectra.forward(sounds, self.frame)
+
+    def inverse(self, found: Tensor) -> Tensor:
+        """Put sounds together from spectra, as `spectra` does."""
+        if self.causal:
+            return spectra.causal_inverse(found, self.frame.hop_length)
+        return spectra.inverse(found, self.frame)
 
 
 class Part(NamedTuple):
@@ -96,28 +111,31 @@ def found(
     exponent
         Power of a refiner's gain: 1 in training.
     """
-    if isinstance(clips, FirstStageClip):
+    if isinstance(clips, FirstStageClip | CausalClip):
         return _refined(parameters, clips, grid, part, exponent)
     return _corrected(parameters, clips, grid, part)
 
 
 def _refined(
     parameters: Mapping[str, Tensor],
-    clips: FirstStageClip,
+    clips: FirstStageClip | CausalClip,
     grid: Grid,
     part: Part,
     exponent: float,
 ) -> Found:
-    noisy, clean = _spectra((clips.noisy, clips.clean), grid.frame, part.frames)
-    gain, gain_std, log_speech, log_noise = (each.float()[..., part.frames] for each in clips[2:])
+    noisy, clean = _spectra((clips.noisy, clips.clean), grid, part.frames)
+    gain, gain_std, log_speech, log_noise = (each.float()[..., part.frames] for each in clips[2:6])
     power = spectra.power(noisy) + network.SILENT
     louder = part.levels
+    if isinstance(clips, CausalClip):
+        log_power = clips.log_power.float()[..., part.frames]
+    else:
+        log_power = torch.log(power)
     read = network.features(
-        torch.log(power) + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
+        log_power + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
-    logit, log_std = (
-        each.swapaxes(1, 2) for each in network.logits(outputs(parameters, read), read, torch)
-    )
+    made = outputs(parameters, read, grid.causal)
+    logit, log_std = (each.swapaxes(1, 2) for each in network.logits(made, read, torch))
     predicted = layers.logistic(logit, torch)
     true = ((clean * noisy.conj()).real / power).clamp(0, 1)
     square = ((true - predicted) ** 2).detach()
@@ -128,15 +146,15 @@ def _refined(
 def _corrected(
     parameters: Mapping[str, Tensor], clips: TrainingClip, grid: Grid, part: Part
 ) -> Found:
-    noisy, first, clean = _spectra(clips, grid.frame, part.frames)
+    noisy, first, clean = _spectra(clips, grid, part.frames)
     read = second_stage.features(noisy, first, part.levels, torch)
     sound, speech = second_stage.coefficients(outputs(parameters, read), torch)
     return Found(clean, sound * noisy + speech * first, None)
 
 
-def _spectra(sounds: Any, frame: Frame, frames: slice) -> list[Tensor]:
+def _spectra(sounds: Any, grid: Grid, frames: slice) -> list[Tensor]:
     """Return spectra of sounds, the first a mixture, in units of its mean power."""
-    each = [spectra.forward(sound.float(), frame)[..., frames] for sound in sounds]
+    each = [grid.forward(sound.float())[..., frames] for sound in sounds]
     unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
     return [spectrum / unit for spectrum in each]
 
@@ -162,7 +180,7 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
     dict
         Name to number, in the order of `wanted`.
     """
-    clean, estimate = (spectra.inverse(x, grid.frame) for x in (found.clean, found.estimate))
+    clean, estimate = (grid.inverse(x) for x in (found.clean, found.estimate))
     terms = {
         "distortion": lambda: _distortion(found),
         "compression": lambda: _compression(found.clean, found.estimate),

@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW
 from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, shown
-from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import TrainingClip
 from alphamf.training.refiner.config import Config
 from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
@@ -63,12 +63,11 @@ class Fit:
         self, config: Config, dictionary: Dictionary, start: Mapping[str, Array] | None
     ) -> None:
         torch.use_deterministic_algorithms(True)
-        second = bool(config.network.second_stage_of)
-        rate = dictionary.rate
-        self.grid: Grid = Grid(second_stage.frame(rate) if second else dictionary.frame, rate)
+        self.grid: Grid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
-        self._longest = second_stage.WINDOW if second else WINDOW
+        wide = config.network.second_stage_of or config.network.causal
+        self._longest = second_stage.WINDOW if wide else WINDOW
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, self.grid.frame.bins, config.network.sizes)
@@ -195,7 +194,8 @@ class Fit:
         """Draw the part of the clips of this step, and the equalisers."""
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
-        frames = 1 + -(-samples // self.grid.frame.hop_length)
+        hop = self.grid.frame.hop_length
+        frames = samples // hop if self.grid.causal else 1 + -(-samples // hop)
         used = min(frames, self._longest)
         seed = [schedule.seed, CROP, self.step]
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
@@ -204,8 +204,17 @@ class Fit:
         return Part(slice(first, first + used), torch.from_numpy(levels))
 
     def _sounds(self, made: Found) -> list[tuple[Floats, Floats]]:
-        each = (spectra.inverse(x, self.grid.frame).numpy() for x in (made.clean, made.estimate))
+        each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
+
+
+def _grid(config: Config, dictionary: Dictionary) -> Grid:
+    """Return the spectra that the network of a configuration reads."""
+    if config.network.causal:
+        return Grid(frame_of(dictionary.frame), dictionary.rate, causal=True)
+    if config.network.second_stage_of:
+        return Grid(second_stage.frame(dictionary.rate), dictionary.rate)
+    return Grid(dictionary.frame, dictionary.rate)
 
 
 def step_size(config: Config, step: int) -> float:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import shapes
@@ -157,6 +159,9 @@ def network_of(
 
     values = {name: np.asarray(value) for name, value in parameters.items()}
     exponent = config.network.exponent
+    if config.network.causal:
+        frame = frame_of(dictionary.frame)
+        return CausalRefiner(values, dictionary.rate, frame, exponent, about=about)
     if config.network.second_stage_of:
         frame = second_stage.frame(dictionary.rate)
         return SecondStage(values, dictionary.rate, frame, exponent, about=about)

@@ -20,7 +20,13 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.tools import pool
 from alphamf.tools.files import atomic, reason, shown
 from alphamf.training.refiner import recordings
-from alphamf.training.refiner.clips import FirstStageClip, Maker, SecondStageClip, TrainingClip
+from alphamf.training.refiner.clips import (
+    CausalClip,
+    FirstStageClip,
+    Maker,
+    SecondStageClip,
+    TrainingClip,
+)
 from alphamf.training.refiner.config import Config
 
 SIZE = 100
@@ -101,7 +107,8 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    text = json.dumps(recipe | {"first": config.network.second_stage_of}, indent=1) + "\n"
+    recipe |= {"first": config.network.second_stage_of, "causal": config.network.causal}
+    text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:
         (folder / "recordings").mkdir(parents=True, exist_ok=True)
@@ -120,7 +127,7 @@ def _claim(folder: Path, config: Config) -> None:
 def _make(shard: Shard, update: object) -> None:
     maker = _maker(shard.config.network.model, shard.config.network.second_stage_of, shard.folder)
     found = recordings.opened(shard.folder / "recordings", shard.split)
-    whole = Maker(shard.config.mixtures, found, *maker)
+    whole = Maker(shard.config.mixtures, found, *maker, shard.config.network.causal)
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
@@ -150,8 +157,11 @@ class Clips(Sequence[TrainingClip]):
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = shards
         self._ends = np.cumsum([shard.clips for shard in shards])
-        second = bool(shards[0].config.network.second_stage_of)
-        self._kind: type[TrainingClip] = SecondStageClip if second else FirstStageClip
+        self._kind: type[TrainingClip] = FirstStageClip
+        if shards[0].config.network.causal:
+            self._kind = CausalClip
+        elif shards[0].config.network.second_stage_of:
+            self._kind = SecondStageClip
 
     def __len__(self) -> int:
         return int(self._ends[-1])

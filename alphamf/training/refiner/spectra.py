@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from alphamf.audio.stft import Frame, frame_count, sqrt_hann
+from alphamf.denoising.causal import SYNTHESIS_HOPS, windows
 
 
 def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
@@ -61,6 +62,48 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
     weight = _added((window**2).expand(1, found.shape[1], -1), hop_length)
     inner = slice(n_fft // 2, sound.shape[1] - n_fft // 2)
     return sound[:, inner] / weight[:, inner]
+
+
+def causal_forward(sounds: Tensor, hop: int) -> Tensor:
+    """Compute the spectra that `alphamf.denoising.causal.Frames` does, of all whole hops.
+
+    Parameters
+    ----------
+    sounds
+        Shape (clips, samples).
+    hop
+        In samples.
+
+    Returns
+    -------
+    Tensor
+        Shape (clips, bins, frames), complex.
+    """
+    window = torch.from_numpy(windows(hop).analysis)
+    padded = functional.pad(sounds, (len(window) - hop, 0))
+    found: Tensor = torch.fft.rfft(blocks(padded, len(window), hop) * window)
+    return found.transpose(1, 2)
+
+
+def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
+    """Put sound together from `causal_forward`, without what lacks frames at both ends.
+
+    Parameters
+    ----------
+    spectra
+        Shape (clips, bins, frames), complex.
+    hop
+        In samples.
+
+    Returns
+    -------
+    Tensor
+        Shape (clips, (frames - SYNTHESIS_HOPS + 1) * hop).
+    """
+    window, used = torch.from_numpy(windows(hop).synthesis), SYNTHESIS_HOPS * hop
+    found = torch.fft.irfft(spectra.transpose(1, 2), len(window)) * window
+    sound = _added(found[..., -used:], hop)
+    return sound[:, used - hop : hop - used]
 
 
 def _added(found: Tensor, hop_length: int) -> Tensor:

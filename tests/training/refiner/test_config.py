@@ -7,6 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder
 from alphamf.learnt.network import shapes, sizes_of
 from alphamf.learnt.network_file import shipped
@@ -21,13 +22,15 @@ NAMES = sorted(shipped())
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     found = configured.load(folder() / f"{name}.toml").network
-    kind = SecondStage if name.startswith("second") else Refiner
+    kinds = {"causal": CausalRefiner, "second": SecondStage, "refiner": Refiner}
+    kind = kinds[name.split("-")[0]]
     network = kind.load(shipped()[name])
     own = {key: value.shape for key, value in network.parameters.items()}
     bins = network.frame.bins
     assert found.sizes == sizes_of(own, bins) and own == shapes(bins, found.sizes)
     assert found.exponent == network.exponent
     assert bool(found.second_stage_of) == (kind is SecondStage)
+    assert found.causal == (kind is CausalRefiner)
 
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
@@ -41,6 +44,9 @@ WRONG = [
     ({"network": {"width": "many"}}, r"\[network\] width must be a whole number, not 'many'"),
     ({"network": {"maps": 1}}, r"\[network\] maps must be at least 2, not 1"),
     ({"network": {"exponent": 0}}, "exponent must be above 0, not 0"),
+    ({"network": {"causal": 1}}, r"\[network\] causal must be true or false, not 1"),
+    ({"network": {"causal": True}}, r"\[mixtures.chains\] is not for a causal network"),
+    ({"network": {"causal": True, "second_stage_of": "x"}}, "not for a second stage"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),

@@ -8,8 +8,10 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.denoising.causal import Frames
 from alphamf.evaluation import score
 from alphamf.learnt import network, second_stage
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from tests.support.networks import WIDE_SIZES
@@ -68,6 +70,29 @@ def test_the_spectra_are_those_of_denoising():
         np.testing.assert_allclose(found[0].numpy(), stft.forward(sound, frame), atol=1e-5)
         again = spectra.inverse(found, frame)[0].numpy()
         np.testing.assert_allclose(again[: len(sound)], sound, atol=1e-5)
+
+
+def test_the_causal_network_is_the_one_that_denoises():
+    sizes = network.Sizes(width=16, hidden=24, blocks=3, maps=3, local=6, deep=3)
+    values = parameters(20, sizes)
+    cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
+    theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
+    refiner = CausalRefiner(values, 8000, Frame(38, 4))
+    memories = refiner.memories(2)
+    ours = np.stack([refiner.outputs_of(memories, cells[:, k]) for k in range(30)], axis=1)
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+def test_the_causal_spectra_are_those_of_denoising():
+    sound, hop = voice(0, 0.61), 16
+    whole = len(sound) // hop * hop
+    frames = Frames(hop, 1)
+    ours = [frames.analyse(block) for block in sound[:whole].reshape(-1, hop, 1)]
+    found = spectra.causal_forward(torch.from_numpy(sound)[None], hop)
+    np.testing.assert_allclose(found[0].numpy(), np.concatenate(ours).T, atol=1e-5)
+    again = spectra.causal_inverse(found, hop)[0].numpy()
+    np.testing.assert_allclose(again, sound[: len(again)], atol=1e-5)
+    assert whole - len(again) == frames.latency - hop
 
 
 def test_a_refiner_in_training_is_the_one_that_denoises():

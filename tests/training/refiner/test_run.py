@@ -14,8 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -78,6 +80,21 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"nothing")
     with pytest.raises(AlphaMFError, match=r"checkpoint\.pt is no checkpoint of this run"):
         runs.train(run)
+
+
+def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp_path):
+    short = {"steps": 4, "report_every": 2, "score_every": 4}
+    kind = {"network": {"causal": True}, "mixtures": {"chains": {}}}
+    run, _ = small(corpora, tmp_path / "run", schedule=short, **kind)
+    run = run._replace(mixtures=tmp_path / "mixtures")
+    rows = runs.train(run)
+    assert all(np.isfinite(rows[-1][name]) for name in run.config.losses)
+    learnt = CausalRefiner.load(tmp_path / "run" / "network.npz")
+    assert (learnt.rate, learnt.frame) == (RATE, Frame(FRAME.n_fft, FRAME.n_fft // 8))
+    # Those of another kind of network are not taken for it.
+    with pytest.raises(AlphaMFError, match="holds mixtures of another recipe"):
+        other, _ = small(corpora, tmp_path / "other", schedule=short)
+        runs.train(other._replace(mixtures=tmp_path / "mixtures"))
 
 
 def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):

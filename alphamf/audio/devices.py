@@ -1,0 +1,185 @@
+"""Microphones, headphones and virtual cables, by PortAudio: what there is, and what suits it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from alphamf.errors import AlphaMFError
+
+Kind = Literal["input", "output"]
+
+RATES = (48000, 44100)
+"""Rates in Hz that are tried where neither device's own suits the other."""
+
+
+class Device(NamedTuple):
+    """A device.
+
+    Attributes
+    ----------
+    number
+        By which PortAudio knows it.
+    name, api
+        Its name, and that of the system's interface that it is reached by.
+    inputs, outputs
+        The most channels.
+    rate
+        Its own sampling rate in Hz.
+    """
+
+    number: int
+    name: str
+    api: str
+    inputs: int
+    outputs: int
+    rate: int
+
+    def most(self, kind: Kind) -> int:
+        """Return the most channels of a kind."""
+        return self.inputs if kind == "input" else self.outputs
+
+
+class Line(NamedTuple):
+    """A device as it is to be opened: with so many channels, at a rate in Hz."""
+
+    device: Device
+    kind: Kind
+    channels: int
+    rate: int
+
+
+def library() -> Any:
+    """Return the module sounddevice, which has loaded PortAudio.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them is not installed.
+    """
+    try:
+        import sounddevice
+    except ModuleNotFoundError as error:
+        raise AlphaMFError(
+            f"sound devices need {error.name}, of the extra `live`: pip install 'alphamf[live]'"
+        ) from error
+    except OSError as error:
+        raise AlphaMFError(
+            "sound devices need the library PortAudio, which is not installed here (on Debian and "
+            "Ubuntu: apt install libportaudio2)"
+        ) from error
+    return sounddevice
+
+
+def devices() -> list[Device]:
+    """Return the devices there are.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no sound library.
+    """
+    sounddevice = library()
+    apis = [api["name"] for api in sounddevice.query_hostapis()]
+    return [
+        Device(
+            number,
+            str(found["name"]),
+            apis[found["hostapi"]],
+            found["max_input_channels"],
+            found["max_output_channels"],
+            round(found["default_samplerate"]),
+        )
+        for number, found in enumerate(sounddevice.query_devices())
+    ]
+
+
+def default(kind: Kind) -> int:
+    """Return the number of the system's device of a kind, -1 where there is none."""
+    return int(library().default.device[kind == "output"])
+
+
+def find(wanted: str | None, kind: Kind) -> Device:
+    """Return a device.
+
+    Parameters
+    ----------
+    wanted
+        Its number, its name, or words of its name and its interface; None for the system's.
+    kind
+        What it has to be.
+
+    Raises
+    ------
+    AlphaMFError
+        There is none, or there are several.
+    """
+    able = [device for device in devices() if device.most(kind)]
+    if wanted is None:
+        number = default(kind)
+        found = [device for device in able if device.number == number] or able[:1]
+        if not found:
+            raise AlphaMFError(f"there is no {kind} device here")
+    elif wanted.isdecimal():
+        found = [device for device in able if device.number == int(wanted)]
+    else:
+        words = wanted.lower().replace(",", " ").split()
+        found = [d for d in able if all(word in f"{d.name} {d.api}".lower() for word in words)]
+        found = [device for device in found if device.name == wanted] or found
+    if len(found) > 1:
+        names = ", ".join(f"{d.number} ({d.name}, {d.api})" for d in found)
+        raise AlphaMFError(f"{wanted!r} may be any of the {kind} devices {names}: give a number")
+    if not found:
+        raise AlphaMFError(f"there is no {kind} device {wanted!r}: --list-devices shows them")
+    return found[0]
+
+
+def suit(source: Device, target: Device, channels: int, rate: int | None) -> tuple[Line, Line]:
+    """Return how to open an input and an output at one rate.
+
+    Parameters
+    ----------
+    source, target
+        The input and the output.
+    channels
+        Wanted of the input; an output that does not take so many is opened with what it takes.
+    rate
+        Wanted in Hz; None, or one that a device refuses, for the input's own, the output's own, or
+        another that both take.
+
+    Raises
+    ------
+    AlphaMFError
+        There is no rate that both take, or the input has fewer channels.
+    """
+    if channels > source.inputs:
+        raise AlphaMFError(
+            f"the input {source.name} has only {source.inputs} of the {channels} channels"
+        )
+    refusals: list[str] = []
+    for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):
+        first = _line(source, "input", channels, each, refusals)
+        second = _line(target, "output", channels, each, refusals)
+        if first and second:
+            return first, second
+    raise AlphaMFError(f"no rate suits the input and the output: {'; '.join(refusals)}")
+
+
+def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[str]) -> Line | None:
+    """Return how a device takes a rate, or None, and add why it does not to `refusals`."""
+    sounddevice = library()
+    check = getattr(sounddevice, f"check_{kind}_settings")
+    why = ""
+    for width in dict.fromkeys([channels, max(channels, 2), device.most(kind)]):
+        try:
+            check(device=device.number, channels=width, dtype="float32", samplerate=rate)
+        except (sounddevice.PortAudioError, ValueError) as error:
+            why = why or f"{device.name} at {rate} Hz: {failure(error)}"
+        else:
+            return Line(device, kind, width, rate)
+    refusals.append(why)
+    return None
+
+
+def failure(error: Exception) -> str:
+    """Return what PortAudio says, without its numbers."""
+    return str(error).partition(" [PaErrorCode")[0]

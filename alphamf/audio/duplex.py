@@ -1,0 +1,236 @@
+"""Sound from one device and to another, each at its own pace, with somebody slow in between.
+
+The devices call from threads of their own and must not wait: what comes in goes into a bounded
+queue, what is to be played comes from a buffer, and what cannot be had in time is counted.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from alphamf.audio.devices import Line, failure, library
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+
+BLOCK = 0.01
+"""Seconds of sound that a device gives or takes at a time."""
+
+HELD = 0.3
+"""Most seconds of sound that wait to be read, beyond what a device gives at a time."""
+
+PATIENCE = 5.0
+"""Longest that a device may be silent, in seconds, before it is taken for lost."""
+
+
+@dataclass
+class Lost:
+    """What was lost so far, in blocks and gaps.
+
+    Attributes
+    ----------
+    overflows, underflows
+        Of the devices: sound came in that nobody took, there was nothing to play.
+    gaps
+        Silences played because nothing was written in time.
+    dropped
+        Blocks left out because nobody read them in time, or because too many waited to be played.
+    """
+
+    overflows: int = 0
+    underflows: int = 0
+    gaps: int = 0
+    dropped: int = 0
+
+
+class Playout:
+    """Samples that wait to be played.
+
+    Playing starts, and starts again after a gap, when `margin` samples wait. Where never less than
+    twice as many wait during a second, for an input whose clock is fast or after a delay that has
+    passed, the rest is dropped, or it would be late for ever.
+
+    Parameters
+    ----------
+    rate, channels
+        Samples per second; channels.
+    margin
+        In samples: at least as many as are put or taken at a time.
+    lost
+        Where gaps and drops are counted.
+    """
+
+    def __init__(self, rate: int, channels: int, margin: int, lost: Lost) -> None:
+        self.margin: int = margin
+        self._rate, self._lost = rate, lost
+        self._lock = threading.Lock()
+        self._waiting = np.empty((0, channels), np.float32)
+        self._playing = False
+        self._watch()
+
+    def _watch(self) -> None:
+        self._least, self._watched = len(self._waiting), 0
+
+    def put(self, block: Floats) -> None:
+        """Append samples, shape (n, channels)."""
+        with self._lock:
+            self._waiting = np.concatenate([self._waiting, block])
+
+    def take(self, count: int) -> Floats:
+        """Return the next samples, shape (count, channels), silence where there are none."""
+        with self._lock:
+            out = np.zeros((count, self._waiting.shape[1]), np.float32)
+            if not self._playing and len(self._waiting) < self.margin + count:
+                return out
+            if not self._playing:
+                self._playing = True
+                self._watch()
+            ready, self._waiting = self._waiting[:count], self._waiting[count:]
+            out[: len(ready)] = ready
+            if len(ready) < count:
+                self._playing = False
+                self._lost.gaps += 1
+            self._least = min(self._least, len(self._waiting))
+            self._watched += count
+            if self._watched >= self._rate:
+                if self._least > 2 * self.margin:
+                    self._waiting = self._waiting[self._least - self.margin :]
+                    self._lost.dropped += 1
+                self._watch()
+            return out
+
+
+class Duplex:
+    """An input and an output that run, for a `with` block.
+
+    Parameters
+    ----------
+    source, target
+        How they are opened, at one rate.
+    channels
+        Of what is read and written: the first ones of the input; one channel is played on all of
+        the output's.
+    buffer
+        Latency that each device is asked for, in seconds. They give and take about half of it at a
+        time, and so much waits to be played.
+
+    Attributes
+    ----------
+    lost
+        What was lost so far.
+
+    Raises
+    ------
+    AlphaMFError
+        A device cannot be opened.
+    """
+
+    def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:
+        self.rate: int = source.rate
+        self.channels: int = channels
+        self.lost: Lost = Lost()
+        self._block = round(BLOCK * self.rate)
+        self._lines = (source, target)
+        self._come: queue.Queue[Floats] = queue.Queue(round((HELD + buffer) / BLOCK))
+        self._buffer = buffer
+        self._playout = Playout(self.rate, channels, round(buffer / 2 * self.rate), self.lost)
+        self._stack = ExitStack()
+        self._streams: list[Any] = []
+        self._called: list[float] = []
+
+    def __enter__(self) -> Duplex:
+        sounddevice = library()
+        kinds = (sounddevice.InputStream, self._take), (sounddevice.OutputStream, self._give)
+        with ExitStack() as stack:
+            for line, (kind, callback) in zip(self._lines, kinds, strict=True):
+                try:
+                    stream = kind(
+                        device=line.device.number,
+                        channels=line.channels,
+                        samplerate=self.rate,
+                        blocksize=self._block,
+                        latency=self._buffer,
+                        dtype="float32",
+                        callback=callback,
+                    )
+                    stack.callback(stream.close)
+                    self._called.append(time.monotonic())
+                    stream.start()
+                except (sounddevice.PortAudioError, ValueError) as error:
+                    raise AlphaMFError(
+                        f"the {line.kind} {line.device.name} cannot be opened: {failure(error)}"
+                    ) from error
+                self._streams.append(stream)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def latencies(self) -> tuple[float, float, float]:
+        """Of the input, of what waits to be played, and of the output, in seconds."""
+        first, second = (float(stream.latency) for stream in self._streams)
+        return first, self._playout.margin / self.rate, second
+
+    def _take(self, data: Floats, frames: int, when: object, status: Any) -> None:
+        """Keep what comes in; called by the input."""
+        self._called[0] = time.monotonic()
+        self.lost.overflows += bool(status.input_overflow or status.input_underflow)
+        try:
+            self._come.put_nowait(data[:, : self.channels].copy())
+        except queue.Full:
+            self.lost.dropped += 1
+
+    def _give(self, data: Floats, frames: int, when: object, status: Any) -> None:
+        """Fill in what is to be played; called by the output."""
+        self._called[1] = time.monotonic()
+        self.lost.underflows += bool(status.output_underflow or status.output_overflow)
+        data[:] = 0
+        found = self._playout.take(frames)
+        wide = data.shape[1] if self.channels == 1 else min(data.shape[1], self.channels)
+        data[:, :wide] = found if self.channels == 1 else found[:, :wide]
+
+    def read(self, patience: float) -> Floats:
+        """Return all that has come in, shape (samples, channels).
+
+        Parameters
+        ----------
+        patience
+            How long to wait for something, in seconds.
+        """
+        found: list[Floats] = [np.empty((0, self.channels), np.float32)]
+        try:
+            found.append(self._come.get(timeout=patience))
+            while True:
+                found.append(self._come.get_nowait())
+        except queue.Empty:
+            return np.concatenate(found)
+
+    def write(self, block: Floats) -> None:
+        """Play samples, shape (samples, channels), after those that wait."""
+        self._playout.put(block)
+
+    def check(self) -> None:
+        """See whether both devices are still there.
+
+        Raises
+        ------
+        AlphaMFError
+            One is not.
+        """
+        for line, stream, called in zip(self._lines, self._streams, self._called, strict=True):
+            if not stream.active or time.monotonic() - called > PATIENCE:
+                raise AlphaMFError(f"the {line.kind} {line.device.name} has gone, or has stopped")

@@ -1,0 +1,108 @@
+"""Two recordings side by side, before and after, written while they are made."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from alphamf.audio.sink import Sink
+from alphamf.audio.writer import Writer
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, shown
+
+MOST = 2**32 - 2**20
+"""Most bytes of samples in a WAV file."""
+
+_SIZE = 2
+"""Bytes of a sample."""
+
+
+class Names(NamedTuple):
+    """The files of before and after."""
+
+    before: Path
+    after: Path
+
+
+def names(wanted: str) -> Names:
+    """Return new files for a recording.
+
+    Parameters
+    ----------
+    wanted
+        A name that ends in .wav, for the sound before, beside which that after gets .denoised.wav;
+        or a folder, made where it is missing, in which both are named by the time.
+
+    Raises
+    ------
+    AlphaMFError
+        One of them exists, or the folder cannot be made.
+    """
+    before = Path(wanted)
+    if before.suffix.lower() != ".wav" or before.is_dir():
+        try:
+            before.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise AlphaMFError(f"{shown(wanted)} cannot be made: {reason(error)}") from error
+        before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
+    found = Names(before, before.with_suffix(".denoised.wav"))
+    for each in found:
+        if each.exists():
+            raise AlphaMFError(f"{shown(each)} exists: record under another name")
+    return found
+
+
+class Take:
+    """Both files, open; for a `with` block, at whose end they are whole, however it ends.
+
+    Parameters
+    ----------
+    files
+        Their names.
+    rate, channels
+        Samples per second; channels.
+
+    Raises
+    ------
+    AlphaMFError
+        One cannot be written.
+    """
+
+    def __init__(self, files: Names, rate: int, channels: int) -> None:
+        import soundfile
+
+        self._most = MOST // (_SIZE * channels)
+        self._files = files
+        self._writers: list[Writer] = []
+        with ExitStack() as stack:
+            for path in files:
+                try:
+                    sink = stack.enter_context(Sink(path, shown(path)))
+                except OSError as error:
+                    what = f"{shown(path)} cannot be written: {reason(error)}"
+                    raise AlphaMFError(what) from error
+                file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
+                self._writers.append(Writer(stack.enter_context(file), sink, shown(path)))
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Take:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def write(self, before: Floats, after: Floats) -> None:
+        """Append samples to both, shape (samples, channels).
+
+        Raises
+        ------
+        AlphaMFError
+            The disk is full or fails, or a file would be larger than WAV allows.
+        """
+        for writer, block in zip(self._writers, (before, after), strict=True):
+            if writer.frames + len(block) > self._most:
+                raise AlphaMFError(f"{shown(self._files.before)} is full: WAV holds 4 GB")
+            writer.write(block)

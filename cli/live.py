@@ -1,0 +1,183 @@
+"""``alphamf live``: from a microphone to headphones or a virtual cable."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alphamf.cli import keys, meter, report, streams
+from alphamf.cli.options import Quiet, check_least, dry_share
+from alphamf.errors import AlphaMFError
+
+if TYPE_CHECKING:
+    from alphamf.audio.devices import Line
+    from alphamf.audio.duplex import Lost
+    from alphamf.audio.take import Names
+    from alphamf.denoising.monitor import Monitor, Running
+
+DEVICES = "Devices"
+
+TICK = 0.1
+"""Seconds between two looks at keys, devices and levels."""
+
+STEP = 0.1
+"""How far a key changes the strength."""
+
+
+def live(
+    input: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Microphone: its number, or words of its name.",
+            show_default="the system's",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Headphones or virtual cable: its number, or words of its name.",
+            show_default="the system's",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    list_devices: Annotated[
+        bool,
+        typer.Option("--list-devices", help="List the devices, and end.", rich_help_panel=DEVICES),
+    ] = False,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="HZ",
+            help="Sampling rate; where a device refuses it, its own.",
+            show_default="the input's own",
+            rich_help_panel=DEVICES,
+        ),
+    ] = None,
+    channels: Annotated[
+        int, typer.Option(metavar="N", help="Channels of the input.", rich_help_panel=DEVICES)
+    ] = 1,
+    buffer: Annotated[
+        int,
+        typer.Option(
+            metavar="MS",
+            help="Latency that each device is asked for; more where sound is lost.",
+            rich_help_panel=DEVICES,
+        ),
+    ] = 40,
+    strength: Annotated[
+        float, typer.Option(metavar="0..1", help="How much of the noise goes.")
+    ] = 1.0,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER|FILE",
+            help="Keep the sound before and after: FILE.wav and FILE.denoised.wav, or named by the "
+            "time in a folder.",
+        ),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Denoise a microphone while it runs, for headphones, calls or a broadcast, within .1 s or so.
+
+    Its keys: + and - for the strength, b to hear the input, q to quit; Ctrl-C ends it too. Needs
+    the extra `live`. How to feed a video call or OBS: docs/live.md.
+    """
+    with report.user_errors():
+        if list_devices:
+            _list()
+            return
+        dry_share(strength, None)
+        check_least("--channels", channels, 1)
+        if not 5 <= buffer <= 1000:
+            raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
+        with streams.silenced():  # ALSA and PortAudio tell more than anybody asked
+            from alphamf.audio.devices import find, suit
+            from alphamf.audio.take import names
+
+            source, target = find(input, "input"), find(output, "output")
+            lines = suit(source, target, channels, rate)
+            files = names(record) if record is not None else None
+            if not quiet and rate not in (None, lines[0].rate):
+                typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead")
+            _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
+
+
+def _list() -> None:
+    from alphamf.audio.devices import default, devices
+
+    found = devices()
+    if not found:
+        raise AlphaMFError("there are no devices here")
+    system = default("input"), default("output")
+    rows = [
+        [f"{d.number}", d.name, d.api, f"{d.inputs}", f"{d.outputs}", f"{d.rate}",
+         " and ".join(k for k, n in zip(("input", "output"), system, strict=True) if n == d.number)]
+        for d in found
+    ]  # fmt: skip
+    report.table(["number", "name", "interface", "in", "out", "Hz", "default"], rows)
+
+
+def _run(
+    lines: tuple[Line, Line],
+    channels: int,
+    buffer: float,
+    strength: float,
+    files: Names | None,
+    *,
+    quiet: bool,
+) -> None:
+    """Run until q, Ctrl-C or an error, and say what was lost."""
+    from alphamf.audio.duplex import Duplex
+    from alphamf.audio.take import Take
+    from alphamf.denoising.monitor import Monitor, Running
+    from alphamf.denoising.stream import Stream
+
+    source, target = lines
+    with ExitStack() as stack:
+        stream = stack.enter_context(Stream(source.rate, channels, latency="low"))
+        take = stack.enter_context(Take(files, source.rate, channels)) if files else None
+        monitor = Monitor(stream, strength, take)
+        duplex = stack.enter_context(Duplex(source, target, channels, buffer))
+        first, waiting, last = (round(1000 * each) for each in duplex.latencies)
+        held = round(1000 * stream.latency)
+        if not quiet:
+            typer.echo(
+                f"{source.device.name} to {target.device.name}, {source.rate} Hz, "
+                f"{channels} channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms "
+                f"denoiser + {waiting} ms waiting + {last} ms output = "
+                f"{first + held + waiting + last} ms"
+            )
+        running = stack.enter_context(Running(monitor, duplex))
+        with suppress(KeyboardInterrupt):
+            _watch(running, monitor, duplex.lost, quiet=quiet)
+    if not quiet:
+        typer.echo(f"{monitor.seconds:.1f} s denoised; {meter.lost_words(duplex.lost)}")
+        if files:
+            typer.echo(f"Recorded in {files.before} and {files.after}")
+
+
+def _watch(running: Running, monitor: Monitor, lost: Lost, *, quiet: bool) -> None:
+    """Show levels and obey keys until q."""
+    with keys.pressed() as pressed, meter.shown(
+        monitor, lost, quiet=quiet, keys=pressed is not None
+    ) as show:  # fmt: skip
+        while obey(pressed() if pressed else "", monitor):
+            time.sleep(TICK)
+            running.check()
+            show()
+
+
+def obey(pressed: str, monitor: Monitor) -> bool:
+    """Do what keys ask for, and return whether to go on."""
+    for key in pressed:
+        if key in "+=-":
+            step = -STEP if key == "-" else STEP
+            monitor.strength = round(min(1.0, max(0.0, monitor.strength + step)), 9)
+        monitor.bypass ^= key == "b"
+    return "q" not in pressed

@@ -1,0 +1,98 @@
+"""Levels while sound runs: bars in a terminal, else a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from alphamf.audio.duplex import Lost
+    from alphamf.denoising.monitor import Monitor
+
+EVERY = 5.0
+"""Seconds between two lines."""
+
+LOWEST = -70.0
+"""Level in dB at which a bar is empty."""
+
+KEYS = "+ and - strength   b bypass   q quit"
+
+
+def lost_words(lost: Lost) -> str:
+    """Return what was lost so far, in words."""
+    return (
+        f"xruns {lost.overflows} in, {lost.underflows} out; "
+        f"late {lost.gaps} gaps, {lost.dropped} dropped"
+    )
+
+
+def strength_words(monitor: Monitor) -> str:
+    """Return how the sound is changed, in words."""
+    return "bypass" if monitor.bypass else f"strength {monitor.strength:.1f}"
+
+
+def line(monitor: Monitor, lost: Lost) -> str:
+    """Return the state in a line."""
+    levels = monitor.levels
+    return (
+        f"{monitor.seconds:.0f} s: input {levels.input:.1f} dB, output {levels.output:.1f} dB, "
+        f"noise {levels.noise:.1f} dB, reduction {levels.reduction:.1f} dB, "
+        f"{strength_words(monitor)}, {lost_words(lost)}"
+    )
+
+
+def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
+    """Return the state as bars, for rich."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    levels = monitor.levels
+    grid = Table.grid(padding=(0, 1))
+    rows = [(name, value, value - LOWEST) for name, value in levels._asdict().items()]
+    rows.append(("reduction", levels.reduction, levels.reduction))
+    for name, value, filled in rows:
+        total = -LOWEST if name != "reduction" else 40.0
+        bar = ProgressBar(total, min(max(filled, 0.0), total), width=40, finished_style="red")
+        grid.add_row(name, bar, f"{value:6.1f} dB")
+    seconds = int(monitor.seconds)
+    clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    lines = [Text(f"{clock}   {strength_words(monitor)}   {lost_words(lost)}")]
+    return Group(grid, *lines, *([Text(KEYS, style="dim")] if keys else []))
+
+
+@contextmanager
+def shown(monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool) -> Iterator[Callable[[], None]]:
+    """Yield a function that shows the state on standard output, to be called many times a second.
+
+    Parameters
+    ----------
+    monitor, lost
+        What is shown.
+    quiet
+        Whether to show nothing.
+    keys
+        Whether to say which keys there are.
+    """
+    if quiet:
+        yield lambda: None
+    elif sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(panel(monitor, lost, keys=keys), auto_refresh=False, transient=True) as live:
+            yield lambda: live.update(panel(monitor, lost, keys=keys), refresh=True)
+    else:
+        last = [time.monotonic()]
+
+        def now() -> None:
+            if time.monotonic() - last[0] >= EVERY:
+                last[0] = time.monotonic()
+                typer.echo(line(monitor, lost))
+
+        yield now

@@ -1,0 +1,95 @@
+"""The causal refiner: what it remembers, and that it starts from the chain's gain."""
+
+import pickle
+
+import numpy as np
+
+from alphamf.audio.stft import Frame
+from alphamf.learnt import network
+from alphamf.learnt.causal import CausalRefiner
+
+BINS = 33
+FRAME = Frame(64, 8)
+SIZES = network.Sizes(width=12, hidden=16, blocks=3, maps=2, local=4, deep=2)
+
+
+def refiner(seed=0):
+    rng = np.random.default_rng(seed)
+    start = network.start(rng, BINS, SIZES)
+    values = {k: v + 0.1 * rng.standard_normal(v.shape, np.float32) for k, v in start.items()}
+    return CausalRefiner(values, 8000, FRAME)
+
+
+def frames(count, channels=1, seed=1):
+    """Return what a chain might find, a dictionary a frame."""
+    rng = np.random.default_rng(seed)
+    names = ("power", "speech", "noise")
+    found = []
+    for _ in range(count):
+        frame = {name: rng.gamma(1, 1, (channels, BINS)).astype(np.float32) for name in names}
+        gain = rng.uniform(0.05, 0.95, (channels, BINS)).astype(np.float32)
+        found.append(frame | {"gain": gain, "gain_std": 0.3 * gain})
+    return found
+
+
+def refined(network, memories, given):
+    return np.stack([np.stack(network.refine(memories, **frame)) for frame in given])
+
+
+def test_gains_and_deviations_are_possible_ones():
+    network = refiner()
+    gain, std = refined(network, network.memories(2), frames(20, 2)).swapaxes(0, 1)
+    assert gain.shape == std.shape == (20, 2, BINS)
+    assert ((gain > 0) & (gain < 1)).all() and ((std > 0) & (std <= 0.5)).all()
+
+
+def test_what_was_heard_counts_as_far_back_as_the_taps_reach():
+    network, given = refiner(), frames(60)
+    other = [*frames(10, seed=2), *given[10:]]
+    first, second = (refined(network, network.memories(1), each) for each in (given, other))
+    assert np.abs(first[:10] - second[:10]).max() > 0.01
+    reach = 4 * (1 + 2 + 4) + 2 * (1 + 1 + 1 + 1)
+    assert (first[25] != second[25]).any()
+    np.testing.assert_array_equal(first[10 + reach :], second[10 + reach :])
+
+
+def test_channels_do_not_hear_each_other():
+    network, given = refiner(), frames(12, 2)
+    both = refined(network, network.memories(2), given)
+    for k in range(2):
+        own = [{name: value[k : k + 1] for name, value in frame.items()} for frame in given]
+        alone = refined(network, network.memories(1), own)
+        np.testing.assert_allclose(both[:, :, k], alone[:, :, 0], atol=1e-6)
+
+
+def test_a_copy_of_the_memory_goes_on_to_the_same_bits():
+    network, given = refiner(), frames(40)
+    memories = network.memories(1)
+    refined(network, memories, given[:25])
+    copy = pickle.loads(pickle.dumps(memories))
+    np.testing.assert_array_equal(
+        refined(network, memories, given[25:]), refined(network, copy, given[25:])
+    )
+
+
+def test_a_new_network_lets_the_chain_through():
+    values = network.start(np.random.default_rng(0), BINS, SIZES)
+    new = CausalRefiner(values, 8000, FRAME)
+    given = frames(20)
+    gain = refined(new, new.memories(1), given)[:, 0, 0]
+    chain = np.stack([frame["gain"][0] for frame in given])
+    assert np.corrcoef(gain.ravel(), chain.ravel())[0, 1] > 0.8
+
+
+def test_a_network_comes_back_from_its_file(tmp_path):
+    saved = refiner()
+    saved.save(tmp_path / "mine.npz")
+    loaded = CausalRefiner.load(tmp_path / "mine.npz")
+    assert (loaded.frame, loaded.rate, loaded.sizes) == (FRAME, 8000, SIZES)
+    given = frames(5)
+    for one, other in zip(
+        refined(saved, saved.memories(1), given),
+        refined(loaded, loaded.memories(1), given),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, atol=5e-3)  # half precision
