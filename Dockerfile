@@ -1,8 +1,9 @@
-# A server of `alphamf serve` for a network: see docs/page.md.
+# A server of `alphamf serve` for a network: see docs/page.md. Its size: docs/packages.md.
 FROM python:3.12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 COPY . /source
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir "/source[web]"
+RUN python -m venv --without-pip /venv \
+  && pip --python /venv/bin/python install --no-cache-dir "/source[web]"
 
 FROM python:3.12-slim
 COPY --from=build /venv /venv

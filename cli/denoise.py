@@ -25,6 +25,7 @@ from alphamf.cli.options import (
     wanted_part,
     wanted_stretches,
 )
+from alphamf.tools.extras import need
 
 
 class Preset(StrEnum):
@@ -399,6 +400,8 @@ def denoise(
             "--uncertainty": uncertainty,
             "--vad": vad,
         }
+        if plot is not None:
+            need("--plot", "matplotlib", "report")
         check_extra(extra, files, overwrite=overwrite)
         check_least("--jobs", jobs, 1)
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)

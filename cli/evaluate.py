@@ -26,6 +26,7 @@ from alphamf.cli.options import (
 )
 from alphamf.cli.parallel import Each, each_on
 from alphamf.errors import AlphaMFError
+from alphamf.tools.extras import need
 from alphamf.tools.files import shown
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import stoppable
@@ -165,6 +166,8 @@ def evaluate(
         check_least("--limit", limit, 1)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
+        need("a report", "matplotlib", "report")
+        need("a report", "jinja2", "report")
         from alphamf.evaluation import outputs, runner
         from alphamf.evaluation.extra import checked
         from alphamf.evaluation.methods import DEFAULTS, resolve

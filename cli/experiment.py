@@ -13,6 +13,7 @@ from alphamf.cli import report
 from alphamf.cli.options import Quiet
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
+from alphamf.tools.extras import need
 
 if TYPE_CHECKING:
     from alphamf.research.experiments.base import Experiment, Record
@@ -43,6 +44,7 @@ def experiment(
             raise AlphaMFError(
                 f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
             )
+        need("an experiment's figure", "matplotlib", "report")
         from alphamf.research.experiments.base import markdown
         from alphamf.research.experiments.run import run
 

@@ -33,6 +33,7 @@ def _of_windows() -> str:
 
 @contextmanager
 def _of_posix() -> Iterator[Callable[[], str] | None]:
+    assert sys.platform != "win32"
     import os
     import select
     import termios

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -13,7 +11,7 @@ import tomllib
 
 import pytest
 
-from tests.support.places import ROOT
+from tests.support.places import ROOT, checkout
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -86,13 +84,7 @@ def unpacked(tmp_path_factory):
     """Build the source archive from what is committed or staged, and unpack it."""
     pytest.importorskip("setuptools")
     copy, folder = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("archive")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
-    if listed.returncode:
-        pytest.skip("not a git checkout")
-    names = os.fsdecode(listed.stdout).split("\0")[:-1]
-    for name in names:
-        (copy / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, copy / name)
+    names = checkout(copy)
     code = "from setuptools.build_meta import build_sdist; import sys; build_sdist(sys.argv[1])"
     subprocess.run(
         [sys.executable, "-c", code, str(folder)], cwd=copy, check=True, capture_output=True

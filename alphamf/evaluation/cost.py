@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -87,9 +88,9 @@ def _peak(exact: bool = False) -> float | None:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
-    try:
-        import resource
-    except ImportError:
+    if sys.platform == "win32":
         return None
-    unit: Any = 1 if os.uname().sysname == "Darwin" else 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)

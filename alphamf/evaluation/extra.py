@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -168,12 +169,12 @@ def _heard(command: str, clean: bytes, rate: int) -> str:
 
 def _command(command: str, file: str) -> list[str]:
     try:
-        parts = shlex.split(command)
+        parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
     except ValueError as error:
         raise AlphaMFError(f"--asr {command!r} is no command: {error}") from error
     if not any(FILE in part for part in parts):
         raise AlphaMFError(f"--asr {command!r} does not say where the sound goes: {FILE}")
-    return [part.replace(FILE, file) for part in parts]
+    return [part.strip('"').replace(FILE, file) for part in parts]
 
 
 @cache

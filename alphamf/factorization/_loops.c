@@ -353,7 +353,7 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
     memset(b, 0, sizeof b);
     if (!PyArg_ParseTuple(args, "iO&O!", &want, floats, &power, &PyTuple_Type, &tuples))
         return NULL;
-    Py_ssize_t n = PyTuple_GET_SIZE(tuples);
+    Py_ssize_t n = PyTuple_Size(tuples);
     struct source *sources = PyMem_Calloc((size_t)(n ? n : 1), sizeof *sources);
     if (!sources) {
         PyErr_NoMemory();
@@ -364,7 +364,7 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
         goto end;
     }
     for (Py_ssize_t s = 0; s < n; s++) {
-        if (!take_source(PyTuple_GET_ITEM(tuples, s), &sources[s], b[s])) goto end;
+        if (!take_source(PyTuple_GetItem(tuples, s), &sources[s], b[s])) goto end;
         if (!fits(b[s][STATE].obj ? &b[s][STATE] : NULL, &power, &b[s][V])) goto end;
         if (b[s][V].len != b[0][V].len ||
             (want == SLOPES && b[s][FIRST].obj && !b[s][SECOND].obj)) {
@@ -379,7 +379,7 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
     for (Py_ssize_t s = 0; result && s < n; s++) {
         PyObject *accepted = PyLong_FromSsize_t(sources[s].accepted);
         if (accepted)
-            PyList_SET_ITEM(result, s, accepted);
+            PyList_SetItem(result, s, accepted);
         else
             Py_CLEAR(result);
     }
@@ -443,13 +443,13 @@ static PyObject *py_frame(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "iifffnnnO!", &steps, &keep, &alpha, &less, &exponent, &f.context,
                           &f.channels, &f.columns, &PyTuple_Type, &buffers))
         return NULL;
-    if (PyTuple_GET_SIZE(buffers) != FRAME_BUFFERS || f.context < 1 || f.channels < 1 ||
+    if (PyTuple_Size(buffers) != FRAME_BUFFERS || f.context < 1 || f.channels < 1 ||
         f.columns < 1) {
         PyErr_SetString(PyExc_ValueError, "so many buffers, or cells, cannot be asked for");
         return NULL;
     }
     for (int k = 0; k < FRAME_BUFFERS; k++) {
-        PyObject *each = PyTuple_GET_ITEM(buffers, k);
+        PyObject *each = PyTuple_GetItem(buffers, k);
         if ((k == FRAME_PHI || k == FRAME_STATE) && each == Py_None) continue;
         if (!converters[k](each, &b[k])) goto end;
     }

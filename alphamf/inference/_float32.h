@@ -7,6 +7,8 @@
 #ifndef ALPHAMF_FLOAT32_H
 #define ALPHAMF_FLOAT32_H
 
+/* The stable ABI, which has buffers from 3.11 on: one wheel does for all versions of Python. */
+#define Py_LIMITED_API 0x030B0000
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
@@ -25,7 +27,7 @@
 /* One copy of a loop for each generation of processors, of which `level` names the one to call.
  * Without fused multiply-adds each operation is rounded as IEEE 754 says, at any width of vectors:
  * the copies `default` and `unfused` give the same bits. */
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && __GNUC__ >= 12
+#if defined(__x86_64__) && defined(__linux__) && !defined(__clang__) && __GNUC__ >= 12
 #define COPIES
 #define LOOP(type, name, parameters, arguments)                                                  \
     INLINE type name##_loop parameters;                                                          \

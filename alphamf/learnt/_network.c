@@ -48,7 +48,7 @@ static PyObject *py_mix(PyObject *self, PyObject *args) {
     if (frames < 1 || distance < 1 || !rows_of(&b[0], &b[1]) || all % window ||
         b[2].len != b[1].len || !rows_of(&b[3], &b[1]) || b[4].len != b[0].len) {
         unfit();
-    } else if (!(normal = PyMem_RawMalloc(window * sizeof(float)))) {
+    } else if (!(normal = malloc(window * sizeof(float)))) {
         PyErr_NoMemory();
     } else {
         Py_BEGIN_ALLOW_THREADS
@@ -60,7 +60,7 @@ static PyObject *py_mix(PyObject *self, PyObject *args) {
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
-    PyMem_RawFree(normal);
+    free(normal);
     return finish(b, 5, result);
 }
 
@@ -136,7 +136,7 @@ static PyObject *py_multiply(PyObject *self, PyObject *args) {
     if (!tiles || depth % DEPTH || columns % SIDE || b[2].shape[0] != rows ||
         b[0].len != depth * columns * 2) {
         unfit();
-    } else if (!(left = PyMem_RawCalloc(padded * depth + 1, sizeof *left))) {
+    } else if (!(left = calloc(padded * depth + 1, sizeof *left))) {
         PyErr_NoMemory();
     } else {
         Py_BEGIN_ALLOW_THREADS
@@ -145,7 +145,7 @@ static PyObject *py_multiply(PyObject *self, PyObject *args) {
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
-    PyMem_RawFree(left);
+    free(left);
     return finish(b, 3, result);
 }
 #endif
@@ -174,7 +174,7 @@ static float *allocate(Chain *chain) {
     }
     Py_ssize_t cells = size;
     if (chain->tiles) size += chain->frames * size_of(chain, 0);
-    float *memory = PyMem_RawCalloc(size + LINE, sizeof(float));
+    float *memory = calloc(size + LINE, sizeof(float));
     if (!memory) return NULL;
     float *aligned = memory + (LINE - (uintptr_t)memory / sizeof(float) % LINE) % LINE;
     for (int k = 0; k + 1 < chain->count; k++) chain->rings[k] = aligned + places[k];
@@ -184,12 +184,12 @@ static float *allocate(Chain *chain) {
 
 /* Read the steps, and hold their buffers; returns whether each fits the one before. */
 static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buffer held[][2]) {
-    Py_ssize_t all = PyTuple_GET_SIZE(given);
+    Py_ssize_t all = PyTuple_Size(given);
     if (all < 1 || all > STEPS) return 0;
     for (Py_ssize_t k = 0; k < all; k++) {
         Py_ssize_t inputs = k ? chain->steps[k - 1].outputs : channels;
         Step *step = &chain->steps[k];
-        if (!step_from(PyTuple_GET_ITEM(given, k), inputs, step, held[k])) return 0;
+        if (!step_from(PyTuple_GetItem(given, k), inputs, step, held[k])) return 0;
         chain->count++;
         if (k && k + 1 < all && step->outputs != inputs) return 0;
     }
@@ -260,7 +260,7 @@ static PyObject *py_correlate(PyObject *self, PyObject *args) {
             PyErr_NoMemory();
         }
     }
-    PyMem_RawFree(memory);
+    free(memory);
     for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
     return finish(b, 2, result);
 }

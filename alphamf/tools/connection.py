@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -55,8 +56,8 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         target: Any = address
         if address == LOCAL:
             security = _temporary(Security)
-            # Its start would let signals through again.
-            resource_tracker.ensure_running()
+            if sys.platform != "win32":
+                resource_tracker.ensure_running()  # its start would let signals through again
             # The workers are stopped from here, so that none leaves half a file.
             with blocked(signal.SIGINT, signal.SIGTERM):
                 target = stack.enter_context(

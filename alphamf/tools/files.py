@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.temporary import claimed, lock, publish, through
+from alphamf.tools.temporary import claimed, held, lock, publish, through
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
@@ -168,8 +169,11 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[No
     AlphaMFError
         Another run holds the lock, or the file cannot be made.
     """
-    if folder and os.name == "nt":  # where folders cannot be opened
-        yield
+    if folder and sys.platform == "win32":  # where folders cannot be opened
+        with ExitStack() as stack:
+            with _disk_errors(shown(path), every=True):
+                stack.enter_context(held(path.with_name(f"{path.name}.lock"), sentence))
+            yield
         return
     with _disk_errors(shown(path), every=True):
         file = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT, 0o666)

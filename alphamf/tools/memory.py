@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,14 +17,15 @@ _LIMITS = (
 def total() -> int | None:
     """Return the bytes that this process may take at most; None where the system does not say."""
     found = []
-    with suppress(AttributeError, OSError, ValueError):  # Windows
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(ImportError, OSError):
+    if sys.platform != "win32":
         import resource
 
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY:
-            found.append(limit)
+        with suppress(OSError, ValueError):
+            found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        with suppress(OSError):
+            limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+            if limit != resource.RLIM_INFINITY:
+                found.append(limit)
     for path in _LIMITS:
         with suppress(OSError, ValueError):  # a file that says "max" sets no limit
             found.append(int(path.read_text()))

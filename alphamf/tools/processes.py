@@ -6,14 +6,13 @@ no shared memory is needed.
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing import connection, forkserver, get_context, resource_tracker
+from multiprocessing import connection, get_context, resource_tracker
 from typing import Any
 
 from alphamf.tools.stopping import (
@@ -47,6 +46,8 @@ def preload(module: str) -> None:
     global _method
     if sys.platform != "linux":
         return
+    from multiprocessing import forkserver
+
     resource_tracker.ensure_running()  # its start would let signals through again
     with blocked(signal.SIGINT, signal.SIGTERM):
         forkserver.set_forkserver_preload([module])
@@ -84,7 +85,7 @@ class Worker:
         context: Any = get_context(_method)
         self.place: int | None = None
         self.ready: bool = False
-        if os.name == "posix":
+        if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
         self.connection, theirs = context.Pipe()
         try:
@@ -124,7 +125,10 @@ class Worker:
     def crash(self) -> str | None:
         """Return by what the dead process has crashed; None where another has killed it."""
         self.process.join(10)  # its pipe closes a moment before, on a busy machine a long one
-        number = -(self.process.exitcode or 0)
+        code = self.process.exitcode or 0
+        if sys.platform == "win32":
+            return f"exit code {code:#x}" if code > 0 else None
+        number = -code
         if number <= 0 or number in (signal.SIGKILL, signal.SIGTERM):
             return None
         return signal.strsignal(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
     thread may receive a signal in the place of this one: what it asks for waits for the end.
     """
     global _holds, _held
-    if not hasattr(signal, "pthread_sigmask"):
+    if sys.platform == "win32":
         yield
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
@@ -103,7 +104,7 @@ def end_on_signals() -> None:
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
         signal.signal(signal.SIGINT, _ask)
-    if os.name == "posix":
+    if sys.platform != "win32":
         with suppress(OSError, RuntimeError):  # few descriptors, few threads
             read, write = os.pipe()
             os.set_blocking(write, False)
@@ -146,7 +147,9 @@ def _count(read: int) -> None:
         deadline = now + _LIMITS[min(count, len(_LIMITS) - 1)]
         count += 1
         _hurried = count > 1
-        if _stopped is None:  # `_ask` has left it to this thread, or has yet to run
+        if (
+            sys.platform != "win32" and _stopped is None
+        ):  # `_ask` has left it to this thread, or has yet to run
             signal.pthread_kill(threading.main_thread().ident or 0, number)
     if os.isatty(2):
         os.write(2, b"\x1b[?25h")  # the cursor, which a progress display has hidden
@@ -187,7 +190,7 @@ def leave_if_stopped() -> None:
 def prepare_worker() -> None:
     """Make this process stop on SIGTERM, and when its parent process is gone."""
     signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(signal, "pthread_sigmask"):  # it was started with both blocked
+    if sys.platform != "win32":  # it was started with both blocked
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -7,11 +7,15 @@ import hashlib
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
+
+_FAR = 0x7FFF_FFF0
+"""The byte of a file that is locked on Windows, which places them by 32 bits."""
 
 
 @contextmanager
@@ -39,19 +43,69 @@ def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int |
     OSError
         The file cannot be made.
     """
-    part, made = _locked(final, sentence, mode)
-    file: int | None = made
-    if os.name == "nt":
-        os.close(made)
-        file = None
+    if sys.platform == "win32":
+        with _claimed_by_name(final, sentence, mode) as part:
+            yield part, None
+        return
+    part, file = _locked(final, sentence, mode)
     try:
         yield part, file
     finally:
         with suppress(OSError):
-            if file is None or _is(part, file):
+            if _is(part, file):
                 part.unlink()
-        if file is not None:
-            os.close(file)
+        os.close(file)
+
+
+@contextmanager
+def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
+    """Make the temporary file of a target, closed, beside a file that is locked for it."""
+    with held(_hidden(final, ".lock"), sentence) as has_locks:
+        part = _hidden(final, ".part") if has_locks else _random(final)
+        part.unlink(missing_ok=True)  # what a killed run left
+        os.close(_create(part, mode))
+        try:
+            yield part
+        finally:
+            with suppress(OSError):
+                part.unlink()
+
+
+@contextmanager
+def held(path: Path, sentence: str) -> Iterator[bool]:
+    """Make a file and lock it; delete it at the end, where no other run waits for it.
+
+    Parameters
+    ----------
+    path
+        The file, which holds nothing.
+    sentence
+        Error message where another run holds the lock.
+
+    Yields
+    ------
+    bool
+        Whether the system has locks for it.
+
+    Raises
+    ------
+    AlphaMFError
+        Another run holds the lock.
+    OSError
+        The file cannot be made.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        has_locks = lock(file, sentence)
+    except AlphaMFError:
+        os.close(file)
+        raise
+    try:
+        yield has_locks
+    finally:
+        os.close(file)
+        with suppress(OSError):
+            path.unlink()
 
 
 def through(part: Path, file: int | None) -> Path:
@@ -107,22 +161,35 @@ def lock(file: int, sentence: str) -> bool:
         Another run holds the lock; `sentence` is the message.
     """
     try:
-        import fcntl
-    except ImportError:  # Windows
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+        _lock(file)
+    except _Locked as error:
         raise AlphaMFError(sentence) from error
     except OSError:  # not every network drive has locks
         return False
     return True
 
 
+if sys.platform == "win32":
+    _Locked = PermissionError
+
+    def _lock(file: int) -> None:
+        import msvcrt
+
+        # Far behind the end, as others may neither read nor write what is locked.
+        os.lseek(file, _FAR, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+else:
+    _Locked = BlockingIOError
+
+    def _lock(file: int) -> None:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
     """Make a new file and lock it; where that cannot be had, its name is random."""
-    digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
-    part = final.with_name(f".alphamf-{digest}.part")
+    part = _hidden(final, ".part")
     while True:
         try:
             file = _create(part, mode)
@@ -141,8 +208,18 @@ def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
         if not has_locks:
             part.unlink(missing_ok=True)
             break
-    part = final.with_name(f".alphamf-{secrets.token_hex(8)}.part")
+    part = _random(final)
     return part, _create(part, mode)
+
+
+def _hidden(final: Path, suffix: str) -> Path:
+    """Return the path of a file that belongs to a target."""
+    digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
+    return final.with_name(f".alphamf-{digest}{suffix}")
+
+
+def _random(final: Path) -> Path:
+    return final.with_name(f".alphamf-{secrets.token_hex(8)}.part")
 
 
 def _create(part: Path, mode: int) -> int:

@@ -6,7 +6,7 @@ import io
 import json
 import pickle
 import zipfile
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -47,7 +47,9 @@ def test_round_trip(tmp_path, rank, seed, spread):
     np.testing.assert_allclose(back.basis.sum(0), 1, rtol=1e-5)
     slack = 2.0**-24 * made.basis.max(0, keepdims=True)
     assert (np.abs(back.basis - made.basis) <= 2.0**-10 * made.basis + slack).all()
-    assert replace(back, basis=made.basis) == replace(made, basis=made.basis)
+    for field in fields(made):
+        if field.compare and field.name != "basis":
+            assert getattr(back, field.name) == getattr(made, field.name)
     assert (back.rank, back.bins) == (rank, 9)
     back.save(tmp_path / "again.npz")
     np.testing.assert_allclose(load(tmp_path / "again.npz").basis, back.basis, atol=1e-3)

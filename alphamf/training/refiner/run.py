@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import Config
 from alphamf.training.refiner.shards import Clips
@@ -191,17 +190,14 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
 @contextmanager
 def _claimed(run: Run) -> Iterator[None]:
     """Keep other processes out of the run's folder; refuse one of another configuration."""
-    from alphamf.tools.temporary import lock
-
     text = json.dumps(run.config.as_dict(), indent=1) + "\n"
     written = run.folder / CONFIGURATION
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(run.folder, os.O_RDONLY)
     except OSError as error:
         raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
-    try:
-        lock(handle, f"{shown(run.folder)} is being trained in by another run")
+    sentence = f"{shown(run.folder)} is being trained in by another run"
+    with exclusive(run.folder, sentence, folder=True):
         if not written.exists():
             with atomic(written) as part:
                 part.write_text(text, encoding="utf-8")
@@ -210,8 +206,6 @@ def _claimed(run: Run) -> Iterator[None]:
                 f"{shown(run.folder)} holds a run of another configuration: choose another folder"
             )
         yield
-    finally:
-        os.close(handle)
 
 
 def prepared(run: Run, last: int) -> tuple[Clips, Clips]:

@@ -1,0 +1,123 @@
+"""The wheel: one for all versions of Python, the same bytes again, with a compiler and without."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import DATA, checkout
+
+pytest.importorskip("setuptools")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="names and audits are those of Linux"),
+]
+
+EXTENSIONS = [
+    "alphamf/factorization/_loops.abi3.so",
+    "alphamf/inference/_random.abi3.so",
+    "alphamf/learnt/_network.abi3.so",
+]
+LARGEST = 20e6
+"""Bytes of a wheel: the models, and little else."""
+
+LOADED = """
+import alphamf
+from alphamf.factorization import compiled
+print(alphamf.__file__, compiled.AVAILABLE)
+"""
+
+
+def built(folder: Path, **variables: str) -> Path:
+    """Build a wheel in a new copy of the repository."""
+    checkout(folder)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    subprocess.run(
+        [*command, "--no-build-isolation", "--wheel-dir", "wheels", "."],
+        cwd=folder, check=True, env={**os.environ, **variables}, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = (folder / "wheels").iterdir()
+    return wheel
+
+
+def installed(wheel: Path, folder: Path) -> Path:
+    """Install a wheel in a new environment, beside its dependencies, and return the programs."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps",
+         "--ignore-installed", wheel],
+        check=True,
+    )  # fmt: skip
+    return folder / "bin"
+
+
+def cleaned(programs: Path, folder: Path) -> str:
+    """Denoise the sample by an installed program, and return what it says of its loops."""
+    sound = folder / "cleaned.wav"
+    subprocess.run(
+        [programs / "alphamf", "denoise", DATA / "sample-noisy.wav", "-o", sound],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    assert sound.stat().st_size == (DATA / "sample-noisy.wav").stat().st_size
+    done = subprocess.run(
+        [programs / "python", "-c", LOADED], cwd=folder, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.startswith(str(programs.parent))
+    return done.stdout.split(maxsplit=1)[1].strip()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("first"), SOURCE_DATE_EPOCH="1700000000")
+
+
+def test_one_wheel_for_all_versions_of_python(wheel):
+    assert "-cp311-abi3-linux_" in wheel.name
+    assert wheel.stat().st_size < LARGEST
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert sorted(name for name in names if name.endswith(".so")) == EXTENSIONS
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"alphamf"}
+    assert {Path(name).suffix for name in names} & {".c", ".h"} == set()
+
+
+def test_a_second_build_gives_the_same_bytes(wheel, tmp_path):
+    again = built(tmp_path / "elsewhere", SOURCE_DATE_EPOCH="1700000000")
+    digests = [hashlib.sha256(each.read_bytes()).hexdigest() for each in (wheel, again)]
+    assert digests[0] == digests[1]
+
+
+def test_the_audits_find_nothing(wheel, tmp_path):
+    for package in ("auditwheel", "abi3audit"):
+        pytest.importorskip(package)
+    audit = [sys.executable, "-m", "abi3audit", "--strict", wheel]
+    assert subprocess.run(audit, capture_output=True, check=False).returncode == 0
+    # Of the C library it needs what every Linux of ten years has, and nothing else.
+    done = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", wheel],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert '"manylinux_2_17_' in done.stdout
+
+
+def test_it_denoises_in_a_clean_environment(wheel, tmp_path):
+    available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
+    assert available == "True"
+
+
+def test_without_a_compiler_numpy_does_the_work(tmp_path):
+    wheel = built(tmp_path / "source", CC="no-such-compiler")
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if name.endswith(".so")] == []
+    available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
+    assert available == "False"
