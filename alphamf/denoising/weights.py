@@ -43,6 +43,12 @@ class Weights:
     AlphaMFError
         The refiner is for another rate or window than the dictionary, or there is a second stage
         and no refiner.
+
+    Examples
+    --------
+    >>> from alphamf.learnt.dictionary import load
+    >>> Weights(load("speech-8k")).refiner is None  # the dictionary alone
+    True
     """
 
     dictionary: Dictionary
