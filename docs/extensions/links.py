@@ -41,8 +41,6 @@ def rewritten(text: str, folder: Path, docs: Path, pages: dict[Path, str]) -> st
             return f"{image}[{label}](/{pages[target]}{anchor})"
         if target.is_relative_to(docs) and target.suffix in (".md", ".png", ".ipynb"):
             return f"{image}[{label}](/{target.relative_to(docs).as_posix()}{anchor})"
-        if target.is_relative_to(docs) and "gallery" in target.parts:
-            return match[0]
         return label
 
     parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)

@@ -17,8 +17,7 @@ clean, noisy, rate = sample()
 result = alphamf.denoise(noisy, rate)
 
 # %%
-# The gain, from 0 (noise, removed) to 1 (speech, kept), and where it is unsure: at the edges of
-# speech.
+# The gain, from 0 (noise, removed) to 1 (speech, kept), and where it is unsure.
 extent = (0, len(noisy) / rate, 0, rate / 2000)
 figure, panels = plt.subplots(2, 1, figsize=(8, 5), sharex=True, layout="constrained")
 panels[0].set_title("gain")
