@@ -17,6 +17,9 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 VALUES = ("PRESETS", "SAMPLERS")
 """Public names that are no functions or classes: their examples stand on the page."""
 
+SLOW = ("alphamf.train",)
+"""What librosa compiles for it takes a quarter of a minute."""
+
 
 def listed() -> list[str]:
     """Return the dotted names of the reference's tables."""
@@ -40,7 +43,10 @@ def outcome(test: doctest.DocTest) -> str:
     return "".join(report)
 
 
-@pytest.mark.parametrize("dotted", listed())
+@pytest.mark.parametrize(
+    "dotted",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in listed()],
+)
 def test_public_names_have_examples_that_hold(dotted, monkeypatch):
     monkeypatch.chdir(ROOT)
     subject = named(dotted)
