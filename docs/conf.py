@@ -53,6 +53,20 @@ nb_merge_streams = True
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        "Array",
+        "ArrayLike",
+        "Complexes",
+        "Floats",
+        "Reals",
+        "Samples",
+        "Schedule",
+        "Statistic",
+        "Stretches",
+    )
+}
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
