@@ -15,6 +15,7 @@ LEFT_ALONE = re.compile(
     r"(``.*?``|`[^`]*`|^[ ]*\.\.[ ]math::.*?(?=\n[ ]*\n[ ]*\S|\Z)|^[ ]*(?:>>>|\.\.\.).*?$)",
     re.DOTALL | re.MULTILINE,
 )
+ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 SPECIAL = re.compile(r"\*(?=\w+[,)])(?!\w+\*)|\|")
 
 
@@ -25,7 +26,16 @@ def escape(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: lis
     lines[:] = "".join(parts).split("\n")
 
 
+def named(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returns: str
+) -> tuple[str | None, str | None]:
+    """Return a signature in which `autodoc_type_aliases` stand as names also inside of a union."""
+    text, end = (ALIAS.sub(r"\1", part) if part else part for part in (signature, returns))
+    return text, end
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the hook, ahead of numpydoc's."""
+    """Register the hooks, that of the text ahead of numpydoc's."""
+    app.connect("autodoc-process-signature", named, priority=900)
     app.connect("autodoc-process-docstring", escape, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
