@@ -5,4 +5,13 @@ class AlphaMFError(ValueError):
     """A request that cannot be met, in one sentence that names the argument and the value.
 
     The command line prints the sentence and exits with code 2.
+
+    Examples
+    --------
+    >>> from alphamf import denoise
+    >>> try:
+    ...     denoise([], 16000)
+    ... except AlphaMFError as error:
+    ...     print(error)
+    audio must have the shape (samples,) or (samples, channels), not (0,)
     """

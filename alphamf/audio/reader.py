@@ -236,6 +236,12 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> tuple[Floats, int]:
     ------
     AlphaMFError
         As `open_reader`.
+
+    Examples
+    --------
+    >>> audio, rate = read("data/sample-noisy.wav")
+    >>> audio.shape, audio.dtype, rate
+    ((121369, 1), dtype('float32'), 16000)
     """
     with open_reader(source) as reader:
         return np.concatenate(list(reader.blocks())), reader.rate

@@ -27,6 +27,12 @@ def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
     ------
     AlphaMFError
         A rate is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resample(np.zeros(16000, np.float32), 16000, 8000).shape
+    (8000,)
     """
     import soxr
 

@@ -58,6 +58,14 @@ def active_power(audio: Floats, rate: int) -> float:
     ----------
     ITU-T Recommendation P.56 (12/2011), "Objective measurement of active speech level", clause 5
     and annex.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> burst = np.random.default_rng(0).standard_normal(8000)
+    >>> speech = np.concatenate([burst, np.zeros(24000)])  # three quarters are a pause
+    >>> active_power(speech, 8000) > 3 * np.mean(speech**2)
+    np.True_
     """
     from scipy.ndimage import maximum_filter1d
     from scipy.signal import lfilter

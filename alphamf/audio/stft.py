@@ -14,7 +14,13 @@ Complexes = NDArray[np.complexfloating[Any, Any]]
 
 
 class Frame(NamedTuple):
-    """Length of a window and distance between windows, in samples."""
+    """Length of a window and distance between windows, in samples.
+
+    Examples
+    --------
+    >>> Frame(n_fft=512, hop_length=128).bins
+    257
+    """
 
     n_fft: int
     hop_length: int
@@ -26,12 +32,24 @@ class Frame(NamedTuple):
 
 
 def sqrt_hann(n_fft: int) -> Floats:
-    """Return the periodic sqrt-Hann window, whose square overlaps to a constant."""
+    """Return the periodic sqrt-Hann window, whose square overlaps to a constant.
+
+    Examples
+    --------
+    >>> sqrt_hann(4).round(3)
+    array([0.   , 0.707, 1.   , 0.707], dtype=float32)
+    """
     return np.sin(np.pi * np.arange(n_fft) / n_fft).astype(np.float32)
 
 
 def frame_count(samples: int, frame: Frame) -> int:
-    """Return the number of frames that `forward` makes of a signal."""
+    """Return the number of frames that `forward` makes of a signal.
+
+    Examples
+    --------
+    >>> frame_count(16000, Frame(512, 128))
+    126
+    """
     return 1 + -(-samples // frame.hop_length)
 
 
@@ -68,6 +86,14 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
     ------
     AlphaMFError
         The windows overlap by less than half, or `window` has another length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tone = np.sin(2 * np.pi * 1000 * np.arange(16000) / 16000).astype(np.float32)
+    >>> spectrum = forward(tone, Frame(512, 128))
+    >>> spectrum.shape, int(abs(spectrum[:, 60]).argmax())  # bins of 31.25 Hz
+    ((257, 126), 32)
     """
     window = _check(frame, window)
     frames = frame_count(len(audio), frame)
@@ -94,6 +120,14 @@ def inverse(
         As given to `forward`.
     samples
         Length of the signal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> audio = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+    >>> frame = Frame(512, 128)
+    >>> bool(np.allclose(inverse(forward(audio, frame), frame, 1000), audio, atol=1e-5))
+    True
     """
     window = _check(frame, window).astype(spectrum.real.dtype)
     frames = spectrum.shape[1]

@@ -33,7 +33,13 @@ PAUSE, SHORTEST = 0.3, 0.1
 
 
 class Stretch(NamedTuple):
-    """A stretch of speech: `start` and `end` in seconds, and its mean `probability`."""
+    """A stretch of speech: `start` and `end` in seconds, and its mean `probability`.
+
+    Examples
+    --------
+    >>> Stretch(start=0.5, end=2.0, probability=0.9).end
+    2.0
+    """
 
     start: float
     end: float
@@ -90,6 +96,13 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     -------
     list of Stretch
         In order. Pauses of less than 0.3 s are part of the speech around them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> activity = np.repeat([0.1, 0.9, 0.2], 50)
+    >>> speech_stretches(activity, np.arange(150) * 0.02)
+    [Stretch(start=0.99, end=1.99, probability=0.9)]
     """
     if len(activity) < 2:
         return []

@@ -48,6 +48,14 @@ class Denoised(NamedTuple):
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
     `alphamf.speech_stretches` makes stretches of speech.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> result = denoise(audio, rate, "fast")
+    >>> bool(abs(result.audio + result.noise - audio).max() < 1e-5)
+    True
     """
 
     audio: Samples
@@ -126,8 +134,10 @@ def denoise(
     Examples
     --------
     >>> import soundfile
-    >>> audio, rate = soundfile.read("data/sample-noisy.wav")
-    >>> clean = denoise(audio, rate).audio
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> result = denoise(audio, rate)
+    >>> result.audio.shape == audio.shape, result.gain.shape  # channels, bins, frames
+    (True, (1, 513, 126))
     """
     array, rate = real(audio), checked_rate(rate)
     if array.ndim not in (1, 2) or not array.size:
@@ -262,6 +272,14 @@ def denoise_stream(
     ------
     AlphaMFError
         As `denoise`; no block held a sample.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> blocks = audio.reshape(4, -1, 1)  # of any length, shape (samples, channels)
+    >>> sum(len(segment.audio) for segment in denoise_stream(blocks, rate, "fast"))
+    32000
     """
     blocks = iter(blocks)
     first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))

@@ -54,8 +54,10 @@ async def denoise_async(
     Examples
     --------
     >>> import soundfile
-    >>> async def cleaned(path):
-    ...     return (await denoise_async(*soundfile.read(path))).audio
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> import asyncio
+    >>> asyncio.run(denoise_async(audio, rate, "fast")).audio.shape
+    (32000,)
     """
     cancel = threading.Event()
     work = partial(

@@ -96,6 +96,14 @@ class Settings:
     ------
     AlphaMFError
         A value is out of range.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> milder = replace(PRESETS["fast"], dry=0.1)
+    >>> Settings(dry=2)
+    Traceback (most recent call last):
+    alphamf.errors.AlphaMFError: dry must be from 0 to 1, not 2
     """
 
     sampler: str = "sgrld"

@@ -59,6 +59,15 @@ class Segment(NamedTuple):
     activity
         Probability of speech in each of these frames, of the channel where it is highest; shape
         (frames,).
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> with Stream(rate, channels=1, settings="fast") as stream:
+    ...     segments = [*stream.segments(audio[:, None]), *stream.rest()]
+    >>> [segment.audio.shape for segment in segments]
+    [(32000, 1)]
     """
 
     audio: Samples
@@ -107,10 +116,13 @@ class Stream:
 
     Examples
     --------
-    >>> with Stream(16000, channels=1) as stream:
-    ...     for chunk in chunks:
-    ...         play(stream.process(chunk))
-    ...     play(stream.flush())
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> with Stream(rate, channels=1, latency="low") as stream:
+    ...     cleaned = [stream.process(chunk) for chunk in audio.reshape(-1, 160, 1)]
+    ...     cleaned.append(stream.flush())
+    >>> sum(map(len, cleaned)), stream.latency
+    (32000, 0.04)
     """
 
     def __init__(

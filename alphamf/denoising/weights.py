@@ -47,6 +47,12 @@ class Weights:
     AlphaMFError
         A refiner is for another rate or window than the dictionary, or there is a second stage
         and no refiner.
+
+    Examples
+    --------
+    >>> from alphamf.learnt.dictionary import load
+    >>> Weights(load("speech-8k")).refiner is None  # the dictionary alone
+    True
     """
 
     dictionary: Dictionary

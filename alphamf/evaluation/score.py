@@ -39,6 +39,14 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
     References
     ----------
     Le Roux et al., "SDR - half-baked or well done?", ICASSP 2019, eq. 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> clean, noise = rng.standard_normal((2, 16000))
+    >>> round(si_sdr(clean, clean + 0.1 * noise))
+    20
     """
     s, e = signals(reference=reference, estimate=estimate)
     s -= s.mean()
@@ -67,6 +75,14 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
     References
     ----------
     Taal et al., IEEE TASLP 19 (2011); Jensen and Taal, IEEE TASLP 24 (2016); package pystoi.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> clean, rate = soundfile.read("data/sample-clean.wav")
+    >>> noisy, rate = soundfile.read("data/sample-noisy.wav")
+    >>> round(stoi(clean, clean, rate), 2), 0.5 < stoi(clean, noisy, rate) < 1
+    (1.0, True)
     """
     import pystoi
 
@@ -102,6 +118,13 @@ def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
     References
     ----------
     ITU-T P.862 (2001), P.862.1 (2003), P.862.2 (2005); package pesq.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pesq(np.ones(44100), np.ones(44100), 44100)
+    Traceback (most recent call last):
+    alphamf.errors.AlphaMFError: PESQ needs a rate of 8000 or 16000 Hz, not 44100
     """
     if rate not in (8000, 16000):
         raise AlphaMFError(f"PESQ needs a rate of 8000 or 16000 Hz, not {rate}")

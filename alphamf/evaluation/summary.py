@@ -135,6 +135,18 @@ def paired_difference(
     Returns
     -------
     Difference
+
+    Examples
+    --------
+    >>> from alphamf.evaluation.results import Result
+    >>> results = [
+    ...     Result("", "", name, f"{clip}.wav", "", None, None, 0, scores={"si_sdr": clip + more})
+    ...     for clip in range(20)
+    ...     for name, more in [("noisy", 0.0), ("fast", 5.0)]
+    ... ]
+    >>> found = paired_difference(results, "fast", "noisy", "si_sdr")
+    >>> found.mean, found.low, found.high, found.clips
+    (5.0, 5.0, 5.0, 20)
     """
     found: dict[tuple[str, str, int], dict[str, float]] = {}
     for result in results:

@@ -66,6 +66,20 @@ class AlphaMF:
     ------
     AlphaMFError
         A shape, an alpha or the number of blocks does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.samplers.positive import EM
+    >>> power = np.outer([1.0, 0.0, 1.0], [1.0, 2.0]) + np.outer([0.0, 1.0, 0.0], [3.0, 0.0])
+    >>> chord, click = np.array([[0.5], [0.0], [0.5]]), np.array([[0.0], [1.0], [0.0]])
+    >>> target = AlphaMF(power, [Source(2.0, 1, basis=chord), Source(2.0, 1, basis=click)])
+    >>> *_, last = run(target, EM(), steps=100, seed=0)
+    >>> target.gain(last.theta).round(2)  # of the chord
+    array([[1., 1.],
+           [0., 0.],
+           [1., 1.]])
     """
 
     positive = True

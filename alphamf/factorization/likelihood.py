@@ -63,6 +63,15 @@ def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
     ------
     AlphaMFError
         alpha is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> power, dispersion = np.array([0.1, 10.0, 1000.0]), np.ones(3)
+    >>> log_density(power, dispersion, 2.0).round(1)  # a Gaussian falls fast
+    array([  -1.9,   -6.8, -501.8])
+    >>> log_density(power, dispersion, 1.2).round(1)  # a heavy tail does not
+    array([ -1.6,  -5.7, -13.2])
     """
     check_alpha(alpha)
     # The scale of |X|^2: a Gaussian of variance FLOOR is, at alpha = 2, one of scale FLOOR / 2.

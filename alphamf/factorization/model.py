@@ -31,6 +31,12 @@ class Source:
     level
         Scale of the starting values of H, which are uniform on ``level * [0.1, 1.1]``; a free W
         starts from columns that sum to one.
+
+    Examples
+    --------
+    >>> speech = Source(alpha=1.2, rank=60)
+    >>> speech.prior_gains
+    Flat(shape=1.0)
     """
 
     alpha: float

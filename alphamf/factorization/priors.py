@@ -44,7 +44,14 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Flat:
-    """p(x) constant on x > 0 (improper)."""
+    """p(x) constant on x > 0 (improper).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Flat().potential(np.array([0.5, 2.0]))
+    array([0., 0.])
+    """
 
     shape: float = 1.0
 
@@ -70,7 +77,14 @@ class Flat:
 
 @dataclass(frozen=True)
 class Gamma:
-    r"""p(x) proportional to :math:`x^{a-1} e^{-bx}`; a shape below one favours empty entries."""
+    r"""p(x) proportional to :math:`x^{a-1} e^{-bx}`; a shape below one favours empty entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Gamma(1.0, 20.0).potential(np.array([0.5, 2.0]))
+    array([10., 40.])
+    """
 
     shape: float
     rate: float
@@ -112,6 +126,11 @@ class GeneralizedGamma:
     References
     ----------
     Stacy (1962); Simsekli et al., ICML 2016, eq. 15.
+
+    Examples
+    --------
+    >>> GeneralizedGamma(a=2.0, b=1.0, c=-1.5).shape
+    -3.0
     """
 
     a: float

@@ -55,6 +55,13 @@ def positive_stable(
     References
     ----------
     Kanter, Annals of Probability 3 (1975); Simsekli et al., ICML 2016, eq. 16.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> phi = positive_stable(np.random.default_rng(0), 1.2, np.empty(100_000))
+    >>> float(np.exp(-phi).mean().round(2))  # exp(-2^(alpha / 2)) = 0.22
+    0.22
     """
     xp = namespace(out)
     h = check_alpha(alpha) / 2
@@ -122,6 +129,13 @@ def symmetric_stable(
         Of their real and imaginary parts.
     xp
         Array module: numpy or cupy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = symmetric_stable(np.random.default_rng(0), 2.0, (100_000,))
+    >>> round(float((abs(draws) ** 2).mean()))  # at alpha = 2 the variance is 2
+    2
     """
     phi = positive_stable(rng, alpha, xp.empty(shape, dtype))
     phi *= 0.5

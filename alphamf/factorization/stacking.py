@@ -26,6 +26,13 @@ def stack(power: Array, context: int) -> Array:
     ndarray
         Shape (..., context * bins, frames + context - 1); block c of column m is frame
         ``m + c - (context - 1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stack(np.array([[1, 2, 3]]), 2)
+    array([[1, 1, 2, 3],
+           [1, 2, 3, 3]])
     """
     if context == 1:
         return power
@@ -51,6 +58,12 @@ def unstack(gain: Array, context: int) -> Array:
     -------
     ndarray
         Shape (..., bins, frames).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unstack(stack(np.array([[1.0, 2.0, 3.0]]), 2), 2)
+    array([[1., 2., 3.]])
     """
     if context == 1:
         return gain

@@ -73,6 +73,19 @@ def run(
         An argument is out of range; the checkpoint cannot be read, or belongs to another run; or
         the sampler or record cannot be told from another by its repr. All at once, before the
         first step. Later, theta is no longer finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.records import Mean
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> record = Mean(lambda theta, target: theta, burn_in=100)
+    >>> for state in run(target, SGLD(0.05), steps=500, seed=0, chains=(100,), record=record):
+    ...     pass
+    >>> state.step, record.mean.round(1)
+    (500, array([0.5, 0.5]))
     """
     _check(steps, segment, chains, start)
     xp = np if start is None else namespace(start)

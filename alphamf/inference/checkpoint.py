@@ -56,6 +56,19 @@ def save(
     ------
     AlphaMFError
         The file cannot be written, or another run writes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    >>> state = SGLD(0.1).init(None, np.zeros(2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
+    ...     load(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
+    SGLDState(theta=array([0., 0.]), step=0)
     """
     arrays = {f"state.{name}": value for name, value in _flat(state).items()}
     arrays |= {f"latent.{name}": latent for name, latent in target.latents.items()}
@@ -82,6 +95,20 @@ def load(
     ------
     AlphaMFError
         The file cannot be read, or belongs to another run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    >>> state = SGLD(0.1).init(None, np.zeros(2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(Path(folder, "run.npz"), {"seed": 0}, state, target, None)
+    ...     load(Path(folder, "run.npz"), {"seed": 1}, state, target, None)
+    Traceback (most recent call last):
+    alphamf.errors.AlphaMFError: checkpoint ... belongs to another run: its seed is 0, not 1
     """
     arrays, saved = _read(path)
     for name, value in identity.items():

@@ -30,6 +30,14 @@ class Summary(NamedTuple):
         Effective sample size of all chains together.
     rhat
         Potential scale reduction; near 1 where the chains agree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> found = summarise(draws)
+    >>> found._fields
+    ('mean', 'std', 'mcse', 'ess', 'rhat')
     """
 
     mean: Array
@@ -45,6 +53,13 @@ def ess(draws: Array) -> Array:
     References
     ----------
     Vehtari et al., Bayesian Analysis 16 (2021), with Geyer's initial monotone sequence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> bool(3000 < ess(draws) < 5000)
+    True
     """
     return _per_quantity("ess", draws, method="mean")
 
@@ -54,6 +69,13 @@ def mcse(draws: Array) -> Array:
 
     An average over one long chain differs from a known value by this much, not by the standard
     deviation over the root of the number of draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> round(float(mcse(draws)), 3)  # 1 / sqrt(4000) = 0.0158
+    0.016
     """
     return _per_quantity("mcse", draws, method="mean")
 
@@ -64,12 +86,28 @@ def rhat(draws: Array) -> Array:
     References
     ----------
     Vehtari et al., Bayesian Analysis 16 (2021).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> round(float(rhat(draws)), 2), float(rhat(draws + np.arange(4))) > 1.5
+    (1.0, True)
     """
     return _per_quantity("rhat", draws, method="rank")
 
 
 def summarise(draws: Array) -> Summary:
-    """Return all of them at once."""
+    """Return all of them at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> found = summarise(draws)
+    >>> round(float(found.std), 1), round(float(found.rhat), 2)
+    (1.0, 1.0)
+    """
     draws = _checked(draws)
     return Summary(
         draws.mean((0, 1), dtype=np.float64),
@@ -95,6 +133,13 @@ def interleaved(draws: Array, count: int) -> Array:
     -------
     Array
         Shape (draws // count, count * chains, ...).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> interleaved(np.arange(6)[:, None], 3)  # three chains that moved in turn
+    array([[0, 1, 2],
+           [3, 4, 5]])
     """
     draws = to_host(draws)
     kept = len(draws) - len(draws) % count
@@ -108,6 +153,13 @@ def autocorrelation(draws: Array, lags: int) -> Array:
     ------
     AlphaMFError
         There are not more draws than `lags`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> bool((abs(autocorrelation(draws, 5)) < 0.1).all())
+    True
     """
     draws = _checked(draws)
     if not 1 <= lags < len(draws):
@@ -123,6 +175,13 @@ def autocorrelation_sum(draws: Array, lags: int) -> Array:
     References
     ----------
     Fu, Luo & Zhang, UAI 2016, table 1, with m = 500.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws = np.random.default_rng(0).standard_normal((1000, 4))  # independent, four chains
+    >>> bool(autocorrelation_sum(draws, 5) < 0.2)
+    True
     """
     total: Array = np.abs(autocorrelation(draws, lags)).sum(0)
     return total
@@ -135,6 +194,17 @@ def acceptance(state: Any) -> float:
     ------
     AlphaMFError
         The state belongs to a sampler that accepts every move, or has made no step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.samplers.hmc import HMC
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)
+    >>> *_, last = run(target, HMC(0.1), steps=20, seed=0, chains=(10,))
+    >>> acceptance(last) > 0.9
+    True
     """
     if not hasattr(state, "accepted"):
         raise AlphaMFError(f"acceptance needs a Metropolis sampler's state, not {type(state)!r}")

@@ -22,6 +22,13 @@ class Diagonal(NamedTuple):
         Positive, shape (*chains, D).
     slope
         ``slope[..., k, i]`` is the derivative of g_i in theta_k; None where G is constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Diagonal(np.array([1.0, 4.0]))
+    >>> metric.solve(np.array([1.0, 1.0])), metric.log_det().round(3)
+    (array([1.  , 0.25]), np.float64(1.386))
     """
 
     g: Array
@@ -78,6 +85,13 @@ class Dense(NamedTuple):
         Shape (*chains, D, D).
     slope
         ``slope[..., k, i, j]`` is the derivative of G_ij in theta_k; None where G is constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> metric.apply(np.array([1.0, 0.0])), metric.log_det().round(3)
+    (array([2., 1.]), np.float64(1.099))
     """
 
     g: Array

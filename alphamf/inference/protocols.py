@@ -31,6 +31,14 @@ class Parts(NamedTuple):
         Positive parts of the gradient, of the shape of theta.
     shape, exponent
         As above, shape (D,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = np.array([2.0])
+    >>> parts = Parts(np.array([1.0]), np.array([0.0]), np.array([3.0]), np.array([1.0]))
+    >>> parts.plus - parts.minus + (1 - parts.shape) / theta  # the gradient
+    array([0.])
     """
 
     plus: Array
@@ -40,7 +48,15 @@ class Parts(NamedTuple):
 
 
 class Potential(Protocol):
-    """U = -log posterior with the minibatch and the latents held fixed."""
+    """U = -log posterior with the minibatch and the latents held fixed.
+
+    Examples
+    --------
+    >>> class Quartic:
+    ...     # U = |theta|^4 / 4.
+    ...     def grad(self, theta):
+    ...         return (theta**2).sum(-1, keepdims=True) * theta
+    """
 
     def grad(self, theta: Array) -> Array:
         """Gradient, same shape as theta; its mean over minibatches is the full gradient."""
@@ -48,7 +64,17 @@ class Potential(Protocol):
 
 
 class ValuePotential(Potential, Protocol):
-    """A potential that also has a value, which only Metropolis samplers ask for."""
+    """A potential that also has a value, which only Metropolis samplers ask for.
+
+    Examples
+    --------
+    >>> class Quartic:
+    ...     # U = |theta|^4 / 4, for samplers that accept or reject.
+    ...     def grad(self, theta):
+    ...         return (theta**2).sum(-1, keepdims=True) * theta
+    ...     def value(self, theta):
+    ...         return (theta**2).sum(-1) ** 2 / 4
+    """
 
     def value(self, theta: Array) -> Array:
         """U at theta, shape ``theta.shape[:-1]``."""
@@ -56,7 +82,20 @@ class ValuePotential(Potential, Protocol):
 
 
 class FactorPotential(Potential, Protocol):
-    """A potential over positive factors, whose gradient splits into two positive parts."""
+    """A potential over positive factors, whose gradient splits into two positive parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Gamma:
+    ...     # U = theta - (a - 1) log theta: a Gamma law of shape a.
+    ...     a = 3.0
+    ...     def grad(self, theta):
+    ...         return 1 - (self.a - 1) / theta
+    ...     def parts(self, theta):
+    ...         one = np.ones_like(theta)
+    ...         return Parts(one, 0 * one, self.a * one[-1:], one[-1:])
+    """
 
     def parts(self, theta: Array) -> Parts:
         """Gradient at theta in its two positive parts."""
@@ -64,7 +103,19 @@ class FactorPotential(Potential, Protocol):
 
 
 class RiemannianPotential(Potential, Protocol):
-    """A potential with a metric, which only Riemannian samplers ask for."""
+    """A potential with a metric, which only Riemannian samplers ask for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.metric import Diagonal
+    >>> class Narrow:
+    ...     # U = 50 theta^2, whose Fisher information is 100.
+    ...     def grad(self, theta):
+    ...         return 100 * theta
+    ...     def metric(self, theta):
+    ...         return Diagonal(np.full_like(theta, 100.0))
+    """
 
     def metric(self, theta: Array) -> Metric:
         """Metric at theta, such as the Fisher information; the same for every minibatch."""
@@ -85,6 +136,24 @@ class Target(Protocol[P]):
         Whether theta lives on the positive orthant, so that samplers mirror at zero.
     latents
         Variables that `draw` moves by itself; empty for most targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Normal:
+    ...     # The standard normal law: target and potential in one.
+    ...     size, positive, latents = 1, False, {}
+    ...     def start(self, rng, chains=()):
+    ...         return rng.standard_normal((*chains, 1))
+    ...     def draw(self, rng, theta):
+    ...         return self  # a minibatch would be drawn here
+    ...     def grad(self, theta):
+    ...         return theta
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> *_, last = run(Normal(), SGLD(0.1), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.std().round(1)
+    np.float64(1.0)
     """
 
     size: int
@@ -104,6 +173,15 @@ class State(Protocol):
     """What a sampler carries: a NamedTuple of arrays and numbers, theta and step first.
 
     The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from typing import NamedTuple
+    >>> class Walk(NamedTuple):
+    ...     # The least that a sampler carries.
+    ...     theta: np.ndarray
+    ...     step: int
     """
 
     @property
@@ -137,6 +215,27 @@ class Sampler(Protocol[S]):
     ----------
     needs
         What it needs of a target and its potential besides ``grad``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import dataclass
+    >>> from alphamf.inference.samplers.langevin import SGLDState
+    >>> @dataclass(frozen=True)
+    ... class Descent:
+    ...     # Gradient descent: no sampler, but of its form.
+    ...     step_size: float
+    ...     needs = ()
+    ...     def init(self, rng, theta):
+    ...         return SGLDState(theta, 0)
+    ...     def step(self, rng, state, target):
+    ...         gradient = target.draw(rng, state.theta).grad(state.theta)
+    ...         return SGLDState(state.theta - self.step_size * gradient, state.step + 1)
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> *_, last = run(LinearGaussian(np.eye(2), np.ones(2), 1.0), Descent(0.1), steps=99, seed=0)
+    >>> last.theta.round(3)
+    array([0.5, 0.5])
     """
 
     @property
@@ -164,7 +263,21 @@ class Sampler(Protocol[S]):
 
 
 class Record(Protocol):
-    """What a run is for: it takes in every state, and keeps a statistic."""
+    """What a run is for: it takes in every state, and keeps a statistic.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Largest:
+    ...     # The largest theta so far.
+    ...     largest = -np.inf
+    ...     def add(self, state, target):
+    ...         self.largest = max(self.largest, float(state.theta.max()))
+    ...     def arrays(self):
+    ...         return {"largest": np.asarray(self.largest)}
+    ...     def load(self, arrays):
+    ...         self.largest = float(arrays["largest"])
+    """
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""

@@ -39,6 +39,16 @@ class Mean:
     References
     ----------
     Chan, Golub & LeVeque, American Statistician 37 (1983), for several chains at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.samplers.langevin import SGLDState
+    >>> record = Mean(lambda theta, target: theta, burn_in=0)
+    >>> for step, theta in enumerate([1.0, 2.0, 3.0], start=1):
+    ...     record.add(SGLDState(np.array([theta]), step), None)
+    >>> record.count, record.mean, record.std.round(3)
+    (3, array([2.]), array([0.816]))
     """
 
     burn_in: int
@@ -120,6 +130,17 @@ class Trace:
         Function of theta and the target.
     burn_in, thin
         As in `Mean`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.samplers.langevin import SGLDState
+    >>> record = Trace(lambda theta, target: theta**2, thin=2)
+    >>> for step, theta in enumerate([1.0, 2.0, 3.0, 4.0], start=1):
+    ...     record.add(SGLDState(np.array([theta]), step), None)
+    >>> record.values
+    array([[ 4.],
+           [16.]])
     """
 
     burn_in: int
@@ -179,6 +200,16 @@ class Extrapolated:
     ----------
     Durmus et al., NIPS 2016, eq. 6, with each state weighted by the step that led to it in the
     place of the next one; the two differ by a boundary term.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.samplers.richardson import SGRRLDState
+    >>> record = Extrapolated(lambda theta, target: theta, burn_in=0)
+    >>> fine, middle, coarse = np.array([1.1]), np.array([1.0]), np.array([1.2])
+    >>> record.add(SGRRLDState(fine, 1, middle, coarse, 0.1), None)
+    >>> record.mean.round(3)  # middle + fine - coarse
+    array([0.9])
     """
 
     def __init__(self, statistic: Statistic, *, burn_in: int) -> None:

@@ -34,6 +34,12 @@ class Polynomial:
     References
     ----------
     Simsekli et al., ICML 2016, section 4.1, with b = 0.51.
+
+    Examples
+    --------
+    >>> size = Polynomial(0.01, 0.5)
+    >>> size(0), size(99)
+    (0.1, 0.01)
     """
 
     a: float

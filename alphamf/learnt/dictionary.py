@@ -56,6 +56,12 @@ class Dictionary:
     ------
     AlphaMFError
         The parts do not fit each other.
+
+    Examples
+    --------
+    >>> dictionary = load("speech-8k")
+    >>> dictionary.rank, dictionary.context, dictionary.basis.shape
+    (60, 3, (771, 60))
     """
 
     basis: Floats
@@ -141,6 +147,11 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     ------
     AlphaMFError
         There is no such model, or the file is not a model.
+
+    Examples
+    --------
+    >>> load("speech-16k").rate
+    16000
     """
     path = shipped().get(str(model), Path(model))
     if not path.is_file():

@@ -60,7 +60,16 @@ SILENT = 1e-8
 
 
 def denoise(clip: Clip) -> Floats:
-    """Denoise with the log-spectral amplitude estimator."""
+    """Denoise with the log-spectral amplitude estimator.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> clean, rate = soundfile.read("data/sample-clean.wav", dtype="float32")
+    >>> noisy, rate = soundfile.read("data/sample-noisy.wav", dtype="float32")
+    >>> denoise(Clip(noisy, rate, clean)).shape == noisy.shape
+    True
+    """
     hop = max(1, round(HOP_SECONDS * clip.rate))
     frame = Frame(OVERLAP * hop, hop)
     spectrum = stft.forward(clip.noisy, frame)

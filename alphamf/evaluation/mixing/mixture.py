@@ -122,6 +122,15 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     ------
     AlphaMFError
         The piece of the noise holds nothing but its mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> speech, hiss = rng.standard_normal((2, 16000)).astype(np.float32)
+    >>> noisy, offset = mix(speech, 1.0, noise(hiss, 16000), 20.0, rng)
+    >>> round(float(np.std(noisy - speech)), 1)  # 20 dB below
+    0.1
     """
     piece, offset = _cut(noise, len(speech), rng)
     mean_square = float(np.mean(np.square(piece, dtype=np.float64)))

@@ -94,6 +94,16 @@ class HAMCMC:
     H and not by the square root of eq. 11, which is printed with s'By in the place of s'Bs, and
     with the opposite sign of y, for which it is no root of H
     (``tests/inference/samplers/test_lbfgs.py``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, HAMCMC(0.05, memory=3, gamma=0.5), steps=300, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
@@ -142,6 +152,11 @@ class NaiveQN:
     References
     ----------
     Simsekli et al., ICML 2016, eq. 7 and proposition 1.
+
+    Examples
+    --------
+    >>> NaiveQN(0.05, memory=3).needs
+    ('bounded gradient',)
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)

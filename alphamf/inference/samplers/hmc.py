@@ -78,6 +78,16 @@ class HMC:
     prints eps / 2 in the update of theta and the gradient in p in those of p; Fu et al., UAI 2016,
     algorithm 1, which prints exp(H_1 - H_0) (``tests/inference/samplers/test_hmc.py`` rejects
     both).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, HMC(0.3, leaps=5), steps=30, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
@@ -171,6 +181,16 @@ class RHMC:
     References
     ----------
     Girolami & Calderhead, JRSS B 73 (2011), section 6 and eqs. 16 to 18.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, RHMC(0.5, leaps=3), steps=20, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")

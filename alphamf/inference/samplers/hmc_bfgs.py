@@ -71,6 +71,16 @@ class HMCBFGS:
     References
     ----------
     Zhang & Sutton, NIPS 2011; Nocedal & Wright (2006), algorithm 7.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, HMCBFGS(0.5, leaps=3, ensemble=5), steps=60, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")

@@ -41,6 +41,16 @@ class SGLD:
     References
     ----------
     Welling & Teh, ICML 2011; Simsekli et al., ICML 2016, eq. 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGLD(0.05), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)
@@ -138,6 +148,17 @@ class PSGLD:
     Li et al., AAAI 2016, algorithm 1; Simsekli et al., ICML 2016, section 3.1, which prints Gamma
     with a minus sign. The sign here is that of Ma et al., NIPS 2015
     (``tests/inference/samplers/test_langevin.py`` compares both on a Gaussian).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> sampler = PSGLD(0.05, damping=4.0, correction=True)
+    >>> *_, last = run(target, sampler, steps=400, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     step_size: Schedule

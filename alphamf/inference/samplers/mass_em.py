@@ -115,6 +115,12 @@ class MassEM:
     References
     ----------
     Roychowdhury & Parthasarathy (2017), section 3 and eq. 5.
+
+    Examples
+    --------
+    >>> from alphamf.inference.samplers.hmc import HMC
+    >>> HMC(0.3, mass=MassEM(samples=50, source="positions", freeze=500)).mass.source
+    'positions'
     """
 
     samples: int = 300

@@ -43,7 +43,15 @@ class NoMass(NamedTuple):
 
 @dataclass(frozen=True)
 class UnitMass:
-    """M = I."""
+    """M = I.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mass = UnitMass()
+    >>> mass.inverse(mass.init(np.zeros(3))).apply(np.array([1.0, 2.0, 3.0]))  # a velocity
+    array([1., 2., 3.])
+    """
 
     def init(self, theta: Array) -> NoMass:
         """Return the state."""

@@ -88,6 +88,16 @@ class SGNPHMC:
     ----------
     Roychowdhury & Parthasarathy, NIPS 2017, section 3.4; Bond, Leimkuhler & Laird, J. Comput. Phys.
     151 (1999), for the Hamiltonian and its leapfrog.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGNPHMC(0.1, leaps=5), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")
@@ -170,6 +180,16 @@ class SGRNPHMC:
     References
     ----------
     Roychowdhury, Kulis & Parthasarathy, ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGRNPHMC(0.1, leaps=5), steps=60, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value", "metric")

@@ -85,6 +85,16 @@ class SGRLD:
     References
     ----------
     Patterson & Teh, NIPS 2013, section 3; Gamma by Ma et al., NIPS 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
+    >>> from alphamf.inference.chain import run
+    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
+    >>> *_, last = run(AlphaMF(power, [Source(2.0, rank=2)]), SGRLD(0.2), steps=50, seed=0)
+    >>> last.theta.shape, bool((last.theta > 0).all())
+    ((100,), True)
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)
@@ -175,6 +185,18 @@ class EM:
     References
     ----------
     Fevotte & Idier, Neural Computation 23 (2011), for alpha = 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
+    >>> from alphamf.inference.chain import run
+    >>> power = np.outer([1.0, 4.0], [1.0, 2.0, 3.0])  # of rank one
+    >>> target = AlphaMF(power, [Source(2.0, rank=1)])
+    >>> *_, last = run(target, EM(), steps=200, seed=0)
+    >>> (2 * target.variance(last.theta, 0)).round(2)  # at alpha = 2, Phi is the constant 2
+    array([[ 1.,  2.,  3.],
+           [ 4.,  8., 12.]])
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("parts",)

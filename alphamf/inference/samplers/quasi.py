@@ -24,7 +24,16 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class BFGS(NamedTuple):
-    """A dense inverse Hessian B, shape (*chains, D, D)."""
+    """A dense inverse Hessian B, shape (*chains, D, D).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> inverse = BFGS(np.eye(2))
+    >>> s, y = np.array([1.0, 0.0]), np.array([4.0, 0.0])  # a curvature of 4 along the first axis
+    >>> inverse.update(np.array(True), s[None], y[None]).product()(np.array([1.0, 1.0]))
+    array([0.25, 1.  ])
+    """
 
     b: Array
 
@@ -67,6 +76,13 @@ class LBFGS(NamedTuple):
         Displacements and gradient differences.
     gamma
         B where there are no pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> s, y = np.array([[1.0, 0.0]]), np.array([[4.0, 0.0]])  # a curvature of 4
+    >>> LBFGS(s, y, 1.0).product()(np.array([1.0, 1.0]))
+    array([0.25, 1.  ])
     """
 
     s: Array
@@ -154,6 +170,16 @@ class QNHMC:
     References
     ----------
     Fu, Luo & Zhang, UAI 2016, algorithm 2, which prints the acceptance with exp(E_1 - E_0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, QNHMC(0.3, leaps=5, freeze=10), steps=40, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "value")

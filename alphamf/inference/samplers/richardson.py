@@ -73,6 +73,19 @@ class SGRRLD:
     theta_{k+1/2} itself; that implicit half step would take away the fine chain's own bias of
     first order, and leave the estimate with minus that of the coarse chain
     (``tests/inference/samplers/test_richardson.py``).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.records import Extrapolated
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.zeros(2), 1.0)  # its posterior is N(0, I/2)
+    >>> record = Extrapolated(lambda theta, target: theta**2, burn_in=20)
+    >>> for _ in run(target, SGRRLD(0.1), steps=200, seed=0, chains=(2000,), record=record):
+    ...     pass
+    >>> record.mean.round(2)
+    array([0.5, 0.5])
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")
@@ -164,6 +177,19 @@ class SGRRHMC:
     References
     ----------
     Durmus et al., NIPS 2016, section 5.1; Chen, Fox & Guestrin, ICML 2014, eq. 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.records import Extrapolated
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> record = Extrapolated(lambda theta, target: theta, burn_in=20)
+    >>> for _ in run(target, SGRRHMC(0.1), steps=100, seed=0, chains=(1000,), record=record):
+    ...     pass
+    >>> record.mean.round(1)
+    array([0.5, 0.5])
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "no latents")

@@ -57,6 +57,16 @@ class RSGLD:
     sections 2 and 3.1, which call it SGRLD and print Gamma (eq. 9) with a minus sign. The sign here
     is that of Ma et al., NIPS 2015 (``tests/inference/samplers/test_riemannian.py`` compares both
     on a curved Gaussian).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, RSGLD(0.1), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient", "metric")

@@ -83,6 +83,17 @@ class SGHMC:
     Chen, Fox & Guestrin, ICML 2014, eq. 13, in the order of Roychowdhury & Parthasarathy (2017),
     algorithm 2: the new momentum moves theta. Chen, Ding & Carin, NIPS 2015, for "splitting", the
     SGHMC-s of Durmus et al., NIPS 2016, section 5.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> sampler = SGHMC(0.1, leaps=5, integrator="splitting")
+    >>> *_, last = run(target, sampler, steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)

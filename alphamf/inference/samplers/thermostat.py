@@ -69,6 +69,16 @@ class SGNHT:
     References
     ----------
     Ding et al., NIPS 2014, algorithm 2; Roychowdhury & Parthasarathy (2017), algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.targets.gaussian import LinearGaussian
+    >>> target = LinearGaussian(np.eye(2), np.ones(2), 1.0)  # its posterior is N(1/2, I/2)
+    >>> *_, last = run(target, SGNHT(0.05), steps=100, seed=0, chains=(4000,))
+    >>> last.theta.mean(0).round(1), last.theta.var(0).round(1)
+    (array([0.5, 0.5]), array([0.5, 0.5]))
     """
 
     needs: ClassVar[tuple[Need, ...]] = ("bounded gradient",)

@@ -58,6 +58,14 @@ class BPMF:
     ----------
     Simsekli et al., ICML 2016, eq. 17; Durmus et al., NIPS 2016, section 5.2; Fu, Luo & Zhang, UAI
     2016, section 5.3; Salakhutdinov & Mnih, ICML 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> users, items = np.array([0, 0, 1]), np.array([0, 1, 1])
+    >>> target = BPMF(users, items, np.array([5.0, 3.0, 4.0]), shape=(2, 2), rank=1, offset=4.0)
+    >>> target.size  # one factor of each user and item
+    4
     """
 
     users: Array

@@ -46,6 +46,13 @@ class LinearGaussian:
     References
     ----------
     Simsekli et al., ICML 2016, eqs. 2 and 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> target = LinearGaussian(np.eye(2), np.array([1.0, 2.0]), 1.0)
+    >>> target.mean, target.covariance.diagonal()
+    (array([0.5, 1. ]), array([0.5, 0.5]))
     """
 
     a: Array

@@ -44,6 +44,13 @@ class LogisticRegression:
     Girolami & Calderhead, "Riemann manifold Langevin and Hamiltonian Monte Carlo methods", JRSS B
     73 (2011), section 7. Roychowdhury & Parthasarathy, NIPS 2017, section 4.2; Fu, Luo & Zhang,
     "Quasi-Newton Hamiltonian Monte Carlo", UAI 2016, section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> target = LogisticRegression(np.array([[1.0], [-1.0]]), np.array([1.0, 0.0]))
+    >>> target.draw(None, np.zeros(1)).grad(np.zeros(1))  # downhill is to the right
+    array([-1.])
     """
 
     features: Array

@@ -53,6 +53,13 @@ class NormalWishart:
     ----------
     Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017,
     section 4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> target = NormalWishart(np.random.default_rng(0).normal(3.0, 1.0, 1000))
+    >>> target.mean.round(1)  # of the observations' mean and precision
+    array([3., 1.])
     """
 
     x: Array

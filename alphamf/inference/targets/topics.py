@@ -119,6 +119,14 @@ class TopicModel:
     ------
     AlphaMFError
         The counts are not a CSR array of counts, or a number is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> counts = csr_array(np.array([[2, 1, 0], [0, 1, 3]]))  # two documents, three words
+    >>> TopicModel(counts, rank=2, rounds=2).size
+    6
     """
 
     words: Array

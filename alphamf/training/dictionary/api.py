@@ -91,6 +91,12 @@ def train(
     AlphaMFError
         There are no files, one cannot be read or has too low a rate, all are silent, an argument
         is out of range, or the chain diverged.
+
+    Examples
+    --------
+    >>> voice = train(["data/sample-clean.wav"], rate=8000, rank=4, steps=10)
+    >>> voice.basis.shape, voice.rate
+    ((771, 4), 8000)
     """
     settings = TrainingSettings(
         rate, rank, alpha, context, sampler, steps, keep, seconds, voices, stream, seed
