@@ -33,7 +33,8 @@ def _of_windows() -> str:
 
 @contextmanager
 def _of_posix() -> Iterator[Callable[[], str] | None]:
-    assert sys.platform != "win32"
+    if sys.platform == "win32":
+        raise NotImplementedError
     import os
     import select
     import termios
