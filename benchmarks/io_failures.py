@@ -148,7 +148,7 @@ def _command(task: Task, folder: Path, state: State, first: int) -> None:
         state.first = first
         if "--jobs 2" in task.arguments:  # fresh, as its workers are
             start = "from alphamf.cli.start import main; main()"
-            os.execv(sys.executable, [sys.executable, "-c", start, *sys.argv[1:]])
+            os.execv(sys.executable, [sys.executable, "-P", "-c", start, *sys.argv[1:]])
         from alphamf.cli.app import main
 
         main()
