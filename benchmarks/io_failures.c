@@ -152,6 +152,14 @@ int unlink(const char *path) {
     return path_fails("unlink", AT_FDCWD, path, EIO) ? -1 : REAL(unlink)(path);
 }
 
+int unlinkat(int at, const char *path, int flags) {
+    return path_fails("unlink", at, path, EIO) ? -1 : REAL(unlinkat)(at, path, flags);
+}
+
+int rmdir(const char *path) {
+    return path_fails("unlink", AT_FDCWD, path, EIO) ? -1 : REAL(rmdir)(path);
+}
+
 int mkdir(const char *path, mode_t mode) {
     return path_fails("mkdir", AT_FDCWD, path, EIO) ? -1 : REAL(mkdir)(path, mode);
 }

@@ -216,15 +216,18 @@ def each_call(
         what = state.what.decode(errors="replace")
         account.failed[what.split()[0]] += 1
         account.tolerated += end.code == 0
-        account.parts += len(list((folder / "out").rglob(".*.part")))
-        found = list(_problems(task, folder, end, expected, what))
+        kept = _kept(folder, what, for_good)
+        account.parts += len(list((folder / "out").rglob(".*.part"))) + len(kept)
+        found = list(_problems(task, folder, end, expected, kept))
         if plain(folder / "input") != inputs:
             found.append("an input was changed")
         # Where syncing the folder failed after the renaming, the output is there already.
         complete = task.products(folder / "out") == expected
         if end.code and not complete and not _fewer(task, folder, end):
             found += _again(task, folder, state, expected, ended_well)
-        account.problems += [f"call {call} ({what}): {sentence}" for sentence in found]
+        for sentence in found:
+            account.problems.append(f"call {call} ({what}): {sentence}")
+            print(f"alphamf {task.arguments.split()[0]}, {account.problems[-1]}", flush=True)
     return account
 
 
@@ -260,8 +263,21 @@ def _import(names: Path) -> None:
             import_module(name)
 
 
-def _problems(task: Task, folder: Path, end: End, expected: Products, what: str) -> Iterator[str]:
-    """Yield what is wrong after a run in which a call failed."""
+def _kept(folder: Path, what: str, for_good: bool) -> set[str]:
+    """Return what lies among the temporary files as deleting it is what failed, or failed too."""
+    place = what.partition(" ")[2]
+    deleting = what.startswith("unlink ") or (folder / place.lstrip("/")).is_dir()
+    return {
+        path.name
+        for path in (folder / "tmp").iterdir()
+        if for_good or (deleting and f"{place}/".startswith(f"/tmp/{path.name}/"))
+    }
+
+
+def _problems(
+    task: Task, folder: Path, end: End, expected: Products, kept: set[str]
+) -> Iterator[str]:
+    """Yield what is wrong after a run in which a call failed; `kept` files may lie there."""
     if end.code is None:
         yield "it hung"
     elif end.code not in (0, 1, 2):
@@ -282,9 +298,8 @@ def _problems(task: Task, folder: Path, end: End, expected: Products, what: str)
     if end.code == 0:
         yield from (f"{name} is not there" for name in expected if name not in made)
     left = [path.name for path in folder.iterdir() if path.name not in ("input", "out", "tmp")]
-    left += [path.name for path in (folder / "tmp").iterdir()]
-    # Python's own file, by which it looks whether a folder for temporary ones is any good.
-    yield from (f"{name} was left" for name in left if what != f"unlink /tmp/{name}")
+    left += [path.name for path in (folder / "tmp").iterdir() if path.name not in kept]
+    yield from (f"{name} was left" for name in left)
 
 
 def _fewer(task: Task, folder: Path, end: End) -> bool:
@@ -379,13 +394,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="io-failures-") as folder:
             start_anew(Path(os.path.realpath(folder)))
     rows: Rows = {}
-    problems: list[str] = []
+    problems = 0
     for name in options.only.split(","):
         calls = iter(range(options.first, sys.maxsize, options.every))
         account = attempt(name, calls, for_good=options.for_good)
         rows.update(row(name, options.for_good, account))
-        problems += [f"{name}, {problem}" for problem in account.problems]
-        print("\n".join(problems[-len(account.problems) or len(problems) :]), flush=True)
+        problems += len(account.problems)
     arguments = [argument for argument in sys.argv[1:] if argument != "--write"]
     made = caption("benchmarks.io_failures", arguments, ("alphamf", "numpy", "soundfile"))
     publish(PAGE, "io_failures", f"{table(rows)}\n\n{made}", write=options.write)
