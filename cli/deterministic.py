@@ -31,6 +31,16 @@ TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
 unless a tunable hides these."""
 
 
+def begin() -> None:
+    """Start this command anew where its variables are not set and the machine is of the right kind.
+
+    The sooner, the less is imported twice.
+    """
+    wanted = _environment()
+    if _suits() and any(os.environ.get(name) != value for name, value in wanted.items()):
+        _start_anew(wanted)
+
+
 def fix(*, device: str, cluster: str | None) -> None:
     """Start this command anew, in the same process, unless its code paths are fixed already.
 
@@ -53,14 +63,13 @@ def fix(*, device: str, cluster: str | None) -> None:
         raise AlphaMFError(
             "--deterministic fixes what this machine computes, not the workers of --cluster"
         )
-    if platform.machine().lower() not in ("x86_64", "amd64") or os.name != "posix":
+    if not _suits():
         raise AlphaMFError(
             "--deterministic is for Linux and macOS on x86-64 processors, "
             f"not for {platform.system()} on {platform.machine()}"
         )
+    begin()
     wanted = _environment()
-    if any(os.environ.get(name) != value for name, value in wanted.items()):
-        _start_anew(wanted)
     import numpy as np
 
     extensions = np.show_config("dicts")["SIMD Extensions"]
@@ -71,6 +80,10 @@ def fix(*, device: str, cluster: str | None) -> None:
         )
     if others := {*extensions.get("found", ())} - KEPT:
         _start_anew({**wanted, DISABLED: " ".join([wanted[DISABLED], *sorted(others)])})
+
+
+def _suits() -> bool:
+    return platform.machine().lower() in ("x86_64", "amd64") and os.name == "posix"
 
 
 def _start_anew(variables: dict[str, str]) -> None:

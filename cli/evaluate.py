@@ -185,9 +185,13 @@ def evaluate(
         )
         with runner.locked(output):
             earlier = [] if only else outputs.earlier(output, entries)
-            planned = partial(runner.plan, clips, output=str(output), seed=seed, extra=extra)
-            results = _run(planned(entries), output, each, as_json=as_json, quiet=quiet)
-            everything = planned([*earlier, *entries])
+            # Once: an input that changes meanwhile would have other keys than its results.
+            everything = runner.plan(
+                clips, [*earlier, *entries], str(output), seed=seed, extra=extra
+            )
+            asked = {entry.spec for entry in entries}
+            todo = [job for job in everything if job.result.method in asked]
+            results = _run(todo, output, each, as_json=as_json, quiet=quiet)
             shown_results = outputs.ordered(
                 everything, results, runner.finished(everything, output)
             )

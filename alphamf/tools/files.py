@@ -87,6 +87,28 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
             publish(part, file, final)
 
 
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Yield a folder for temporary files, which is removed at the end as far as that can be done.
+
+    Parameters
+    ----------
+    prefix
+        Of its name.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be made.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise AlphaMFError(f"no temporary folder can be made: {reason(error)}") from error
+    with folder as place:
+        yield Path(place)
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make the folder of a file that is to be written, where there is none.
 

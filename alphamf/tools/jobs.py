@@ -60,14 +60,23 @@ class ResultsFile(Generic[Result]):
             yield
 
     def read(self) -> Iterator[Result]:
-        """Yield the results in the order in which they were appended."""
-        for item in jsonlines.read(self.path):
-            try:
-                result = self.decode(item)
-                hash(self.key(result))
-            except (KeyError, TypeError, ValueError):
-                continue
-            yield result
+        """Yield the results in the order in which they were appended.
+
+        Raises
+        ------
+        AlphaMFError
+            The file cannot be read.
+        """
+        try:
+            for item in jsonlines.read(self.path):
+                try:
+                    result = self.decode(item)
+                    hash(self.key(result))
+                except (KeyError, TypeError, ValueError):
+                    continue
+                yield result
+        except OSError as error:
+            raise AlphaMFError(f"{shown(self.path)} cannot be read: {reason(error)}") from error
 
     def last(self) -> dict[str, Result]:
         """Return the last result of every key."""

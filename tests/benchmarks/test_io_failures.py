@@ -55,9 +55,11 @@ def test_one_call_that_fails_is_enough(tmp_path, monkeypatch, form, what):
 @pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
 )
-@pytest.mark.parametrize("name", ["denoise", "train"])
-def test_a_call_that_fails_loses_nothing(name):
-    asked = ["--only", name, "--first", "5", "--every", "11"]
+@pytest.mark.parametrize(("name", "every"), [("denoise", 11), ("train", 11), ("adapt", 80)])
+def test_a_call_that_fails_loses_nothing(name, every):
+    if name == "adapt":
+        pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
+    asked = ["--only", name, "--first", "5", "--every", str(every)]
     command = [sys.executable, "-m", "benchmarks.io_failures", *asked]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert not result.returncode, result.stdout + result.stderr

@@ -52,6 +52,17 @@ def test_other_processors_are_refused(monkeypatch):
         deterministic.fix(device="cpu", cluster=None)
 
 
+@x86
+def test_it_starts_anew_before_it_imports_the_command_line(tmp_path):
+    start = "from alphamf.cli.start import main; main()"
+    command = [sys.executable, "-X", "importtime", "-c", start]
+    command += ["denoise", "absent.wav", "--deterministic"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "absent.wav does not exist" in done.stderr
+    imported = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+    assert (imported.count("typer"), imported.count("alphamf.cli.start")) == (1, 2)
+
+
 class StartedAnew(Exception):
     """In place of another process."""
 

@@ -196,6 +196,23 @@ def test_a_method_that_breaks_has_code_1_and_the_others_go_on(corpus, plain_page
     assert sum(item["error"] is None for item in lines()) == 4
 
 
+def test_inputs_that_vanish_after_their_results_leave_them_in_the_tables(
+    corpus, plain_page, monkeypatch
+):
+    measured = []
+
+    def run(clip):
+        measured.append(clip)
+        if len(measured) == 4:
+            for path in {*Path("noisy").rglob("*.wav")} - {Path("noisy/fan_5dB/b.wav")}:
+                path.unlink()
+        return clip.noisy
+
+    monkeypatch.setitem(METHODS, "odd", Method("odd", "for a test", run))
+    evaluate(*CORPUS, method="odd")
+    assert len(table()) == len(lines()) == 4
+
+
 def test_channels_count_as_their_mean(corpus, plain_page):
     clean, noisy = speech("clean", 0.5, 1.0), speech("noisy", 0.5, 1.0)
     noise = noisy - clean

@@ -111,3 +111,9 @@ def test_a_file_that_cannot_be_made_or_written_is_one_sentence(file):
     file.path.mkdir(parents=True)
     with pytest.raises(AlphaMFError, match="cannot be written"):
         file.append((1, 1))
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(file):
+    file.path.mkdir(parents=True)
+    with pytest.raises(AlphaMFError, match=r"\.jsonl cannot be read: Is a directory"):
+        file.last()

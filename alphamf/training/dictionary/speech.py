@@ -145,13 +145,15 @@ class Excerpts:
         return beginning(path, self.rate, self.frame, self.seconds)
 
     def _cut(self, path: Path, known: _Header, place: float) -> Floats:
+        import soundfile
+
         # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
             with open_sound(path, shown(path)) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
-        except (Undecodable, AlphaMFError, OSError) as error:
+        except (Undecodable, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
             raise AlphaMFError(f"{shown(path)} can no longer be read") from error
         if len(sound) < length:  # libsndfile takes a read that fails for the end
             raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")

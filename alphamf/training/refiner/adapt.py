@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
@@ -15,6 +13,7 @@ from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import sizes_of
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools.files import temporary_folder
 from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
@@ -103,8 +102,8 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
     """
     check_installed()
     asked = _configuration(wish)
-    with TemporaryDirectory(prefix="alphamf-adapt-") as place:
-        run = Run(asked, Path(place, "run"), Path(place, "mixtures"), wish.jobs, tell)
+    with temporary_folder("alphamf-adapt-") as place:
+        run = Run(asked, place / "run", place / "mixtures", wish.jobs, tell)
         began = time.monotonic()
         prepared(run, 0)
         clip = (time.monotonic() - began) / DEV_CLIPS

@@ -6,6 +6,7 @@ run that is killed and resumed makes the steps of one that was not.
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -155,8 +156,10 @@ class Fit:
             "optimiser": self._optimiser.state_dict(),
             "rows": rows,
         }
+        packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
+        torch.save(state, packed)
         with atomic(path) as part, part.open("wb") as file:
-            torch.save(state, file)
+            file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
         """Go on from a checkpoint; return the rows of the log.

@@ -163,7 +163,10 @@ def _write(target: Path, sounds: Iterator[Floats]) -> int:
 
 
 def _read(path: Path) -> list[Floats]:
-    flat = np.memmap(path, np.float32, "r").view(np.ndarray)
+    try:
+        flat = np.memmap(path, np.float32, "r").view(np.ndarray)
+    except OSError as error:
+        raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
     count = int(flat[-2:].view(np.int64)[0])
     lengths = flat[len(flat) - 2 - 2 * count : len(flat) - 2].view(np.int64)
     ends = np.cumsum(lengths)

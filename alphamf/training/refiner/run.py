@@ -198,10 +198,14 @@ def _claimed(run: Run) -> Iterator[None]:
         raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
     sentence = f"{shown(run.folder)} is being trained in by another run"
     with exclusive(run.folder, sentence, folder=True):
-        if not written.exists():
+        try:
+            known = written.read_text(encoding="utf-8") if written.exists() else None
+        except (OSError, UnicodeDecodeError) as error:
+            raise AlphaMFError(f"{shown(written)} cannot be read: {reason(error)}") from error
+        if known is None:
             with atomic(written) as part:
                 part.write_text(text, encoding="utf-8")
-        elif written.read_text(encoding="utf-8") != text:
+        elif known != text:
             raise AlphaMFError(
                 f"{shown(run.folder)} holds a run of another configuration: choose another folder"
             )

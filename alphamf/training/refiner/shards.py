@@ -142,7 +142,10 @@ def _maker(model: str, first: str, folder: Path) -> tuple[Any, Refiner | None]:
 
 
 def _rows(shard: Shard) -> Any:
-    return np.load(shard.path, mmap_mode="r")
+    try:
+        return np.load(shard.path, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise AlphaMFError(f"{shown(shard.path)} cannot be read: {reason(error)}") from error
 
 
 class Clips(Sequence[TrainingClip]):

@@ -221,6 +221,16 @@ def test_a_file_that_goes_away(files, tmp_path):
         reader.read(str(path), 0.0)
 
 
+def test_a_seek_that_fails_is_a_sentence(files, tmp_path):
+    path = tmp_path / "a.wav"
+    shutil.copyfile(files[0], path)
+    reader = Excerpts(RATE, Frame(256, 64), 0.1)
+    reader.read(str(path), 0.0)
+    soundfile.write(path, np.full(10, 0.1), RATE)  # what is known of it is no longer so
+    with pytest.raises(AlphaMFError, match=r"a\.wav can no longer be read"):
+        reader.read(str(path), 0.99)
+
+
 def test_a_read_that_fails_is_not_the_end(files, tmp_path, monkeypatch):
     """Libsndfile takes it for one, and another model would be learnt from what is left."""
     reader = Excerpts(RATE, Frame(256, 64), 1.0)

@@ -4,9 +4,11 @@ import csv
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +23,7 @@ from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.training.refiner import adapt
 from alphamf.training.refiner import run as runs
 from alphamf.training.refiner.config import Ladder
 from tests.support import tones
@@ -181,6 +184,37 @@ def test_a_killed_run_goes_on_to_the_same_bits(corpora, tmp_path, precision):
     for row in (*rows[0], *rows[1]):
         del row["seconds"]
     assert rows[0] == rows[1]
+
+
+def test_files_of_a_run_that_cannot_be_read_or_written_are_said(corpora, tmp_path):
+    resource = pytest.importorskip("resource")
+    short = {"steps": 4, "report_every": 2, "score_every": 4}
+    run, _ = small(corpora, tmp_path / "run", schedule=short)
+    runs.train(run, until=2)
+    checkpoint = tmp_path / "run" / "checkpoint.pt"
+    before = checkpoint.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(AlphaMFError, match=r"checkpoint\.pt cannot be written: File too large"):
+            runs.train(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert checkpoint.read_bytes() == before
+    copied = run._replace(mixtures=shutil.copytree(run.mixtures, tmp_path / "mixtures"))
+    (tmp_path / "mixtures" / "dev-0000.npy").write_bytes(b"nothing")
+    with pytest.raises(AlphaMFError, match=r"dev-0000\.npy cannot be read"):
+        runs.train(copied)
+    (tmp_path / "run" / "config.json").write_bytes(b"\xff")
+    with pytest.raises(AlphaMFError, match=r"config\.json cannot be read"):
+        runs.train(run)
+
+
+def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    folders = [str(corpora / "speech")], [str(corpora / "noise")]
+    with pytest.raises(AlphaMFError, match="no temporary folder can be made: No such file"):
+        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
 
 
 @pytest.mark.slow
