@@ -21,7 +21,7 @@ from benchmarks.report import options_of, write_section
 
 REPOSITORY = Path(__file__).parents[1]
 COLUMNS = "method,SI-SDR dB,PESQ,ESTOI,CPU s per s,MB"
-METHODS = ("noisy", "logmmse", "rnnoise", "balanced", "plain")
+METHODS = ("noisy", "logmmse", "rnnoise", "low", "balanced", "plain")
 """Columns of the tables by noise and by SNR that stay on the page."""
 
 

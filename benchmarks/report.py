@@ -162,7 +162,7 @@ def narrowed(text: str, columns: Collection[str], stem: Path, page: Path) -> str
     """Move tables wider than `WIDEST` to CSV files, and keep some of their columns.
 
     The first such table goes to STEM.csv. Those after it, such as "PESQ by noise", share their
-    columns but the first, and go to STEM-groups.csv together.
+    columns but the first, and go to STEM-groups.csv together, narrow ones that are not wanted too.
 
     Parameters
     ----------
@@ -185,7 +185,8 @@ def narrowed(text: str, columns: Collection[str], stem: Path, page: Path) -> str
     end = 0
     for block in text.split("\n\n"):
         lines = _parsed(block)
-        if not lines or len(lines[0]) <= WIDEST:
+        narrow = lines and len(lines[0]) <= WIDEST
+        if not lines or (narrow and (not wide or lines[0][0] in columns)):
             blocks.append(block)
             end = len(blocks) if lines else end
             continue

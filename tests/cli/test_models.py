@@ -75,7 +75,7 @@ def test_the_text_of_a_model_is_shown_escaped(here):
     bad = "\x1b]0;title\x07\x9b31m\nlast"
     with_header(about={bad: bad})
     shown = r"\x1b]0;title\x07\x9b31m\nlast"
-    assert run("info", "m.npz").stdout.splitlines()[-1] == f"{shown}{shown}"
+    assert run("info", "m.npz").stdout.splitlines()[-1] == f"{shown}  {shown}"
     with_header(format=bad + 100_000 * "x")
     error = run("info", "m.npz", code=2).stderr
     assert f"unknown model format {shown}xxx" in error and len(error) < 200

@@ -50,7 +50,7 @@ def test_low_latency_has_a_network_of_its_own(rate):
     assert found.causal.rate == found.dictionary.rate == min(rate, 16000)
     assert found.refiner is None and found.second_stage is None
     assert find_online(rate, refine=False).causal is None
-    other = replace(found.dictionary, frame=Frame(256, 64), basis=np.ones((129, 3), np.float32))
+    other = replace(found.dictionary, frame=Frame(256, 64), basis=np.ones((387, 3), np.float32))
     assert find_online(rate, other).causal is None
     with pytest.raises(
         AlphaMFError, match=f"the refiner causal-{min(rate, 16000) // 1000}k is for"
