@@ -121,3 +121,11 @@ def test_single_precision_and_zeros(alpha):
 def test_out_of_range():
     with pytest.raises(AlphaMFError, match="alpha must be from"):
         log_density(np.ones(1), np.ones(1), 2.1)
+
+
+@pytest.mark.parametrize("alpha", [float(np.nextafter(2, 0)), 2 - 1e-15])
+def test_an_alpha_that_rounding_keeps_off_two_is_two(alpha):
+    power = np.array([0.01, 1, 100, 1e6])
+    gaussian = log_density(power, np.ones(4), 2.0)
+    np.testing.assert_allclose(log_density(power, np.ones(4), alpha), gaussian, rtol=1e-12)
+    assert np.isfinite(log_density(power, np.ones(4), 2 - 2e-10)).all()
