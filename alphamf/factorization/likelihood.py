@@ -41,7 +41,7 @@ STEP = 1 / 128
 """Distance of two entries of the table."""
 
 ROUNDING = 1e-10
-"""An alpha nearer to 2 is 2: the table ends before a tail that faint, and sums of decimals miss 2."""
+"""An alpha nearer to 2 is 2: sums of decimals miss it, and so faint a tail lies past the table."""
 
 
 def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:

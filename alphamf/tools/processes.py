@@ -48,10 +48,10 @@ def preload(module: str) -> None:
         return
     from multiprocessing import forkserver
 
-    resource_tracker.ensure_running()  # its start would let signals through again
-    with blocked(signal.SIGINT, signal.SIGTERM):
-        forkserver.set_forkserver_preload([module])
-        with suppress(OSError):
+    with suppress(OSError):
+        resource_tracker.ensure_running()  # its start would let signals through again
+        with blocked(signal.SIGINT, signal.SIGTERM):
+            forkserver.set_forkserver_preload([module])
             forkserver.ensure_running()
             _method = "forkserver"
 

@@ -35,6 +35,21 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a server that forks workers")
+def test_a_server_that_cannot_be_started_is_done_without(monkeypatch):
+    def none_left():
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes.resource_tracker, "ensure_running", none_left)
+    monkeypatch.setattr(processes, "_method", "spawn")
+    processes.preload("tests.support.tasks")
+    assert processes._method == "spawn"
+    notes = []
+    found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
+    assert [outcome.result for outcome in found] == [2, 3]
+    assert "cannot be started" in notes[0]
+
+
 @pytest.mark.slow
 @posix
 @pytest.mark.parametrize("in_order", [True, False])
