@@ -5,12 +5,30 @@ They share its memory, that of the shipped networks above all.
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+from types import TracebackType
+
 from alphamf.denoising.file import process
 from alphamf.denoising.weights import network
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 
 __all__ = ["process"]
+
+SERVER = os.getpid()
+
+
+def _end_in_silence(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Say nothing of the server's own end, as where it cannot fork: who asked for that says it."""
+    if os.getpid() != SERVER or getattr(error, "errno", 0) not in (errno.EAGAIN, errno.ENOMEM):
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _end_in_silence
 
 for rate in (8000, 16000):
     network(Refiner, "auto", rate)

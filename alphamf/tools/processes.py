@@ -93,6 +93,9 @@ class Worker:
             with theirs, blocked(signal.SIGINT, signal.SIGTERM):
                 process = context.Process(target=_serve, args=(theirs, work, reports))
                 process.start()
+        except EOFError as error:  # the server could not fork, and has ended
+            self.connection.close()
+            raise ChildProcessError("no process could be forked") from error
         except BaseException:
             self.connection.close()
             raise

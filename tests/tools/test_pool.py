@@ -35,6 +35,19 @@ def test_a_failure_is_an_outcome_in_its_place(workers):
 posix = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 
 
+def test_a_server_that_cannot_fork_is_a_process_that_cannot_be_started(monkeypatch):
+    context = processes.get_context("spawn")
+
+    def start(process):
+        raise EOFError("unexpected EOF")
+
+    monkeypatch.setattr(context.Process, "start", start)
+    notes = []
+    found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
+    assert [outcome.result for outcome in found] == [2, 3]
+    assert "cannot be started (no process could be forked)" in notes[0]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a server that forks workers")
 def test_a_server_that_cannot_be_started_is_done_without(monkeypatch):
     def none_left():
