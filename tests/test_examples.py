@@ -21,7 +21,7 @@ def talk(query, messages):
     from websockets.asyncio.server import serve
     from websockets.exceptions import ConnectionClosed
 
-    denoise = runpy.run_path(str(ROOT / "docs/examples/websocket_server.py"))["denoise"]
+    denoise = runpy.run_path(str(ROOT / "docs/servers/websocket_server.py"))["denoise"]
 
     async def run():
         async with serve(denoise, "127.0.0.1", 0) as server:

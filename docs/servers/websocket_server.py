@@ -1,4 +1,4 @@
-"""Denoise sound over WebSockets: python docs/examples/websocket_server.py [PORT].
+"""Denoise sound over WebSockets: python docs/servers/websocket_server.py [PORT].
 
 A client connects to ws://localhost:8765/?rate=48000&channels=1&format=s16 (or f32), sends samples
 in binary messages of any size, little-endian, channels interleaved, and gets them back denoised in
