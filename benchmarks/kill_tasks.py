@@ -133,11 +133,11 @@ def measured(folder: Path) -> Products:
     for name, path in found(folder):
         if path.suffix == ".jsonl":
             for item in jsonlines.read(path):
-                job = json.dumps(item.get("job") or item["key"])
+                job = json.dumps(item.get("job") or _result(item))
                 products[f"{name} {job}"] = _timeless({**item, **item.get("numbers", {})})
         elif path.suffix == ".csv":
             rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
-            products[name] = [row.get("key") or row.get("method") for row in rows]
+            products[name] = [_result(row) for row in rows]
         elif path.suffix == ".flac":
             products[name] = path.read_bytes()
         else:  # a picture, a page, settings: their last bytes
@@ -150,6 +150,11 @@ def mixed(folder: Path) -> Products:
     products = plain(folder)
     table = products.pop("pairs.csv", b"")
     return products | {f"row {row.decode()}": True for row in table.splitlines()}
+
+
+def _result(row: dict[str, Any]) -> list[Any]:
+    """Return what a result is of: its key is another where a file of the clip cannot be read."""
+    return [row.get("method"), row.get("noisy")]
 
 
 def _timeless(item: dict[str, Any]) -> dict[str, Any]:
