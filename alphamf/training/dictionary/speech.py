@@ -80,6 +80,7 @@ class _Header(NamedTuple):
     rate: int
     frames: int
     peak: float
+    subtype: str
 
 
 class Excerpts:
@@ -123,7 +124,7 @@ class Excerpts:
             _check_regular(path)
             with open_reader(path) as reader:
                 _check_rate(reader, self.rate)
-                known = _Header(reader.rate, reader.frames, reader.peak)
+                known = _Header(reader.rate, reader.frames, reader.peak, reader.subtype)
                 # A file with a wrong header is read from a temporary copy.
                 if reader.path == Path(path):
                     self._known[path] = known
@@ -153,9 +154,11 @@ class Excerpts:
             with open_sound(path, shown(path)) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
+                same = file.subtype == known.subtype
         except (Undecodable, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
             raise AlphaMFError(f"{shown(path)} can no longer be read") from error
-        if len(sound) < length:  # libsndfile takes a read that fails for the end
+        # libsndfile takes a read that fails for the end, and in a header for zeros.
+        if len(sound) < length or not same:
             raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
         return sound
 

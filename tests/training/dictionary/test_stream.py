@@ -241,6 +241,17 @@ def test_a_read_that_fails_is_not_the_end(files, tmp_path, monkeypatch):
         reader.read(str(files[0]), 0.0)
 
 
+def test_a_header_that_is_read_otherwise_is_not_believed(files, tmp_path):
+    """Libsndfile takes a read that fails for zeros: 16 bits were 8, and noise was learnt."""
+    path = tmp_path / "a.wav"
+    shutil.copyfile(files[0], path)
+    reader = Excerpts(RATE, Frame(256, 64), 0.1)
+    reader.read(str(path), 0.0)
+    soundfile.write(path, soundfile.read(path)[0], RATE, subtype="PCM_U8")
+    with pytest.raises(AlphaMFError, match="can no longer be read as a whole"):
+        reader.read(str(path), 0.0)
+
+
 def stop_at(last):
     def report(progress):
         if progress.step == last:
