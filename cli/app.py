@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Annotated
 
 import typer
@@ -85,3 +86,5 @@ def main() -> None:
             raise
         typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
         raise SystemExit(2) from end
+    except KeyboardInterrupt as stop:  # while typer reads the commands; later it says "Aborted."
+        raise SystemExit(128 + signal.SIGINT) from stop

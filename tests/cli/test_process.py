@@ -221,3 +221,14 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == -signal.SIGINT
     assert done.stderr == ""
+
+
+def test_ctrl_c_before_a_command_has_begun_is_no_traceback():
+    code = (
+        "from alphamf.cli import app\n"
+        "def stop(): raise KeyboardInterrupt\n"
+        "app.app = stop\n"
+        "app.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
