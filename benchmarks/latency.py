@@ -69,14 +69,15 @@ def chirp(rate: int) -> tuple[int, int]:
         live.append(waiting[:size])
         waiting = waiting[size:]
     whole.append(stream.flush()[:, 0])
-    return _late(sound, np.concatenate(live)), _late(sound, np.concatenate(whole))
+    return lag(sound, np.concatenate(live)), lag(sound, np.concatenate(whole))
 
 
-def _late(sound: Floats, out: Floats) -> int:
-    size = len(sound) + len(out)
-    found = np.fft.irfft(np.fft.rfft(out, size) * np.fft.rfft(sound, size).conj(), size)
-    late = int(found.argmax())
-    return late if late < size // 2 else late - size
+def lag(sound: Floats, within: Floats) -> int:
+    """Return where a sound begins in another, in samples, by their cross-correlation."""
+    size = 1 << (len(sound) + len(within)).bit_length()
+    found = np.fft.irfft(np.fft.rfft(within, size) * np.fft.rfft(sound, size).conj(), size)
+    at = int(found.argmax())
+    return at if at < size // 2 else at - size
 
 
 def latencies() -> None:

@@ -38,6 +38,7 @@ from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
 from benchmarks.kills import INTERRUPTIBLE
+from benchmarks.latency import lag
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")
 RATE = 48000
@@ -186,14 +187,6 @@ class Result(NamedTuple):
     found: Compared
     printed: str
     cpu: float
-
-
-def lag(sound: Floats, within: Floats) -> int:
-    """Return where a sound begins in another, in samples, by their cross-correlation."""
-    size = 1 << (len(sound) + len(within)).bit_length()
-    found = np.fft.irfft(np.fft.rfft(within, size) * np.fft.rfft(sound, size).conj(), size)
-    at = int(found.argmax())
-    return at if at < size // 2 else at - size
 
 
 def run(server: Server, noisy: Floats, clean: Floats, *options: str) -> Result:

@@ -14,8 +14,6 @@ from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
-NORM_EPSILON = np.float32(1e-5)
-
 
 class Memory:
     """The newest frames of what some layer reads; before the first there is zero.
@@ -139,7 +137,7 @@ class CausalRefiner(TrainedNetwork):
     def _block(self, k: int, memory: Memory, x: Array) -> Any:
         p = self.parameters
         u = x - x.mean(-1, keepdims=True)
-        u *= 1 / np.sqrt((u * u).mean(-1, keepdims=True) + NORM_EPSILON)
+        u *= 1 / np.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON)
         memory.take(u * p[f"block{k}.scale"] + p[f"block{k}.shift"])
         distance, last = 2 ** (k % network.DILATIONS), network.TAPS - 1
         taps = p[f"block{k}.taps"]

@@ -36,6 +36,8 @@ LOGIT = 3.0
 """Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
 LOG_STD = (-7.0, math.log(0.5))
 """Range of the log standard deviation: no gain from 0 to 1 has more than 0.5."""
+NORM_EPSILON = 1e-5
+"""Added to a frame's variance in the blocks' normalisation."""
 NARROWEST = 1e-3
 """Least distance of a gain from 0 and 1 before its logit is taken."""
 SILENT = 1e-10
@@ -236,7 +238,7 @@ def blocks(p: Mapping[str, Array], x: Array, xp: Any) -> Array:
     """Return the channels after the residual blocks; shape (..., frames, width), as before."""
     for k in range(_blocks(p)):
         u = x - x.mean(-1, keepdims=True)
-        u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + 1e-5)
+        u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + NORM_EPSILON)
         u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
         u = layers.dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
         u = layers.rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)

@@ -10,9 +10,6 @@ from torch.nn import functional
 
 from alphamf.learnt import layers, network
 
-NORM_EPSILON = 1e-5
-"""Of the blocks' normalisation, as in `network.blocks`."""
-
 
 def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> Tensor:
     """Return the network's two outputs for every cell, as `network.outputs` does.
@@ -47,7 +44,7 @@ def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> 
 
 def _block(p: Mapping[str, Tensor], k: int, x: Tensor, causal: bool) -> Tensor:
     scale, shift = p[f"block{k}.scale"], p[f"block{k}.shift"]
-    u = functional.layer_norm(x.float(), scale.shape, scale, shift, NORM_EPSILON)
+    u = functional.layer_norm(x.float(), scale.shape, scale, shift, network.NORM_EPSILON)
     u = _dilated(u, p[f"block{k}.taps"], 2 ** (k % network.DILATIONS), causal)
     u = _rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"])
     return u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
