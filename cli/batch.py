@@ -178,7 +178,8 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
 
 def _how(result: Mapping[str, Any]) -> str:
     """Return how a file was done, in one line."""
-    names = ("model", "refiner", "second_stage") if not result["causal"] else ("model", "causal")
+    names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
+    names += ["high_band"] if result["high_band"] else []
     weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)
     settings, (speech, noise) = result["settings"], result["acceptance"]
     return (

@@ -73,6 +73,15 @@ def train(
         ),
     ] = None,
     sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
+    above: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Learn only what lies above 7.5 kHz, from speech at 48 kHz, for a copy of this "
+            "16 kHz model. Of the other options, --seconds and --seed count.",
+            show_default=False,
+        ),
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
@@ -99,6 +108,9 @@ def train(
         if STREAM in clean:
             raise AlphaMFError("- cannot be clean speech: name files")
         check_output(output, overwrite=overwrite)
+        if above is not None:
+            _extend(above, find(clean), output, seconds, seed, quiet)
+            return
         ranks = [int(number) for number in numbers("--rank", rank, int)]
         alphas = numbers("--alpha", alpha, float)
         settings = TrainingSettings(
@@ -129,6 +141,25 @@ def train(
         _print(selection, output, time.perf_counter() - started)
     if skipped or "unusable" in selection.model.about:
         raise typer.Exit(2)
+
+
+def _extend(
+    name: str, clean: list[str], output: str, seconds: float, seed: int, quiet: bool
+) -> None:
+    """Write a copy of a model with rows above its band."""
+    from alphamf.learnt.dictionary import load
+    from alphamf.training.dictionary.above import extend
+
+    started = time.perf_counter()
+    with report.progress(quiet, "files") as update:
+        progress = update and partial(update, shown(output))
+        extend(load(name), clean, seconds=seconds, seed=seed, progress=progress).save(output)
+    if not quiet:
+        elapsed = time.perf_counter() - started
+        typer.echo(
+            f"{shown(output)}: {shown(name)} and what lies above, from {len(clean)} files "
+            f"in {elapsed:.1f} s"
+        )
 
 
 def _report_skipped(skipped: list[str], sentence: str) -> None:

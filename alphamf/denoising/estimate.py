@@ -11,15 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.denoising import bands
 from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
-from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.grids import Spectra
+from alphamf.denoising.known_noise import lowest
 from alphamf.denoising.linked import linked
-from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.tools.arrays import Floats, Reals, to_host
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.refiner import Refiner
+from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
 
@@ -32,16 +36,14 @@ class Sampled(NamedTuple):
         The segment, scaled.
     scale
         A power of two.
-    gains
-        Gain and standard deviation on the dictionary's grid, shape (bins, frames).
-    acceptance
-        As in `Estimate`.
+    posterior
+        On the dictionary's grid, of its bins and of the bands above in which there is sound; its
+        gain and the deviation of it in the bins are the refiner's.
     """
 
     spectra: Spectra
     scale: np.float32
-    gains: tuple[Floats, Floats]
-    acceptance: list[float]
+    posterior: Posterior
 
 
 @one_thread()
@@ -77,11 +79,10 @@ def sampled(
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]
-    grid = grid_of(weights.dictionary)
-    powers = [np.abs(each.on(grid)) ** 2 for each in spectra]
+    model = weights.dictionary
+    powers = [bands.power(each, model, bands.heard(each, model)) for each in spectra]
     # Digital silence keeps a gain of one.
-    gains = [(np.ones_like(power), np.zeros_like(power)) for power in powers]
-    acceptances = [[1.0, 1.0]] * len(powers)
+    found = [_silent(power) for power in powers]
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
 
@@ -89,22 +90,44 @@ def sampled(
             progress((done * settings.steps + steps) / len(groups))
 
         chosen = [powers[k][:, frames] for k in group]
+        wide = model.with_bands(len(chosen[0]) - model.bins)
+        noise = _known([(noises[k], scales[k]) for k in group], wide, settings)
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
-        # In the units of the scaled sounds.
-        known = [
-            (noise * np.float64(scales[k]) ** settings.alpha_noise).astype(np.float32)
-            for k in group
-            if (noise := noises[k]) is not None
-        ]
-        noise = None if not known else known[0] if len(known) == 1 else np.stack(known)
-        posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
-        found = refined(power, posterior, weights.refiner if settings.refine else None)
-        shape = (len(chosen), *chosen[0].shape)
-        gain, gain_std = (to_host(each).reshape(shape) for each in found)
+        posterior = sample_posterior(power, wide, settings, stream, advance, noise)
+        network = weights.refiner if settings.refine else None
+        arrays = _with_refined(power, posterior, network, model.bins)
         for place, k in enumerate(group):
-            gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
-            acceptances[k] = posterior.acceptance
-    return [Sampled(*each) for each in zip(spectra, scales, gains, acceptances, strict=True)]
+            for whole, part in zip(found[k].arrays, arrays, strict=True):
+                whole[:, frames] = part.reshape(len(group), *chosen[0].shape)[place]
+            found[k] = found[k]._replace(acceptance=posterior.acceptance)
+    return [Sampled(*each) for each in zip(spectra, scales, found, strict=True)]
+
+
+def _known(
+    noises: Sequence[tuple[Reals | None, np.float32]], model: Dictionary, settings: Settings
+) -> Reals | None:
+    """Return the known noises of clips in the units of their scaled sounds, None if not known."""
+    known = [
+        (lowest(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
+        for noise, scale in noises
+        if noise is not None
+    ]
+    return None if not known else known[0] if len(known) == 1 else np.stack(known)
+
+
+def _with_refined(
+    power: Array, posterior: Posterior, network: Refiner | None, bins: int
+) -> list[Floats]:
+    """Return the posterior's arrays, where the refiner's results are those of its bins."""
+    gain, gain_std = refined(power[..., :bins, :], posterior.rows(slice(bins)), network)
+    posterior.gain[..., :bins, :] = gain
+    posterior.gain_std[..., :bins, :] = gain_std
+    return [to_host(each) for each in posterior.arrays]
+
+
+def _silent(power: Floats) -> Posterior:
+    gain_std, speech, noise = (np.zeros_like(power) for _ in range(3))
+    return Posterior(np.ones_like(power), gain_std, speech, noise, [1.0, 1.0])
 
 
 @one_thread()
@@ -122,15 +145,15 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
-    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
+    spectra, scales, posteriors = (list(each) for each in zip(*channels, strict=True))
+    gains = [moved(*each, weights.dictionary) for each in zip(spectra, posteriors, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
-        found = linked(spectra, gains, acceptances, weights, settings, xp)
+        found = linked(spectra, gains, posteriors, weights, settings, xp)
     else:
         found = [
             separate(*each, weights, settings, xp)
-            for each in zip(spectra, gains, acceptances, strict=True)
+            for each in zip(spectra, gains, posteriors, strict=True)
         ]
     return [
         one._replace(speech=one.speech / scale) for one, scale in zip(found, scales, strict=True)
@@ -138,20 +161,20 @@ def finished(
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Yield clips that may move together, with their audible frames.
+    """Yield clips of as many rows that may move together, with their audible frames.
 
     Digital silence is no part of a recording's noise: a noise that is about as loud all the time,
     as the model's is, would have to vanish to allow for it.
     """
-    whole = []
+    whole: dict[int, list[int]] = {}
     for k, power in enumerate(powers):
         audible = power.mean(axis=0) > FLOOR * power.mean()
         if audible.all():
-            whole.append(k)
+            whole.setdefault(len(power), []).append(k)
         elif audible.any():
             yield [k], audible
-    if whole:
-        yield whole, np.ones(powers[whole[0]].shape[1], bool)
+    for group in whole.values():
+        yield group, np.ones(powers[group[0]].shape[1], bool)
 
 
 def _alike(

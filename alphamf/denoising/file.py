@@ -296,6 +296,7 @@ def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
     networks = {
         "refiner": weights.refiner,
         "second_stage": weights.second_stage,
+        "high_band": weights.high_band,
         "causal": weights.causal,
     }
     return {

@@ -2,9 +2,11 @@
 
 1. Posterior mean of the speech's Wiener gain, and its standard deviation.
 2. Refiner: a network that reads the posterior gives both anew.
-3. Native grid: the gain moves from the dictionary's grid to the sound's own rate.
+3. Native grid: the gain moves from the dictionary's grid to the sound's own rate. Above the
+   dictionary's band, the posterior of its bands goes on (`bands`).
 4. Limit: no gain is below the largest attenuation.
-5. Second stage: a network that corrects the result in windows of 16 ms, within the limit.
+5. Second stage: a network that corrects the result in windows of 16 ms, within the limit; another
+   one gives the gains above its band.
 6. Dry: some of the input stays in.
 
 Between 3 and 4, channels that share a voice are linked (`spatial`).
@@ -19,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.denoising import bands
 from alphamf.denoising.activity import probability
-from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
+from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
@@ -75,23 +78,28 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
     )
 
 
-def moved(
-    spectra: Spectra, gains: tuple[Floats, Floats], model: Dictionary
-) -> tuple[Floats, Floats]:
-    """Return the gain and its standard deviation after link 3.
+def moved(spectra: Spectra, posterior: Posterior, model: Dictionary) -> tuple[Floats, Floats]:
+    """Return the gain and its standard deviation after link 3, shape (bins, frames).
 
     Parameters
     ----------
     spectra
         A segment of one channel.
-    gains
-        Both on the dictionary's grid, shape (bins, frames).
+    posterior
+        On the dictionary's grid, of its bins and of bands above them; with gains after link 2.
     model
         The dictionary.
     """
-    native = native_grid(model, spectra.rate)
+    grid, native = grid_of(model), native_grid(model, spectra.rate)
     shape = spectra.on(native).shape
-    gain, gain_std = (regrid(each, grid_of(model), native, shape) for each in gains)
+    gain, gain_std = (
+        bands.spread(
+            at_times(each[model.bins :], grid, native, shape[1]),
+            regrid(each[: model.bins], grid, native, shape),
+            native,
+        )
+        for each in (posterior.gain, posterior.gain_std)
+    )
     return gain, gain_std
 
 
@@ -104,7 +112,7 @@ def least_gain(settings: Settings) -> np.float32:
 def separate(
     spectra: Spectra,
     gains: tuple[Floats, Floats],
-    acceptance: list[float],
+    posterior: Posterior,
     weights: Weights,
     settings: Settings,
     xp: Any,
@@ -117,8 +125,8 @@ def separate(
         The segment.
     gains
         Gain and standard deviation after link 3, shape (bins, frames).
-    acceptance
-        As in `Estimate`.
+    posterior
+        As for `moved`.
     weights, settings
         Of the run; without `settings.refine` there is no second stage.
     xp
@@ -136,55 +144,58 @@ def separate(
         spectrum * (gain if staged else limited), native.frame, len(spectra.sound)
     )
     if network is not None and staged:
-        speech = corrected(spectra, speech, network, least, xp)
+        first = Spectra(speech, spectra.rate)
+        factors = coefficients(spectra, first, posterior, weights, xp)
+        speech = combined(spectra, first, factors, network, least)
     activity = probability(np.abs(spectrum) ** 2, gain, native)
-    return Estimate(speech, limited, gain_std, acceptance, activity)
-
-
-def corrected(
-    spectra: Spectra, speech: Floats, network: SecondStage, least: np.float32, xp: Any
-) -> Floats:
-    """Return the speech after link 5.
-
-    Parameters
-    ----------
-    spectra
-        The segment.
-    speech
-        After link 4, without its limit; shape (samples,).
-    network
-        The second stage.
-    least
-        Smallest gain of a cell.
-    xp
-        Array module that the network runs on.
-    """
-    first = Spectra(speech, spectra.rate)
-    return combined(spectra, first, coefficients(spectra, first, network, xp), network, least)
+    return Estimate(speech, limited, gain_std, posterior.acceptance, activity)
 
 
 def coefficients(
-    spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
+    spectra: Spectra, first: Spectra, posterior: Posterior, weights: Weights, xp: Any
 ) -> tuple[Floats, Floats]:
-    """Return the second stage's coefficients of a segment and its first speech, at its own rate.
+    """Return the coefficients of a segment and of its first speech, on the second stage's grid.
 
     Parameters
     ----------
     spectra, first
         The segment, and the speech after link 4.
-    network, xp
-        As in `corrected`.
+    posterior
+        As for `moved`.
+    weights
+        With a second stage; without a network of the bands above, that goes on there.
+    xp
+        Array module that the networks run on.
 
     Returns
     -------
     tuple of ndarray
         Shape (bins, frames).
     """
-    model, native = grid_of(network), native_grid(network, spectra.rate)
-    inputs = (xp.asarray(each.on(model)) for each in (spectra, first))
+    network: Any = weights.second_stage
+    factors = of_second_stage(spectra, first, network, xp)
+    model, high = weights.dictionary, posterior.rows(slice(weights.dictionary.bins, None))
+    if weights.high_band is None or not len(high.gain):
+        return factors
+    known = bands.features_of(spectra, first, factors, high, model, network)
+    gains = bands.gains(known, len(high.gain), weights.high_band, xp)
+    native = native_grid(network, spectra.rate)
+    of_noisy, of_first = (
+        bands.spread(*each, native)
+        for each in zip((gains, np.zeros_like(gains)), factors, strict=True)
+    )
+    return of_noisy, of_first
+
+
+def of_second_stage(
+    spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
+) -> tuple[Floats, Floats]:
+    """Return what `coefficients` does without a network of the bands above."""
+    grid, native = grid_of(network), native_grid(network, spectra.rate)
+    inputs = (xp.asarray(each.on(grid)) for each in (spectra, first))
     shape = spectra.on(native).shape
     of_noisy, of_first = (
-        regrid(to_host(each), model, native, shape) for each in network.coefficients(*inputs)
+        regrid(to_host(each), grid, native, shape) for each in network.coefficients(*inputs)
     )
     return of_noisy, of_first
 
@@ -204,8 +215,10 @@ def combined(
         The segment, and the speech after link 4.
     factors
         As from `coefficients`.
-    network, least
-        As in `corrected`.
+    network
+        The second stage.
+    least
+        Smallest gain of a cell.
     """
     native = native_grid(network, spectra.rate)
     noisy = spectra.on(native)

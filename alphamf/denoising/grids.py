@@ -83,13 +83,33 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     top = values[low : high + 1].mean(axis=0, keepdims=True)
     values = np.concatenate([values[: high + 1], top])
     for axis, positions in enumerate(_positions(source, target, shape)):
-        at = np.minimum(positions, values.shape[axis] - 1)
-        first = np.minimum(at.astype(int), max(values.shape[axis] - 2, 0))
-        second = np.minimum(first + 1, values.shape[axis] - 1)
-        weight = (at - first).astype(np.float32)
-        weight = weight[:, None] if axis == 0 else weight
-        values = values.take(first, axis) * (1 - weight) + values.take(second, axis) * weight
+        values = _interpolated(values, positions, axis)
     return values
+
+
+def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
+    """Interpolate rows linearly between the frames of one grid, to those of another.
+
+    Parameters
+    ----------
+    values
+        Shape (rows, frames) on `source`.
+    source, target
+        Grids.
+    frames
+        Of `target`.
+    """
+    return _interpolated(values, _positions(source, target, (1, frames))[1], 1)
+
+
+def _interpolated(values: Floats, positions: Any, axis: int) -> Floats:
+    at = np.minimum(positions, values.shape[axis] - 1)
+    first = np.minimum(at.astype(int), max(values.shape[axis] - 2, 0))
+    second = np.minimum(first + 1, values.shape[axis] - 1)
+    weight = (at - first).astype(np.float32)
+    weight = weight[:, None] if axis == 0 else weight
+    found: Floats = values.take(first, axis) * (1 - weight) + values.take(second, axis) * weight
+    return found
 
 
 def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising import bands
+from alphamf.denoising.grids import Spectra
 from alphamf.denoising.sampling import bin_levels
 from alphamf.denoising.settings import Settings, kernel
 from alphamf.factorization.alpha_mf import AlphaMF, Source
@@ -42,7 +43,8 @@ def noise_spectra(
     -------
     list of ndarray
         Dispersions in the sound's units, weighted with their mean activation, each of shape
-        (stacked bins, noise_rank); None of a channel that is silent.
+        (stacked rows, noise_rank), where the bands above that the rate has follow the bins of a
+        frame; None of a channel that is silent.
     """
     return [
         _spectra(np.ascontiguousarray(sound), rate, dictionary, settings, (seed, channel))
@@ -56,7 +58,8 @@ def _spectra(
     peak = np.abs(sound).max()
     if not peak:
         return None
-    power = np.abs(Spectra(sound / peak, rate).on(grid_of(dictionary))) ** 2
+    spectra = Spectra(sound / peak, rate)
+    power = bands.power(spectra, dictionary, bands.possible(rate, dictionary))
     level = bin_levels(power)
     source = Source(
         settings.alpha_noise,
@@ -76,3 +79,9 @@ def _spectra(
     unit = np.tile(level, (dictionary.context, 1)) * np.float64(peak) ** 2
     found: Reals = w * h.mean(axis=-1) * unit ** (settings.alpha_noise / 2)
     return found
+
+
+def lowest(spectra: Reals, dictionary: Dictionary) -> Reals:
+    """Return the rows of known spectra that a dictionary has: its bins, and as many bands above."""
+    frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
+    return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

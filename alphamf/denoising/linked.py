@@ -12,16 +12,16 @@ from alphamf.denoising import spatial
 from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
 from alphamf.denoising.grids import Spectra, native_grid
+from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Floats
 
 
 def linked(
     channels: Sequence[Spectra],
     gains: Sequence[tuple[Floats, Floats]],
-    acceptances: Sequence[list[float]],
+    posteriors: Sequence[Posterior],
     weights: Weights,
     settings: Settings,
     xp: Any,
@@ -32,7 +32,7 @@ def linked(
     ----------
     channels
         The segment, each of its channels scaled to a like level.
-    gains, acceptances, weights, settings, xp
+    gains, posteriors, weights, settings, xp
         As in `gain.separate`, of each channel.
     """
     native = native_grid(weights.dictionary, channels[0].rate)
@@ -43,7 +43,7 @@ def linked(
     for group in spatial.sharing(spectra, gain):
         if len(group) == 1:
             (k,) = group
-            estimates[k] = separate(channels[k], gains[k], acceptances[k], weights, settings, xp)
+            estimates[k] = separate(channels[k], gains[k], posteriors[k], weights, settings, xp)
             continue
         found = spatial.speech(spectra[group], gain[group])
         sounds = [channels[k] for k in group]
@@ -54,24 +54,30 @@ def linked(
         samples = len(sounds[0].sound)
         speech = [stft.inverse(each, native.frame, samples) for each in found]
         if network is not None:
-            speech = _corrected(sounds, speech, network, least, xp)
+            known = [posteriors[k] for k in group]
+            speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
             limited = np.maximum(gain[k], least)
             activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
-            estimates[k] = Estimate(one, limited, gain_std[k], acceptances[k], activity)
+            acceptance = posteriors[k].acceptance
+            estimates[k] = Estimate(one, limited, gain_std[k], acceptance, activity)
     return [estimates[k] for k in range(len(channels))]
 
 
 def _corrected(
     channels: Sequence[Spectra],
     speech: Sequence[Floats],
-    network: SecondStage,
+    posteriors: Sequence[Posterior],
+    weights: Weights,
     least: np.float32,
     xp: Any,
 ) -> list[Floats]:
     """Return the speech after link 5, whose coefficients the channels share."""
+    network: Any = weights.second_stage
     firsts = [Spectra(one, channels[0].rate) for one in speech]
-    found = [coefficients(*each, network, xp) for each in zip(channels, firsts, strict=True)]
+    found = [
+        coefficients(*each, weights, xp) for each in zip(channels, firsts, posteriors, strict=True)
+    ]
     native = native_grid(network, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
     of_noisy, of_first = (

@@ -35,6 +35,16 @@ class Posterior(NamedTuple):
     noise: Array
     acceptance: list[float]
 
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """All but the acceptance."""
+        return self.gain, self.gain_std, self.speech, self.noise
+
+    def rows(self, which: slice) -> Posterior:
+        """Return the same of some of the bins."""
+        gain, gain_std, speech, noise = (each[..., which, :] for each in self.arrays)
+        return Posterior(gain, gain_std, speech, noise, self.acceptance)
+
 
 def sample_posterior(
     power: Array,

@@ -12,6 +12,7 @@ from types import TracebackType
 
 from alphamf.denoising.file import process
 from alphamf.denoising.weights import network
+from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 
@@ -31,5 +32,5 @@ def _end_in_silence(
 sys.excepthook = _end_in_silence
 
 for rate in (8000, 16000):
-    network(Refiner, "auto", rate)
-    network(SecondStage, "auto", rate)
+    for kind in (Refiner, SecondStage, HighBand):
+        network(kind, "auto", rate)

@@ -17,6 +17,7 @@ from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -39,6 +40,8 @@ class Weights:
         Network that reads the posterior; None: the gain is the posterior mean.
     second_stage
         Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
+    high_band
+        Network of the bands above the second stage's; None: the second stage's top goes on there.
     causal
         Network that reads the online chain, at low latency; None: the gain is the chain's.
 
@@ -58,6 +61,7 @@ class Weights:
     dictionary: Dictionary
     refiner: Refiner | None = None
     second_stage: SecondStage | None = None
+    high_band: HighBand | None = None
     causal: CausalRefiner | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +85,7 @@ class Weights:
             self,
             refiner=self.refiner and self.refiner.on(xp),
             second_stage=self.second_stage and self.second_stage.on(xp),
+            high_band=self.high_band and self.high_band.on(xp),
         )
 
 
@@ -105,7 +110,8 @@ def find(
         A file or the name of a shipped refiner; ``"auto"``: the shipped one that fits the
         dictionary's rate and window, if there is one; ``"none"``.
     second_stage
-        Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped.
+        Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped. The
+        network of the bands above comes with a shipped one, for sound that has them.
     causal
         Likewise, for low latency.
 
@@ -123,10 +129,13 @@ def find(
     if str(second_stage) == "auto" and (first is None or first.name not in network_file.shipped()):
         second_stage = "none"
     second = network(SecondStage, second_stage, dictionary.rate)
+    shipped = second is not None and second.name in network_file.shipped()
+    above = dictionary.above is not None and rate > dictionary.rate
+    high = network(HighBand, "auto", dictionary.rate) if shipped and above else None
     online = network(CausalRefiner, causal, dictionary.rate)
     if online is not None and str(causal) == "auto" and not _fits(online, dictionary):
         online = None
-    return Weights(dictionary, first, second, online)
+    return Weights(dictionary, first, second, high, online)
 
 
 def find_online(
@@ -151,7 +160,7 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
     Parameters
     ----------
     kind
-        `Refiner`, `SecondStage` or `CausalRefiner`.
+        `Refiner`, `SecondStage`, `HighBand` or `CausalRefiner`.
     choice
         A file, the name of a shipped network, ``"auto"`` or ``"none"``.
     rate

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
-from alphamf.learnt import model_file
+from alphamf.learnt import bands, model_file
 from alphamf.tools.arrays import Floats
 
-MAX_BYTES = {"basis": 64 * 2**20, "header": 4 * 2**20}
+MAX_BYTES = {"basis": 64 * 2**20, "above": 4 * 2**20, "header": 4 * 2**20}
 """Most bytes of the arrays of a model file, which are checked before anything is read: W in half
 precision of some 7000 columns at 48 kHz, and a million characters."""
 
@@ -47,6 +47,11 @@ class Dictionary:
         Frames stacked in a column.
     about
         How it was made: attribution, settings, command. For reading only.
+    above
+        Rows of the bands above (`alphamf.learnt.bands`) that belong to the columns of W, shape
+        (context * bands.ABOVE, rank); None where it knows nothing of them.
+    bands
+        How many rows of bands follow the bins of each frame in W (`with_bands`).
     name
         What it was loaded by.
     origin
@@ -70,6 +75,8 @@ class Dictionary:
     frame: Frame
     context: int = 1
     about: dict[str, Any] = field(default_factory=dict)
+    above: Floats | None = None
+    bands: int = 0
     name: str = field(default="", compare=False)
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
@@ -103,6 +110,15 @@ class Dictionary:
             raise AlphaMFError("the basis must be finite and not negative")
         if not self.basis.any(axis=0).all():
             raise AlphaMFError("no column of the basis may be all zero")
+        if self.above is not None:
+            self._check_above(self.above)
+
+    def _check_above(self, above: Floats) -> None:
+        wanted = (self.context * bands.ABOVE, self.rank)
+        if above.shape != wanted:
+            raise AlphaMFError(f"the rows above must have the shape {wanted}, not {above.shape}")
+        if not (np.isfinite(above).all() and (above >= 0).all()):
+            raise AlphaMFError("the rows above must be finite and not negative")
 
     @property
     def sha256(self) -> str:
@@ -111,13 +127,35 @@ class Dictionary:
 
     @property
     def bins(self) -> int:
-        """Number of frequency bins of a frame."""
-        return self.frame.bins
+        """Number of rows of a frame: its frequency bins, and bands above them."""
+        return self.frame.bins + self.bands
 
     @property
     def rank(self) -> int:
         """Number of columns."""
         return int(self.basis.shape[1])
+
+    def with_bands(self, count: int) -> Self:
+        """Return the dictionary of frames that the lowest `count` bands above follow.
+
+        Parameters
+        ----------
+        count
+            0: the dictionary as it is.
+
+        Examples
+        --------
+        >>> load("speech-16k").with_bands(20).bins
+        533
+        """
+        if not count:
+            return self
+        if self.above is None:
+            raise AlphaMFError(f"the dictionary {self.name} has no rows above its band")
+        below = self.basis.reshape(self.context, self.frame.bins, -1)
+        above = self.above.reshape(self.context, bands.ABOVE, -1)[:, :count]
+        basis = np.concatenate([below, above], axis=1).reshape(-1, self.rank)
+        return replace(self, basis=basis, above=None, bands=count)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the dictionary to an ``.npz``, W in half precision.
@@ -136,8 +174,11 @@ class Dictionary:
             "about": self.about,
         }
         # Columns scaled to a maximum of one keep clear of half precision's subnormal numbers.
-        scaled = self.basis / self.basis.max(axis=0)
-        model_file.write(path, header, {"basis": scaled.astype(np.float16)})
+        scale = self.basis.max(axis=0)
+        arrays = {"basis": (self.basis / scale).astype(np.float16)}
+        if self.above is not None:  # far softer than what is below: its own exponents matter
+            arrays["above"] = (self.above / scale).astype(np.float32)
+        model_file.write(path, header, arrays)
 
 
 def load(model: str | os.PathLike[str]) -> Dictionary:
@@ -158,20 +199,25 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
         names = ", ".join(shipped())
         raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
     name = path.stem if path in shipped().values() else str(path)
-    return model_file.load(path, "model", MAX_BYTES, partial(_make, name))
+    return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 
 
 def _make(
     name: str, header: dict[str, Any], arrays: dict[str, NDArray[Any]], origin: model_file.Origin
 ) -> Dictionary:
     basis = arrays["basis"]
-    if basis.dtype.kind != "f":
-        raise AlphaMFError(f"its basis holds {basis.dtype}, not floats")
+    for array in (basis, arrays.get("above", basis)):
+        if array.dtype.kind != "f":
+            raise AlphaMFError(f"its basis holds {array.dtype}, not floats")
     with np.errstate(all="ignore"):  # what is not finite is refused by the dictionary
         basis = basis.astype(np.float32)
-        basis /= np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
+        unit = np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
+        basis /= unit
+        above = arrays.get("above")
+        above = None if above is None else above.astype(np.float32) / unit
     return Dictionary(
         basis=basis,
+        above=above,
         alpha=float(header["alpha"]),
         rate=int(header["rate"]),
         frame=Frame(int(header["n_fft"]), int(header["hop_length"])),

@@ -11,7 +11,7 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -113,6 +113,7 @@ def load(
     kind: str,
     limits: dict[str, int],
     make: Callable[[dict[str, Any], dict[str, NDArray[Any]], Origin], Model],
+    optional: Collection[str] = (),
 ) -> Model:
     """Read what `write` wrote, and make a model of it.
 
@@ -120,7 +121,7 @@ def load(
     ----------
     kind
         What the model is called where it cannot be read.
-    limits
+    limits, optional
         As for `read`.
     make
         Given the header, the arrays and where they come from.
@@ -132,7 +133,7 @@ def load(
     """
     try:
         origin = Origin(path)
-        arrays = read(path, limits)
+        arrays = read(path, limits, optional)
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
             text = shown(str(header["format"])[:MOST_SHOWN])
@@ -146,7 +147,9 @@ def load(
         raise AlphaMFError(f"{shown(path)} is not a {kind} that alphamf wrote") from error
 
 
-def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:
+def read(
+    path: Path, limits: dict[str, int], optional: Collection[str] = ()
+) -> dict[str, NDArray[Any]]:
     """Return the named arrays of an archive; others that it holds are not touched.
 
     What an array would take in memory is checked before it is given any, by the archive's
@@ -156,6 +159,8 @@ def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:
     ----------
     limits
         Name to the most bytes of each array that is wanted.
+    optional
+        Names of those that may be missing.
 
     Raises
     ------
@@ -168,7 +173,13 @@ def read(path: Path, limits: dict[str, int]) -> dict[str, NDArray[Any]]:
     if size > sum(limits.values()) + 2**20:
         raise AlphaMFError(f"it has {size} bytes")
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        return {name: _member(archive, file, name, most) for name, most in limits.items()}
+        held = set(archive.namelist())
+        wanted = {
+            name: most
+            for name, most in limits.items()
+            if name not in optional or f"{name}.npy" in held
+        }
+        return {name: _member(archive, file, name, most) for name, most in wanted.items()}
 
 
 def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> NDArray[Any]:

@@ -56,6 +56,11 @@ class TrainedNetwork:
     name: str = field(default="", compare=False)
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def cells(cls, frame: Frame) -> int:
+        """Return how many cells of a frame the network reads: one for each bin."""
+        return frame.bins
+
     @property
     def sha256(self) -> str:
         """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
@@ -82,7 +87,7 @@ class TrainedNetwork:
 
     @cached_property
     def _compiled(self) -> compiled.Network:
-        return compiled.Network(self.parameters, self.frame.bins)
+        return compiled.Network(self.parameters, self.cells(self.frame))
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was made for this processor: another process may run on another one."""
@@ -133,8 +138,9 @@ class TrainedNetwork:
         exponent = float(header.get("exponent", 1))
         if not 0 < exponent < math.inf:
             raise AlphaMFError(f"its exponent, {exponent:g}, is not a positive number")
+        cells = None if cls is TrainedNetwork else cls.cells(frame)
         return cls(
-            parameters=_unpacked(header, arrays["parameters"].astype(np.float32), frame),
+            parameters=_unpacked(header, arrays["parameters"].astype(np.float32), cells),
             rate=int(header["rate"]),
             frame=frame,
             exponent=exponent,
@@ -144,10 +150,15 @@ class TrainedNetwork:
         )
 
 
-def _unpacked(header: dict[str, Any], values: Array, frame: Frame) -> dict[str, Array]:
-    """Cut the flat parameters into arrays of the names and shapes in the header."""
+def _unpacked(header: dict[str, Any], values: Array, cells: int | None) -> dict[str, Array]:
+    """Cut the flat parameters into arrays of the names and shapes in the header.
+
+    Where `cells` is None, as many are taken as the network has.
+    """
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
-    if shapes != network.shapes(frame.bins, network.sizes_of(shapes, frame.bins)):
+    if cells is None:
+        cells = shapes["in.weight"][0] // network.FEATURES
+    if shapes != network.shapes(cells, network.sizes_of(shapes, cells)):
         raise AlphaMFError("its parameters are those of another network")
     parameters, end = {}, 0
     for key, shape in shapes.items():
@@ -160,7 +171,7 @@ def _unpacked(header: dict[str, Any], values: Array, frame: Frame) -> dict[str, 
 
 def shipped() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
-    kinds = ("refiner", "second-stage", "causal")
+    kinds = ("refiner", "second-stage", "high-band", "causal")
     paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
     return {path.stem: path for path in sorted(paths)}
 

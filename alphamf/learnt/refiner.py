@@ -33,7 +33,9 @@ class Refiner(TrainedNetwork):
         speech, noise
             Posterior means of both variances, in the power's units.
         """
-        return in_windows(self._refine, (power, gain, gain_std, speech, noise), WINDOW)
+        inputs = (power, gain, gain_std, speech, noise)
+        refined, std = in_windows(self._refine, inputs, WINDOW)
+        return refined, std
 
     def _refine(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array

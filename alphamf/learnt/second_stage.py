@@ -53,7 +53,8 @@ class SecondStage(TrainedNetwork):
         tuple of ndarray
             From 0 to 1 and from 0 to `MOST`, shape (bins, frames).
         """
-        return in_windows(self._coefficients, (noisy, first), WINDOW)
+        sound, speech = in_windows(self._coefficients, (noisy, first), WINDOW)
+        return sound, speech
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
         """Do as `coefficients` for one window."""

@@ -14,14 +14,14 @@ no better."""
 
 
 def in_windows(
-    function: Callable[..., tuple[Array, Array]], inputs: Sequence[Array], window: int
-) -> tuple[Array, Array]:
+    function: Callable[..., tuple[Array, ...]], inputs: Sequence[Array], window: int
+) -> tuple[Array, ...]:
     """Apply a function to windows that overlap, and fade its results into each other.
 
     Parameters
     ----------
     function
-        Takes a window of each of `inputs`, and returns two arrays of its shape.
+        Takes a window of each of `inputs`, and returns arrays of its shape.
     inputs
         Shape (..., bins, frames) each.
     window
@@ -30,20 +30,22 @@ def in_windows(
     Returns
     -------
     tuple of ndarray
-        Both of the shape of an input, real.
+        Each of the shape of an input, real.
     """
     xp = namespace(inputs[0])
     frames, dtype = inputs[0].shape[-1], inputs[0].real.dtype
     length = min(frames, window)
     fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(dtype)
-    total = xp.zeros((2, *inputs[0].shape), dtype)
+    totals: list[Array] = []
     weight = xp.zeros(frames, dtype)
     for first in _starts(frames, length):
         part = slice(first, first + length)
-        total[..., part] += fade * xp.stack(function(*(each[..., part] for each in inputs)))
+        found = function(*(each[..., part] for each in inputs))
+        totals = totals or [xp.zeros(inputs[0].shape, dtype) for _ in found]
+        for total, each in zip(totals, found, strict=True):
+            total[..., part] += fade * each
         weight[part] += fade
-    total /= weight
-    return total[0], total[1]
+    return tuple(total / weight for total in totals)
 
 
 def _starts(frames: int, length: int) -> list[int]:

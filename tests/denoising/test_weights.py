@@ -50,7 +50,9 @@ def test_low_latency_has_a_network_of_its_own(rate):
     assert found.causal.rate == found.dictionary.rate == min(rate, 16000)
     assert found.refiner is None and found.second_stage is None
     assert find_online(rate, refine=False).causal is None
-    other = replace(found.dictionary, frame=Frame(256, 64), basis=np.ones((387, 3), np.float32))
+    other = replace(
+        found.dictionary, frame=Frame(256, 64), basis=np.ones((387, 3), np.float32), above=None
+    )
     assert find_online(rate, other).causal is None
     with pytest.raises(
         AlphaMFError, match=f"the refiner causal-{min(rate, 16000) // 1000}k is for"
@@ -96,7 +98,7 @@ def test_parts_that_do_not_fit_are_refused(choices, sentence):
 
 def test_a_refiner_for_other_windows_is_not_chosen():
     model = dictionaries.choose("auto", 16000)
-    other = replace(model, frame=Frame(256, 64), basis=np.ones((387, 1)))
+    other = replace(model, frame=Frame(256, 64), basis=np.ones((387, 1)), above=None)
     found = find(16000, other)
     assert found.dictionary is other and found.refiner is None and found.second_stage is None
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import dictionary
+from alphamf.learnt import bands, dictionary
 from alphamf.learnt.dictionary import Dictionary, choose, load, shipped
 
 FRAME, CONTEXT = Frame(16, 4), 2
@@ -299,3 +299,45 @@ def test_a_file_tells_its_checksum(tmp_path):
     path = write(tmp_path / "model.npz")
     assert load(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert make().sha256 == ""
+
+
+def with_rows(rank=5, scale=1e-3):
+    """Return the small dictionary with rows of the bands above."""
+    rng = np.random.default_rng(1)
+    above = (scale * rng.random((CONTEXT * bands.ABOVE, rank))).astype(np.float32)
+    return replace(make(rank), above=above)
+
+
+def test_rows_above_follow_the_bins_of_each_frame():
+    made = with_rows()
+    wide = made.with_bands(3)
+    assert (wide.bins, made.bins, wide.above) == (12, 9, None)
+    frames = wide.basis.reshape(CONTEXT, 12, -1)
+    np.testing.assert_array_equal(frames[:, :9].reshape(ROWS, -1), made.basis)
+    rows = made.above.reshape(CONTEXT, bands.ABOVE, -1)
+    np.testing.assert_array_equal(frames[:, 9:], rows[:, :3])
+    assert made.with_bands(0) is made
+    with pytest.raises(AlphaMFError, match="has no rows above its band"):
+        make().with_bands(1)
+
+
+def test_rows_above_survive_the_file_in_the_columns_units(tmp_path):
+    made = with_rows(scale=1e-9)  # far below half precision
+    made.save(tmp_path / "made.npz")
+    back = load(tmp_path / "made.npz")
+    np.testing.assert_allclose(back.above, made.above, rtol=2e-3)
+    make().save(tmp_path / "without.npz")
+    assert load(tmp_path / "without.npz").above is None
+
+
+@pytest.mark.parametrize(
+    ("above", "sentence"),
+    [
+        (np.ones((3, 5), np.float32), "must have the shape"),
+        (np.full((CONTEXT * bands.ABOVE, 5), -1, np.float32), "finite and not negative"),
+        (np.full((CONTEXT * bands.ABOVE, 5), np.nan, np.float32), "finite and not negative"),
+    ],
+)
+def test_rows_above_that_do_not_fit_are_refused(above, sentence):
+    with pytest.raises(AlphaMFError, match=sentence):
+        replace(make(), above=above)

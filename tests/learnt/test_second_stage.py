@@ -143,7 +143,9 @@ def test_a_second_stage_is_shipped_for_16_khz_alone():
     expected = network.shapes(129, SECOND_STAGE_SIZES)
     assert {name: value.shape for name, value in found.parameters.items()} == expected
     assert find(8000).second_stage is None
-    other = replace(choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)))
+    other = replace(
+        choose_dictionary("auto", 16000), frame=Frame(256, 64), basis=np.ones((387, 1)), above=None
+    )
     assert find(16000, other).second_stage is None
 
 

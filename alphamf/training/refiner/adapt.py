@@ -169,6 +169,7 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
     clips, dev = prepared(run, TIMED)
     losses, before = fit.validate(dev)
+    assert before is not None, "a refiner's clips have sound"
     fit.advance(clips)  # the first step is slower
     began = time.monotonic()
     for _ in range(TIMED - 1):

@@ -10,16 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
+from alphamf.denoising import bands
 from alphamf.denoising.causal import Frames, frame_of
-from alphamf.denoising.gain import refined
+from alphamf.denoising.estimate import sampled
+from alphamf.denoising.gain import moved, of_second_stage, refined
+from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.weights import Weights
+from alphamf.learnt import high_band
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
-from alphamf.learnt.refiner import Refiner
 from alphamf.tools.arrays import Floats
-from alphamf.training.refiner.config import Mixtures
+from alphamf.training.refiner.config import Mixtures, Network
 from alphamf.training.refiner.mixtures import mixture
 from alphamf.training.refiner.recordings import Recordings
 from alphamf.training.refiner.shaping import Rng, rms
@@ -36,6 +40,10 @@ RESIDUAL_PROBABILITY, MAX_RESIDUAL = 0.4, 0.25
 """Share of the second-stage clips in which some of what the refiner removed is added again, and
 the largest fraction of it that is: with noises unlike those of training it leaves more of them."""
 
+
+UNHEARD = np.float32(3e-5)
+"""Energy above that is hardly heard, in that of the speech in all cells: -60 dB in a band of 1 kHz
+beside speech that is at rest half of the time."""
 
 SILENCE = np.float32(1e-12)
 """Least power of a cell that the online chain hears: in digital silence it would find nothing."""
@@ -99,7 +107,28 @@ class CausalClip(NamedTuple):
     log_power: Any
 
 
-TrainingClip = FirstStageClip | SecondStageClip | CausalClip
+class BandClip(NamedTuple):
+    """A training clip of the network of the bands above.
+
+    Attributes
+    ----------
+    features
+        What it reads, shape (frames, bands.COUNT, `network.FEATURES`), in half precision.
+    noisy, common, clean
+        Energies of the mixture, of what it has in common with the speech, and of the speech, in
+        units of each band's mean energy of the mixture; shape (bands.ABOVE, frames).
+    floor
+        Energy that is hardly heard beside the speech, in the same units, shape (bands.ABOVE,).
+    """
+
+    features: Any
+    noisy: Any
+    common: Any
+    clean: Any
+    floor: Any
+
+
+TrainingClip = FirstStageClip | SecondStageClip | CausalClip | BandClip
 
 
 class Maker(NamedTuple):
@@ -110,20 +139,18 @@ class Maker(NamedTuple):
     recipe
         Of the mixtures.
     recordings
-        At the dictionary's rate.
-    dictionary
-        Of alpha-MF.
-    refiner
-        Whose output the clips of a second stage hold; None: the clips are the refiner's own.
-    causal
-        Whether they are the causal refiner's.
+        At the rate of the mixtures.
+    weights
+        Dictionary of alpha-MF, and of a second stage the refiner whose output its clips hold; of
+        the bands above both networks below. None of them: the clips are a refiner's own.
+    network
+        That is trained.
     """
 
     recipe: Mixtures
     recordings: Recordings
-    dictionary: Dictionary
-    refiner: Refiner | None
-    causal: bool
+    weights: Weights
+    network: Network
 
     def clip(self, stream: int, number: int) -> TrainingClip:
         """Make a clip; it does not depend on how many there are.
@@ -139,22 +166,25 @@ class Maker(NamedTuple):
             The chain diverged.
         """
         rng = np.random.default_rng([self.recipe.seed, stream, number])
-        rate = self.dictionary.rate
+        dictionary = self.weights.dictionary
+        rate = self.network.rate(dictionary)
         samples = int(rate * self.recipe.seconds)
         clean, noisy = mixture(rng, samples, rate, self.recordings, self.recipe)
         unit = np.float32(rms(noisy.astype(float)))
         clean, noisy = clean / unit, noisy / unit
-        if self.causal:
-            return _causal(clean, noisy, self.dictionary, 2 * number + stream)
+        if self.network.causal:
+            return _causal(clean, noisy, dictionary, 2 * number + stream)
         settings = CHAINS[_drawn(rng, self.recipe.chains)]
-        spectrum = stft.forward(noisy, self.dictionary.frame)
-        power = np.abs(spectrum) ** 2
         key = (self.recipe.seed, 2 * number + stream)
-        posterior = sample_posterior(power, self.dictionary, settings, key)
-        if self.refiner is None:
+        if self.network.high_band:
+            return _bands(Spectra(clean, rate), Spectra(noisy, rate), self.weights, settings, key)
+        spectrum = stft.forward(noisy, dictionary.frame)
+        power = np.abs(spectrum) ** 2
+        posterior = sample_posterior(power, dictionary, settings, key)
+        if self.weights.refiner is None:
             return _first_stage(clean, noisy, power, posterior)
-        gain, _ = refined(power, posterior, self.refiner)
-        first = stft.inverse(spectrum * gain, self.dictionary.frame, samples)
+        gain, _ = refined(power, posterior, self.weights.refiner)
+        first = stft.inverse(spectrum * gain, dictionary.frame, samples)
         if rng.random() < RESIDUAL_PROBABILITY:
             first = first + rng.uniform(0, MAX_RESIDUAL) * (noisy - first)
         return SecondStageClip(*(each.astype(np.float16) for each in (noisy, first, clean)))
@@ -178,6 +208,36 @@ def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> 
         rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])
     arrays = [np.stack(column, axis=-1) for column in zip(*rows, strict=True)]
     return CausalClip(*(array.astype(np.float16) for array in (noisy, clean, *arrays)))
+
+
+def _bands(
+    clean: Spectra, noisy: Spectra, weights: Weights, settings: Settings, key: tuple[int, int]
+) -> BandClip:
+    """Denoise a mixture as at its own rate, up to where the network of the bands comes in."""
+    network: Any = weights.second_stage
+    ((spectra, scale, posterior),) = sampled(
+        [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
+    )
+    grid = native_grid(weights.dictionary, noisy.rate)
+    gain, _ = moved(spectra, posterior, weights.dictionary)
+    sound = stft.inverse(spectra.on(grid) * gain, grid.frame, len(noisy.sound))
+    first = Spectra(sound, noisy.rate)
+    factors = of_second_stage(spectra, first, network, np)
+    high = posterior.rows(slice(weights.dictionary.bins, None))
+    inputs = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
+    native = native_grid(network, noisy.rate)
+    pool = bands.above(native)
+    mixed, speech = spectra.on(native), scale * clean.on(native)
+    squares = np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2
+    energies = [pool(each) for each in squares]
+    for each in energies:  # where there is no sound, nothing is to be found
+        each[len(high.gain) :] = 0
+    level = energies[0].mean(axis=1)
+    level[level == 0] = 1
+    floor = UNHEARD * squares[2].mean() / level
+    features = high_band.features(inputs, np).astype(np.float16)
+    of_mixture, shared, of_speech = (each / level[:, None] for each in energies)
+    return BandClip(features, of_mixture, shared, of_speech, floor)
 
 
 def _drawn(rng: Rng, chances: dict[str, float]) -> str:

@@ -6,7 +6,19 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from alphamf.audio.stft import Frame
+from alphamf.denoising import causal
+from alphamf.learnt import second_stage
+from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import Sizes
+from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
+
+FULL_BAND = 48000
+"""Sampling rate in Hz of mixtures for the bands above."""
 
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded")
 """Kinds of a layer of noise."""
@@ -21,6 +33,7 @@ LOSSES = (
     "likelihood",
     "resolutions",
     "perception",
+    "distance",
 )
 """Terms of the objective (`alphamf.training.refiner.losses`)."""
 
@@ -41,6 +54,8 @@ class Network:
         Refiner whose output a second stage corrects; empty: the network is a refiner.
     causal
         Whether it is a refiner that hears nothing of what follows, for the online chain.
+    high_band
+        Whether it is the network of the bands above, which comes after both others.
     start
         Network to go on from; empty: a new one.
     """
@@ -55,7 +70,27 @@ class Network:
     exponent: float = 1.0
     second_stage_of: str = ""
     causal: bool = False
+    high_band: bool = False
     start: str = ""
+
+    @property
+    def kind(self) -> type[TrainedNetwork]:
+        """Class of the network."""
+        if self.high_band:
+            return HighBand
+        if self.causal:
+            return CausalRefiner
+        return SecondStage if self.second_stage_of else Refiner
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, beside its dictionary."""
+        if self.kind in (SecondStage, HighBand):
+            return second_stage.frame(dictionary.rate)
+        return causal.frame_of(dictionary.frame) if self.causal else dictionary.frame
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return FULL_BAND if self.high_band else dictionary.rate
 
     @property
     def sizes(self) -> Sizes:

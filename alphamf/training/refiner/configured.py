@@ -153,6 +153,8 @@ def _check_network(network: Network) -> None:
     _within("[network] deep", network.deep, 0, len(DEEP))
     if network.causal and network.second_stage_of:
         raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
+    if network.high_band and (network.causal or network.second_stage_of):
+        raise AlphaMFError("[network] high_band is for neither of both others")
     _above("[network] exponent", network.exponent)
 
 

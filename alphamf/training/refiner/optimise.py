@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.learnt.refiner import WINDOW
+from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, shown
-from alphamf.training.refiner.clips import TrainingClip
+from alphamf.training.refiner import band_losses
+from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import Config
 from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
 from alphamf.training.refiner.scores import Scores, scores
@@ -67,11 +67,11 @@ class Fit:
         self.grid: Grid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
-        wide = config.network.second_stage_of or config.network.causal
-        self._longest = second_stage.WINDOW if wide else WINDOW
+        kind = config.network.kind
+        self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
-            start = network.start(rng, self.grid.frame.bins, config.network.sizes)
+            start = network.start(rng, kind.cells(self.grid.frame), config.network.sizes)
         self.parameters: dict[str, Any] = {
             name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
         }
@@ -97,8 +97,7 @@ class Fit:
         """
         schedule = self.config.schedule
         batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
-        made = self._run(self.parameters, batch, self._part())
-        terms = losses(made, self.grid, self.config.losses)
+        terms = self._terms(self._run(self.parameters, batch, self._part()))
         total = _weighted(terms, self.config.losses)
         self._optimiser.zero_grad()
         total.backward()
@@ -117,15 +116,19 @@ class Fit:
                 self.average[name].lerp_(value, new)
         return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
-    def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores]:
-        """Return mean losses and scores of the running mean on dev clips."""
-        found_losses, pairs = [], []
+    def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
+        """Return mean losses and scores of the running mean on dev clips.
+
+        There are no scores where clips have no sound, as those of the bands above.
+        """
+        found_losses: list[dict[str, float]] = []
+        pairs: list[tuple[Floats, Floats]] = []
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
                 batch, part = stacked(clips, which), Part(slice(self._longest))
                 made = self._run(self.average, batch, part)
-                terms = losses(made, self.grid, self.config.losses)
+                terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
                 found_losses.append(
                     {name: float(value) * len(which) for name, value in terms.items()}
@@ -133,11 +136,11 @@ class Fit:
                 exponent = self.config.network.exponent
                 if exponent != 1:
                     made = self._run(self.average, batch, part, exponent)
-                pairs += self._sounds(made)
+                pairs += self._sounds(made) if isinstance(made, Found) else []
         mean = {
             name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]
         }
-        return mean, scores(pairs, self.grid.rate)
+        return mean, scores(pairs, self.grid.rate) if pairs else None
 
     def save(self, path: Path, rows: list[dict[str, float]]) -> None:
         """Write a checkpoint, all at once or not at all.
@@ -188,10 +191,17 @@ class Fit:
         batch: TrainingClip,
         part: Part,
         exponent: float = 1.0,
-    ) -> Found:
+    ) -> Found | band_losses.Found:
         short = self.config.schedule.precision == "bfloat16"
         with torch.autocast("cpu", torch.bfloat16, enabled=short):
+            if isinstance(batch, BandClip):
+                return band_losses.found(parameters, batch, exponent)
             return found(parameters, batch, self.grid, part, exponent)
+
+    def _terms(self, made: Found | band_losses.Found) -> dict[str, Tensor]:
+        if isinstance(made, band_losses.Found):
+            return band_losses.losses(made, self.config.losses)
+        return losses(made, self.grid, self.config.losses)
 
     def _part(self) -> Part:
         """Draw the part of the clips of this step, and the equalisers."""
@@ -213,11 +223,8 @@ class Fit:
 
 def _grid(config: Config, dictionary: Dictionary) -> Grid:
     """Return the spectra that the network of a configuration reads."""
-    if config.network.causal:
-        return Grid(frame_of(dictionary.frame), dictionary.rate, causal=True)
-    if config.network.second_stage_of:
-        return Grid(second_stage.frame(dictionary.rate), dictionary.rate)
-    return Grid(dictionary.frame, dictionary.rate)
+    frame = config.network.frame(dictionary)
+    return Grid(frame, dictionary.rate, causal=config.network.causal)
 
 
 def step_size(config: Config, step: int) -> float:

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
-from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.training.refiner import curves, shards
@@ -155,17 +152,10 @@ def network_of(
     config: Config, dictionary: Dictionary, parameters: Mapping[str, Array], about: dict[str, Any]
 ) -> TrainedNetwork:
     """Return the network of a configuration with these parameters, as denoising uses it."""
-    from alphamf.learnt import second_stage
-
     values = {name: np.asarray(value) for name, value in parameters.items()}
-    exponent = config.network.exponent
-    if config.network.causal:
-        frame = frame_of(dictionary.frame)
-        return CausalRefiner(values, dictionary.rate, frame, exponent, about=about)
-    if config.network.second_stage_of:
-        frame = second_stage.frame(dictionary.rate)
-        return SecondStage(values, dictionary.rate, frame, exponent, about=about)
-    return Refiner(values, dictionary.rate, dictionary.frame, exponent, about=about)
+    wanted = config.network
+    frame = wanted.frame(dictionary)
+    return wanted.kind(values, dictionary.rate, frame, wanted.exponent, about=about)
 
 
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
@@ -180,7 +170,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
-    wanted = shapes(empty.frame.bins, config.network.sizes)
+    wanted = shapes(empty.cells(empty.frame), config.network.sizes)
     same = {name: value.shape for name, value in found.parameters.items()} == wanted
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
         raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
@@ -258,7 +248,8 @@ def _stretch(
     }
     if fit.step % schedule.score_every == 0 or fit.step == schedule.steps:
         found, scored = fit.validate(dev)
-        row |= {f"dev {name}": value for name, value in (found | scored._asdict()).items()}
+        scores = {} if scored is None else scored._asdict()
+        row |= {f"dev {name}": value for name, value in (found | scores).items()}
         _save(run, fit, row)
     row["seconds"] = round(before + time.perf_counter() - began, 1)
     run.tell(_line(row, schedule.steps))

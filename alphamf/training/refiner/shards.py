@@ -13,21 +13,34 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network_file import find
+from alphamf.learnt.high_band import HighBand
+from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
 from alphamf.tools.files import atomic, reason, shown
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
+    BandClip,
     CausalClip,
     FirstStageClip,
     Maker,
     SecondStageClip,
     TrainingClip,
 )
-from alphamf.training.refiner.config import Config
+from alphamf.training.refiner.config import FULL_BAND, Config, Network
+
+KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
+    Refiner: FirstStageClip,
+    SecondStage: SecondStageClip,
+    HighBand: BandClip,
+    CausalRefiner: CausalClip,
+}
+"""Clips by what is trained on them."""
 
 SIZE = 100
 """Clips in a file."""
@@ -93,9 +106,8 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     left = [each for each in shards if not each.path.exists() or len(_rows(each)) < each.clips]
     if not left:
         return
-    recordings.prepare(
-        config.data, load_dictionary(config.network.model).rate, folder / "recordings"
-    )
+    rate = config.network.rate(load_dictionary(config.network.model))
+    recordings.prepare(config.data, rate, folder / "recordings")
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
         yield outcome.item
@@ -107,7 +119,7 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"first": config.network.second_stage_of, "causal": config.network.causal}
+    recipe |= {"first": config.network.second_stage_of, "kind": config.network.kind.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:
@@ -125,9 +137,9 @@ def _claim(folder: Path, config: Config) -> None:
 
 
 def _make(shard: Shard, update: object) -> None:
-    maker = _maker(shard.config.network.model, shard.config.network.second_stage_of, shard.folder)
+    network = shard.config.network
     found = recordings.opened(shard.folder / "recordings", shard.split)
-    whole = Maker(shard.config.mixtures, found, *maker, shard.config.network.causal)
+    whole = Maker(shard.config.mixtures, found, _weights(network), network)
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
@@ -136,9 +148,11 @@ def _make(shard: Shard, update: object) -> None:
 
 
 @cache
-def _maker(model: str, first: str, folder: Path) -> tuple[Any, Refiner | None]:
-    """Read dictionary and refiner once per process, for all of its shards."""
-    return load_dictionary(model), Refiner.load(find(first)) if first else None
+def _weights(network: Network) -> Weights:
+    """Read what clips are made with once per process, for all of its shards."""
+    if network.high_band:
+        return find(FULL_BAND, network.model)
+    return find(1, load_dictionary(network.model), refiner=network.second_stage_of or "none")
 
 
 def _rows(shard: Shard) -> Any:
@@ -160,11 +174,7 @@ class Clips(Sequence[TrainingClip]):
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = shards
         self._ends = np.cumsum([shard.clips for shard in shards])
-        self._kind: type[TrainingClip] = FirstStageClip
-        if shards[0].config.network.causal:
-            self._kind = CausalClip
-        elif shards[0].config.network.second_stage_of:
-            self._kind = SecondStageClip
+        self._kind: type[TrainingClip] = KINDS[shards[0].config.network.kind]
 
     def __len__(self) -> int:
         return int(self._ends[-1])

@@ -9,6 +9,7 @@ import pytest
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder
+from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import shapes, sizes_of
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
@@ -22,15 +23,19 @@ NAMES = sorted(shipped())
 @pytest.mark.parametrize("name", NAMES)
 def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     found = configured.load(folder() / f"{name}.toml").network
-    kinds = {"causal": CausalRefiner, "second": SecondStage, "refiner": Refiner}
+    kinds = {
+        "causal": CausalRefiner,
+        "high": HighBand,
+        "second": SecondStage,
+        "refiner": Refiner,
+    }
     kind = kinds[name.split("-")[0]]
     network = kind.load(shipped()[name])
     own = {key: value.shape for key, value in network.parameters.items()}
-    bins = network.frame.bins
+    bins = network.cells(network.frame)
     assert found.sizes == sizes_of(own, bins) and own == shapes(bins, found.sizes)
     assert found.exponent == network.exponent
-    assert bool(found.second_stage_of) == (kind is SecondStage)
-    assert found.causal == (kind is CausalRefiner)
+    assert found.kind is kind and bool(found.second_stage_of) == (kind is SecondStage)
 
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
@@ -47,6 +52,7 @@ WRONG = [
     ({"network": {"causal": 1}}, r"\[network\] causal must be true or false, not 1"),
     ({"network": {"causal": True}}, r"\[mixtures.chains\] is not for a causal network"),
     ({"network": {"causal": True, "second_stage_of": "x"}}, "not for a second stage"),
+    ({"network": {"high_band": True, "second_stage_of": "x"}}, "high_band is for neither"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),

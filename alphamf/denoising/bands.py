@@ -1,0 +1,215 @@
+"""Sound above the dictionary's band: rows of its bands for alpha-MF, and gains of them for a sound.
+
+All that is heard up to 8 kHz is found as at 16 kHz. Above, alpha-MF goes on in bands
+(`alphamf.learnt.bands`): their power is one more row each, which the same activations explain. A
+small network reads its posterior in them, beside what was found below, in windows of 16 ms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from alphamf.denoising.grids import Grid, Spectra, at_times, grid_of, native_grid
+from alphamf.denoising.posterior import Posterior
+from alphamf.learnt import bands
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.learnt.high_band import HighBand
+from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools.arrays import Array, Floats, to_host
+
+QUIETEST = 1e-8
+"""Mean power of a band, in that of the bins of the whole sound, below which nothing was recorded
+there: telephones, MP3 and sound of a lower rate end at an edge, and rounding to 16 bits is left."""
+
+CROSSED = (7000.0, 7600.0)
+"""Where the gains below fade into those of the bands, in Hz: resampling has its edge there."""
+
+
+def heard(spectra: Spectra, dictionary: Dictionary) -> int:
+    """Return how many bands above a dictionary's it models of a segment: up to the sound's edge.
+
+    Parameters
+    ----------
+    spectra
+        A segment of one channel.
+    dictionary
+        Without rows of the bands above, there is none.
+    """
+    return sounding(spectra, dictionary) if possible(spectra.rate, dictionary) else 0
+
+
+def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
+    """Return up to which band above a dictionary's there is sound in a segment of one channel."""
+    native = native_grid(dictionary, spectra.rate)
+    pool, length = above(native), native.frame.n_fft
+    sound = np.pad(spectra.sound, (0, max(0, length - len(spectra.sound))))
+    # Blackman's window: that of the STFT would leak more than there is beyond an edge.
+    pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
+    power = (np.abs(np.fft.rfft(pieces)) ** 2).mean(axis=0)[:, None]
+    loud = pool(power)[: pool.inside, 0] > QUIETEST * power.mean()
+    return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
+
+
+def possible(rate: int, dictionary: Dictionary) -> int:
+    """Return how many bands above a dictionary's it models of sound at a rate in Hz at the most."""
+    if dictionary.above is None or rate <= dictionary.rate:
+        return 0
+    return above(native_grid(dictionary, rate)).inside
+
+
+def above(grid: Grid) -> bands.Pooling:
+    """Return the pooling of a grid's bins into the bands above."""
+    return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, bands.BELOW, bands.COUNT)
+
+
+def below(grid: Grid) -> bands.Pooling:
+    """Return the pooling of a grid's bins into the bands below."""
+    return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, 0, bands.BELOW)
+
+
+def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
+    """Return |X|^2 on the dictionary's grid, with as many bands above as rows after the bins.
+
+    Parameters
+    ----------
+    spectra
+        A segment of one channel.
+    dictionary
+        Whose frames they are.
+    count
+        As from `heard`.
+
+    Returns
+    -------
+    ndarray
+        Shape (bins + count, frames).
+    """
+    grid = grid_of(dictionary)
+    found: Floats = np.abs(spectra.on(grid)) ** 2
+    if not count:
+        return found
+    native = native_grid(dictionary, spectra.rate)
+    # As loud as a sound of this density would be in the dictionary's bins.
+    unit = np.float32((grid.rate * grid.frame.n_fft) / (native.rate * native.frame.n_fft))
+    rows = above(native)(np.abs(spectra.on(native)) ** 2)[:count] * unit
+    return np.concatenate([found, at_times(rows, native, grid, found.shape[1])])
+
+
+def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
+    """Return cells in which the gains of bands take over above.
+
+    Parameters
+    ----------
+    gains
+        Of the bands above that have sound, shape (bands, frames); without any, `values` is
+        returned as it is.
+    values
+        What there is of the bins below, shape (bins, frames) on `native`; what it holds above is
+        replaced.
+    native
+        The grid.
+    """
+    if not len(gains):
+        return values
+    frequencies = np.arange(values.shape[0]) * (native.rate / native.frame.n_fft)
+    low, high = CROSSED
+    first = int(np.searchsorted(frequencies, low))
+    inside = frequencies[first:]
+    edges = bands.edges()[bands.BELOW :]
+    centres = (edges[:-1] + edges[1:])[: len(gains)] / 2
+    at = np.interp(inside, centres, np.arange(len(gains)))
+    lower = np.minimum(at.astype(int), max(len(gains) - 2, 0))
+    upper = np.minimum(lower + 1, len(gains) - 1)
+    part = (at - lower)[:, None].astype(np.float32)
+    taken = gains[lower] * (1 - part) + gains[upper] * part
+    weight = np.clip((inside - low) / (high - low), 0, 1)[:, None].astype(np.float32)
+    result: Floats = values.copy()
+    result[first:] += weight * (taken - values[first:])
+    return result
+
+
+def features_of(
+    spectra: Spectra,
+    first: Spectra,
+    factors: tuple[Floats, Floats],
+    posterior: Posterior,
+    dictionary: Dictionary,
+    network: SecondStage,
+) -> list[Floats]:
+    """Return what the network of the bands reads, band by band.
+
+    Parameters
+    ----------
+    spectra, first
+        The segment, and the speech after link 4.
+    factors
+        The second stage's coefficients on `native_grid(network, ...)`.
+    posterior
+        Of the bands above that have sound, shape (bands, frames) on the dictionary's grid.
+    dictionary, network
+        Whose grids these are.
+
+    Returns
+    -------
+    list of ndarray
+        Power, gain and its standard deviation, power of the speech and of the noise, shape
+        (bands.COUNT, frames) each. Below they are of the second stage's speech, and of what it
+        removed; above, of the posterior.
+    """
+    native = native_grid(network, spectra.rate)
+    noisy = spectra.on(native)
+    low, high = below(native), above(native)
+    top = int(np.ceil(bands.FIRST_HZ * native.frame.n_fft / native.rate)) + 1
+    part = noisy[:top]
+    speech = factors[0][:top] * part + factors[1][:top] * first.on(native)[:top]
+    heard_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
+    gain = np.sqrt(left / (heard_power + np.float32(1e-20)))
+    whole = high(_square(noisy))
+    whole[posterior.gain.shape[0] :] = 0
+    grid, frames = grid_of(dictionary), noisy.shape[1]
+    # As loud as in the windows of the second stage.
+    unit = np.float32((native.rate * native.frame.n_fft) / (grid.rate * grid.frame.n_fft))
+    found = [
+        _filled(at_times(to_host(each), grid, native, frames))
+        for each in (
+            posterior.gain,
+            posterior.gain_std,
+            posterior.speech * unit,
+            posterior.noise * unit,
+        )
+    ]
+    lower = [heard_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
+    return [np.concatenate(each) for each in zip(lower, [whole, *found], strict=True)]
+
+
+def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Floats:
+    """Return the gains of the bands above that have sound, shape (count, frames).
+
+    Parameters
+    ----------
+    inputs
+        As from `features_of`.
+    count
+        How many bands have sound.
+    network
+        The network of the bands.
+    xp
+        Array module that it runs on.
+    """
+    (found,) = network.gains([xp.asarray(each) for each in inputs])
+    return to_host(found)[bands.BELOW : bands.BELOW + count]
+
+
+def _square(spectrum: Array) -> Floats:
+    squares: Floats = spectrum.real**2 + spectrum.imag**2
+    return squares
+
+
+def _filled(rows: Floats) -> Floats:
+    """Return rows of all bands above: zeros where there is no sound."""
+    full = np.zeros((bands.ABOVE, rows.shape[1]), np.float32)
+    full[: len(rows)] = rows
+    return full

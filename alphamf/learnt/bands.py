@@ -1,0 +1,86 @@
+"""The bands of a whole recording: narrow ones above what a dictionary hears, wide ones below.
+
+A dictionary at 16 kHz ends below 8 kHz, and so do the networks. What lies above has no harmonics
+to tell apart: bands as wide as half a critical band of the ear describe it, up to the end of what
+is heard, for a few per cent of the cost of the bins below. Higher still, the top band goes on.
+
+References
+----------
+Glasberg and Moore, Hearing Research 47 (1990), for the width of the ear's filters (ERB).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alphamf.tools.arrays import Floats, Reals
+
+FIRST_HZ, LAST_HZ = 7500.0, 20000.0
+"""Where the bands above begin, below the edge of resampling to 16 kHz, and where they end, as what
+they were learnt from does."""
+
+BELOW, ABOVE = 12, 18
+"""Number of bands below `FIRST_HZ` and above it."""
+
+COUNT = BELOW + ABOVE
+
+
+def _number(frequency: float | Reals) -> Any:
+    """Return how many critical bands lie below a frequency in Hz (ERB-rate scale)."""
+    return 21.4 * np.log10(1 + 0.00437 * np.asarray(frequency))
+
+
+def edges() -> Reals:
+    """Return the edges of all bands in Hz, shape (COUNT + 1,), evenly apart for the ear.
+
+    Examples
+    --------
+    >>> edges()[[0, 1, BELOW, -1]].round()
+    array([    0.,    78.,  7500., 20000.])
+    """
+    below = np.linspace(0, _number(FIRST_HZ), BELOW + 1)[:-1]
+    above = np.linspace(_number(FIRST_HZ), _number(LAST_HZ), ABOVE + 1)
+    found: Reals = (10 ** (np.concatenate([below, above]) / 21.4) - 1) / 0.00437
+    return found
+
+
+class Pooling:
+    """Means over the bins of each band.
+
+    Parameters
+    ----------
+    bins
+        Of a frame.
+    spacing
+        Distance between bins in Hz.
+    first, last
+        The bands: a range of those of `edges`.
+
+    Attributes
+    ----------
+    inside
+        How many of the bands lie wholly below the highest bin.
+    """
+
+    def __init__(self, bins: int, spacing: float, first: int, last: int) -> None:
+        starts = np.round(edges()[first : last + 1] / spacing).astype(int)
+        self.inside: int = int(np.sum(starts[1:] < bins))
+        self._count = last - first
+        self._starts = starts[: self.inside + 1]
+
+    def __call__(self, values: Floats) -> Floats:
+        """Return the means of shape (bands, frames); those that do not lie inside are zero.
+
+        Parameters
+        ----------
+        values
+            Shape (bins, frames).
+        """
+        means = np.zeros((self._count, *values.shape[1:]), values.dtype)
+        if self.inside:
+            used = values[: self._starts[-1]]
+            sums = np.add.reduceat(used, self._starts[:-1], axis=0)
+            means[: self.inside] = sums / np.diff(self._starts)[:, None].astype(values.dtype)
+        return means

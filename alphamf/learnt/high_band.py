@@ -1,0 +1,64 @@
+"""The network of the bands above 7.5 kHz.
+
+It reads alpha-MF's posterior in them, and what was found below, and gives them gains in windows of
+16 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from alphamf.audio.stft import Frame
+from alphamf.learnt import bands, layers, network
+from alphamf.learnt.network_file import TrainedNetwork
+from alphamf.learnt.second_stage import WINDOW
+from alphamf.learnt.windows import in_windows
+from alphamf.tools.arrays import Array, namespace
+
+SILENT = 1e-6
+"""Power, in units of its band's mean, below which a cell counts as silent."""
+
+
+class HighBand(TrainedNetwork):
+    """A trained network whose cells are bands, and whose output is the gain of those above."""
+
+    kind = "high-band"
+
+    @classmethod
+    def cells(cls, frame: Frame) -> int:
+        """Return the cells of a frame that the network reads: bands, whatever the window."""
+        return bands.COUNT
+
+    def gains(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """Return the gains of all bands, of which those above are to be used.
+
+        Parameters
+        ----------
+        inputs
+            Power, gain and its standard deviation, power of the speech and of the noise; shape
+            (bands.COUNT, frames) each.
+        """
+        return in_windows(self._gains, inputs, WINDOW)
+
+    def _gains(self, *inputs: Array) -> tuple[Array, ...]:
+        """Do as `gains` for one window."""
+        xp: Any = namespace(inputs[0])
+        read = features(inputs, xp)
+        logit, _ = network.logits(self.outputs(read, xp), read, xp)
+        return (xp.swapaxes(layers.logistic(logit, xp) ** self.exponent, -1, -2),)
+
+
+def features(inputs: Sequence[Array], xp: Any) -> Array:
+    """Return what the network reads of the inputs of `HighBand.gains`, as `network.features` does.
+
+    Powers are in units of each band's mean, so that microphones and voices of another colour read
+    alike.
+    """
+    power, gain, gain_std, speech, noise = inputs
+    level = power.mean(-1, keepdims=True)
+    level = xp.where(level > 0, level, 1)
+    log_power, log_speech, log_noise = (
+        xp.log(each / level + SILENT) for each in (power, speech, noise)
+    )
+    return network.features(log_power, gain, gain_std, log_speech, log_noise, xp)

@@ -1,0 +1,101 @@
+"""What the network of the bands above makes of clips, and its losses: from energies of bands alone.
+
+A gain g that a band's cells share leaves the energy g^2 N of a mixture of energy N, and an error of
+g^2 N - 2 g C + S beside speech of energy S that has C in common with it. So a clip needs no sound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from alphamf.learnt import bands, layers, network
+from alphamf.training.refiner.clips import BandClip
+from alphamf.training.refiner.differentiable import outputs
+
+FAINT = 1e-3
+"""Energy of the speech, in that of the mixture, below which a band's error is not told apart."""
+
+LOST = 2.0
+"""What a dB too little counts, in that of one too much: sibilants are to stay."""
+
+
+class Found(NamedTuple):
+    """What a network makes of clips.
+
+    Attributes
+    ----------
+    gain
+        Of the bands above, shape (clips, bands.ABOVE, frames).
+    clips
+        With the energies.
+    """
+
+    gain: Tensor
+    clips: BandClip
+
+
+def found(parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0) -> Found:
+    """Run the network.
+
+    Parameters
+    ----------
+    parameters
+        As `alphamf.learnt.network.shapes` names them.
+    clips
+        Each array has clips as its first axis.
+    exponent
+        Power of the gain: 1 in training.
+    """
+    read = clips.features.float()
+    logit, _ = network.logits(outputs(parameters, read), read, torch)
+    gain = layers.logistic(logit, torch).swapaxes(1, 2)[:, bands.BELOW :]
+    return Found(gain**exponent, clips)
+
+
+def losses(made: Found, wanted: Collection[str]) -> dict[str, Tensor]:
+    """Compute terms of the objective, each a mean over clips.
+
+    Parameters
+    ----------
+    made
+        What the network made.
+    wanted
+        Names: ``distortion``, log of a band's squared error over its speech's energy, which
+        saturates at 30 dB; ``distance``, log-spectral distance in dB, in which what is lost counts
+        `LOST` times, the root of the mean square over bands, mean over frames.
+
+    Returns
+    -------
+    dict
+        Name to number, in the order of `wanted`.
+    """
+    terms = {"distortion": _distortion, "distance": _distance}
+    return {name: terms[name](made) for name in wanted}
+
+
+def _distortion(made: Found) -> Tensor:
+    gain, clips = made
+    error = gain**2 * clips.noisy - 2 * gain * clips.common + clips.clean
+    ratio = error.sum(-1) / (clips.clean.sum(-1) + FAINT * clips.noisy.sum(-1) + 1e-9)
+    return _mean(torch.log(ratio + 1e-3), clips)
+
+
+def _distance(made: Found) -> Tensor:
+    gain, clips = made
+    floor = clips.floor[..., None]
+    left, clean = (torch.log10(energy + floor) for energy in (gain**2 * clips.noisy, clips.clean))
+    heard = (clips.noisy.sum(-1, keepdim=True) > 0).float()
+    apart = 10 * (left - clean)
+    apart = torch.where(apart < 0, LOST * apart, apart)
+    square = (heard * apart**2).sum(1) / heard.sum(1).clamp(min=1)
+    return torch.sqrt(square + 1e-2).mean()
+
+
+def _mean(values: Tensor, clips: BandClip) -> Tensor:
+    """Return the mean over the bands of clips in which there is sound."""
+    heard = (clips.noisy.sum(-1) > 0).float()
+    return (values * heard).sum() / heard.sum().clamp(min=1)

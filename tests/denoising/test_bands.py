@@ -1,0 +1,143 @@
+"""Above the dictionary's band: which bands have sound, their rows, and where their gains go."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alphamf.audio.resample import resample
+from alphamf.denoising import bands
+from alphamf.denoising.api import denoise
+from alphamf.denoising.gain import coefficients, of_second_stage
+from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
+from alphamf.denoising.posterior import Posterior
+from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.weights import find
+from alphamf.learnt.bands import ABOVE, edges
+from alphamf.learnt.dictionary import choose
+
+MODEL = choose("auto", 48000)
+QUICK = Settings(sampler="em", warm_up=0, steps=4, keep=2, refine=True)
+
+
+def noise(seconds=1.0, rate=48000, seed=0):
+    return np.random.default_rng(seed).standard_normal(int(seconds * rate)).astype(np.float32)
+
+
+def below(sound, edge, rate=48000):
+    """Return a sound without what lies above a frequency in Hz."""
+    spectrum = np.fft.rfft(sound)
+    spectrum[np.fft.rfftfreq(len(sound), 1 / rate) > edge] = 0
+    return np.fft.irfft(spectrum, len(sound)).astype(np.float32)
+
+
+@pytest.mark.parametrize("rate", [32000, 44100, 48000, 88200, 192000])
+def test_all_bands_below_half_of_the_rate_are_heard(rate):
+    wanted = int((edges()[-ABOVE:] < 0.49 * rate).sum())
+    assert bands.heard(Spectra(noise(0.5, rate), rate), MODEL) == wanted
+    assert bands.possible(rate, MODEL) == wanted
+
+
+@pytest.mark.parametrize("edge", [9000, 12000, 16000])
+def test_bands_are_heard_up_to_the_sounds_edge(edge):
+    found = bands.heard(Spectra(below(noise(), edge), 48000), MODEL)
+    reached = int(np.searchsorted(edges()[-ABOVE - 1 :], edge))
+    assert found in (reached, reached + 1)
+    # Upsampled, as files with such an edge are made, with the noise of 16 bits.
+    narrow = np.round(0.3 * resample(noise(1, 16000), 16000, 48000) * 32767) / 32767
+    assert bands.heard(Spectra(narrow.astype(np.float32), 48000), MODEL) <= 2
+
+
+def test_nothing_above_is_heard_at_the_dictionarys_rate_or_without_its_rows():
+    assert bands.heard(Spectra(noise(1, 16000), 16000), MODEL) == 0
+    assert bands.heard(Spectra(noise(), 48000), replace(MODEL, above=None)) == 0
+    assert bands.possible(16000, MODEL) == bands.possible(48000, choose("auto", 8000)) == 0
+
+
+@pytest.mark.parametrize("rate", [44100, 48000])
+def test_a_white_sound_is_as_loud_in_bands_as_in_bins(rate):
+    spectra = Spectra(noise(3, rate), rate)
+    power = bands.power(spectra, MODEL, ABOVE)
+    assert power.shape == (MODEL.bins + ABOVE, spectra.on(grid_of(MODEL)).shape[1])
+    np.testing.assert_array_equal(power[: MODEL.bins], np.abs(spectra.on(grid_of(MODEL))) ** 2)
+    level = power[20:450].mean()
+    np.testing.assert_allclose(power[MODEL.bins :, 5:-5].mean(axis=1), level, rtol=0.15)
+
+
+def test_gains_of_bands_lie_above_and_leave_the_rest():
+    grid = native_grid(MODEL, 48000)
+    frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
+    values = np.full((grid.frame.bins, 3), 0.5, np.float32)
+    gains = np.linspace(0, 1, ABOVE, dtype=np.float32)[:, None].repeat(3, axis=1)
+    found = bands.spread(gains, values, grid)
+    low, high = bands.CROSSED
+    np.testing.assert_array_equal(found[frequencies <= low], 0.5)
+    centres = (edges()[-ABOVE - 1 : -1] + edges()[-ABOVE:]) / 2
+    wanted = np.interp(frequencies, centres, gains[:, 0])
+    np.testing.assert_allclose(
+        found[frequencies >= high, 0], wanted[frequencies >= high], atol=1e-5
+    )
+    assert found[-1, 0] == 1  # beyond the highest band, its gain
+    assert bands.spread(gains[:0], values, grid) is values
+    np.testing.assert_allclose(bands.spread(gains[:1] + 0.25, values, grid)[-1], 0.25)
+
+
+def test_the_network_of_the_bands_changes_nothing_below():
+    """And its gain is that of its bands: an output of the whole chain shows it."""
+    weights = find(48000)
+    spectra = Spectra(noise(1), 48000)
+    first = Spectra(0.5 * spectra.sound, 48000)
+    frames = spectra.on(grid_of(MODEL)).shape[1]
+    rows = [np.full((MODEL.bins + ABOVE, frames), each, np.float32) for each in (0.5, 0.1, 1, 1)]
+    posterior = Posterior(*rows, [1.0, 1.0])
+
+    class Third(type(weights.high_band)):
+        def gains(self, inputs):
+            return (np.full_like(inputs[0], 1 / 3),)
+
+    third = replace(weights, high_band=Third({}, 16000, weights.second_stage.frame))
+    grid = native_grid(weights.second_stage, 48000)
+    frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
+    low, high = bands.CROSSED
+    alone = of_second_stage(spectra, first, weights.second_stage, np)
+    found = coefficients(spectra, first, posterior, third, np)
+    for each, before, wanted in zip(found, alone, (1 / 3, 0), strict=True):
+        np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])
+        np.testing.assert_allclose(each[frequencies >= high], wanted, atol=1e-6)
+    without = coefficients(spectra, first, posterior, replace(weights, high_band=None), np)
+    for each, before in zip(without, alone, strict=True):
+        np.testing.assert_array_equal(each, before)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_hiss_above_goes_and_what_is_not_there_does_not_appear(refine):
+    """Tones below in hiss that goes up to 24 kHz; the same up to 12 kHz, and nothing above."""
+    t = np.arange(96000) / 48000
+    tones = sum(np.sin(2 * np.pi * 150 * k * t) / k for k in range(1, 20))
+    voice = (tones * (np.sin(2 * np.pi * 2 * t) > 0)).astype(np.float32)
+    settings = replace(PRESETS["fast"], refine=refine)
+    for edge in (24000, 12000):
+        noisy = 0.1 * (voice + 0.1 * below(noise(2), edge))
+        out = denoise(noisy, 48000, settings, seed=0).audio
+        before, after = (np.abs(np.fft.rfft(each)) ** 2 for each in (noisy, out))
+        frequencies = np.fft.rfftfreq(len(noisy), 1 / 48000)
+        hiss = (frequencies > 9000) & (frequencies < edge)
+        assert after[hiss].sum() < 0.2 * before[hiss].sum()
+        if edge == 12000:
+            nothing = frequencies > 12500  # but for the voice's onsets
+            assert after[nothing].sum() < 1.01 * before[nothing].sum()
+
+
+def test_16_khz_has_no_use_for_the_bands():
+    sound = noise(1, 16000)
+    weights = find(16000)
+    assert weights.high_band is None and find(48000).high_band is not None
+    bare = replace(weights, dictionary=replace(weights.dictionary, above=None))
+    found, wanted = (denoise(sound, 16000, QUICK, model=each).audio for each in (weights, bare))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_grid_of_one_frame_is_spread(rate=48000):
+    grid = Grid(rate, native_grid(MODEL, rate).frame)
+    ones = np.ones((grid.frame.bins, 1), np.float32)
+    assert bands.spread(np.zeros((ABOVE, 1), np.float32), ones, grid)[-1, 0] == 0

@@ -1,0 +1,131 @@
+"""Training of the network of the bands above: its clips, its losses, and a run."""
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf.denoising import bands
+from alphamf.denoising.grids import Spectra, native_grid
+from alphamf.denoising.weights import find
+from alphamf.learnt import high_band, network
+from alphamf.learnt.bands import ABOVE, COUNT
+from alphamf.learnt.high_band import HighBand
+from alphamf.training.refiner import run as runs
+from alphamf.training.refiner.config import Sizes
+from alphamf.training.refiner.configured import parsed
+from tests.support import tones
+
+torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
+
+from alphamf.training.refiner import band_losses  # noqa: E402
+from alphamf.training.refiner.clips import BandClip  # noqa: E402
+
+RATE = 48000
+SIZES = Sizes(16, 32, 1, 3, 8, 0)
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Write voices and noises at 48 kHz that go up to 24 kHz."""
+    folder = tmp_path_factory.mktemp("corpora")
+    rng = np.random.default_rng(0)
+    for name in ("speech", "noise"):
+        (folder / name).mkdir()
+        for k in range(5):
+            heard = np.sin(np.pi * 4 * np.arange(RATE) / RATE) ** 2 if name == "speech" else 1
+            sound = 0.1 * rng.standard_normal(RATE) * heard
+            soundfile.write(folder / name / f"{k}.wav", sound, RATE)
+    return folder
+
+
+def config(corpora):
+    """Return a small run on the shipped weights below."""
+    table = tones.table(corpora)
+    table["network"] |= SIZES._asdict() | {"model": "speech-16k", "high_band": True}
+    table["data"] = {"voices": [str(corpora / "speech")], "sounds": [str(corpora / "noise")]}
+    table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
+    table["losses"] = {"distortion": 1.0, "distance": 0.2}
+    table["schedule"] |= {"steps": 4, "batch": 2, "report_every": 2, "score_every": 4}
+    return parsed(table)
+
+
+def energies(rng, bins=7, frames=20):
+    """Return spectra of one band's bins in a mixture and in its speech."""
+    return tuple(
+        rng.standard_normal((ABOVE, bins, frames)) + 1j * rng.standard_normal((ABOVE, bins, frames))
+        for _ in range(2)
+    )
+
+
+def test_losses_of_energies_are_those_of_the_sounds():
+    rng = np.random.default_rng(0)
+    noisy, clean = energies(rng)
+    gain = rng.uniform(0.1, 1, (ABOVE, 20))
+    squares = np.abs(noisy) ** 2, (noisy.conj() * clean).real, np.abs(clean) ** 2
+    each = [torch.tensor(square.mean(axis=1)[None]) for square in squares]
+    floor = torch.full((1, ABOVE), 1e-3, dtype=torch.float64)
+    clip = BandClip(torch.zeros(1), *each, floor)
+    made = band_losses.Found(torch.tensor(gain[None]), clip)
+    found = band_losses.losses(made, ("distortion", "distance"))
+    error = (np.abs(gain[:, None] * noisy - clean) ** 2).mean(axis=1).sum(axis=1)
+    speech = squares[2].mean(axis=1).sum(axis=1)
+    faint = band_losses.FAINT * squares[0].mean(axis=1).sum(axis=1)
+    wanted = np.log(error / (speech + faint) + 1e-3).mean()
+    assert float(found["distortion"]) == pytest.approx(wanted, rel=1e-5)
+    levels = [
+        10 * np.log10((np.abs(sound) ** 2).mean(axis=1) + 1e-3)
+        for sound in (gain[:, None] * noisy, clean)
+    ]
+    wanted = np.sqrt(((levels[0] - levels[1]) ** 2).mean(axis=0) + 1e-2).mean()
+    assert float(found["distance"]) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_bands_without_sound_count_for_nothing():
+    rng = np.random.default_rng(1)
+    noisy, clean = energies(rng)
+    each = [np.abs(noisy) ** 2, (noisy.conj() * clean).real, np.abs(clean) ** 2]
+    terms = []
+    for heard in (6, ABOVE):
+        arrays = [torch.tensor(square.mean(axis=1)[None]) for square in each]
+        for array in arrays:
+            array[:, 6:heard] = 0
+            array[:, heard:] = 0
+        made = band_losses.Found(
+            torch.full((1, ABOVE, 20), 0.5, dtype=torch.float64),
+            BandClip(None, *arrays, torch.full((1, ABOVE), 1e-3, dtype=torch.float64)),
+        )
+        terms.append(band_losses.losses(made, ("distortion", "distance")))
+    assert terms[0] == terms[1] and all(torch.isfinite(each) for each in terms[0].values())
+
+
+def test_the_network_in_training_is_the_one_that_denoises():
+    rng = np.random.default_rng(2)
+    start = network.start(rng, COUNT, SIZES)
+    values = {
+        name: value + 0.1 * rng.standard_normal(value.shape).astype(np.float32)
+        for name, value in start.items()
+    }
+    inputs = [rng.gamma(1, size=(COUNT, 50)).astype(np.float32) for _ in range(5)]
+    inputs[1], inputs[2] = inputs[1] / inputs[1].max(), inputs[2] / inputs[2].max() / 2
+    frame = find(16000).second_stage.frame
+    (wanted,) = HighBand(values, 16000, frame, exponent=0.7).gains(inputs)
+    read = torch.from_numpy(np.array(high_band.features(inputs, np)))[None]
+    tensors = {name: torch.from_numpy(value) for name, value in values.items()}
+    clip = BandClip(read, None, None, None, None)
+    made = band_losses.found(tensors, clip, 0.7)
+    np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
+
+
+def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
+    lines = []
+    run = runs.Run(config(corpora), tmp_path / "run", tmp_path / "mixtures", 1, lines.append)
+    rows = runs.train(run)
+    assert [row["step"] for row in rows] == [2, 4] and np.isfinite(rows[-1]["dev distance"])
+    assert "dev pesq" not in rows[-1]  # there is no sound to score
+    learnt = HighBand.load(tmp_path / "run" / "network.npz")
+    assert (learnt.rate, learnt.frame) == (16000, find(16000).second_stage.frame)
+    weights = find(RATE)
+    spectra = Spectra(np.random.default_rng(0).standard_normal(RATE).astype(np.float32), RATE)
+    frames = spectra.on(native_grid(weights.second_stage, RATE)).shape[1]
+    inputs = [np.ones((COUNT, frames), np.float32) / 2] * 5
+    assert bands.gains(inputs, 10, learnt, np).shape == (10, frames)
