@@ -79,7 +79,7 @@ class Mixture(NamedTuple):
     noisy: Floats
 
 
-def mixtures(split: str) -> list[Mixture]:
+def mixtures(split: str, count: int | None = None) -> list[Mixture]:
     """Return the mixtures of a split, the same ones at every call.
 
     Parameters
@@ -87,10 +87,13 @@ def mixtures(split: str) -> list[Mixture]:
     split
         ``"dev"``: 36 mixtures of as many files of speech, each in one kind of noise. ``"test"``: 60
         mixtures of ten files in all `KINDS`. Levels of speech are active levels.
+    count
+        How many of them, from the first on; None: all.
     """
     voices = _voices(split)
-    each = 1 if split == "dev" else len(KINDS)
-    return [_mixed(split, k, voices[k // each]) for k in range(each * len(voices))]
+    if split == "test":
+        voices = [voice for voice in voices for _ in KINDS]
+    return [_mixed(split, k, voice) for k, voice in enumerate(voices[:count])]
 
 
 def _voices(split: str) -> list[Path]:
