@@ -39,10 +39,18 @@ Found = dict[tuple[str, str], list[list[float]]]
 SCORES = ("SI-SDR dB", "level error dB", "phase error °")
 
 
-def scores(clean: Floats, found: Floats) -> list[float]:
-    """Return `SCORES` of an output, shape (samples, 2), against the clean images."""
+def scores(clean: Floats, found: Floats, bins: slice = slice(None)) -> list[float]:
+    """Return `SCORES` of an output, shape (samples, 2), against the clean images.
+
+    Parameters
+    ----------
+    clean, found
+        At one rate.
+    bins
+        Of `FRAME`, in which level and phase are compared.
+    """
     spectra, others = (
-        np.stack([forward(np.ascontiguousarray(channel), FRAME) for channel in audio.T])
+        np.stack([forward(np.ascontiguousarray(channel), FRAME)[bins] for channel in audio.T])
         for audio in (clean, found)
     )
     power, other = ((np.abs(each) ** 2).sum(axis=1) for each in (spectra, others))

@@ -1,0 +1,165 @@
+r"""How well 48 kHz are denoised above 8 kHz: the tables of ``docs/full-band.md``.
+
+Mixtures of `benchmarks.full_band_mixtures` are denoised by several methods at 48 kHz and scored by
+`benchmarks.full_band_scores`. Settings are chosen on the split ``dev``; the split ``test`` is for
+the end. For example::
+
+    python -m benchmarks.full_band --split dev -o dev.jsonl --write
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alphamf.evaluation.baselines.base import Clip
+from alphamf.evaluation.methods import method
+from alphamf.tools import jsonlines, tables
+from alphamf.tools.blas import one_thread
+from benchmarks.full_band_mixtures import KINDS, RATE, Mixture, mixtures
+from benchmarks.full_band_scores import Scores, scores
+from benchmarks.report import caption, options_of, write_section
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "full-band.md"
+METHODS = "noisy,oracle-mask,rnnoise,fast,balanced"
+HEADINGS = {
+    "si_sdr": "SI-SDR dB",
+    "segmental_snr": "segmental SNR dB",
+    "distance": "log-spectral distance dB",
+    "left": "left in pauses dB",
+    "left_in_voice": "left in voice dB",
+    "sibilants": "sibilants dB",
+    "fricatives": "fricatives dB",
+}
+"""Field of `Scores` and heading."""
+
+ON_PAGE = ("si_sdr", "segmental_snr", "distance", "left", "sibilants")
+"""Scores that stay on the page; the others are in its CSV file."""
+
+BY_KIND = ("si_sdr", "distance", "left", "left_in_voice", "fricatives")
+"""Scores with a table of methods by kind of noise."""
+
+Found = dict[str, list[tuple[str, Scores]]]
+"""Kind of noise and scores of each mixture, by method."""
+
+
+def measured(mixture: Mixture, spec: str) -> Scores:
+    """Return the scores of a method on a mixture.
+
+    Parameters
+    ----------
+    mixture
+        At 48 kHz.
+    spec
+        As for ``alphamf evaluate --method``.
+    """
+    found = method(spec).run(Clip(mixture.noisy, RATE, mixture.clean))
+    return scores(mixture.clean, mixture.noisy, found)
+
+
+def table(found: Found) -> str:
+    """Return the tables over all mixtures and by kind of noise, with standard errors."""
+    lines = [
+        [name, *(cell([getattr(row, field) for _, row in rows]) for field in HEADINGS)]
+        for name, rows in found.items()
+    ]
+    parts = [tables.markdown(["method", *HEADINGS.values()], lines)]
+    for field in BY_KIND:
+        lines = [
+            [
+                kind,
+                *(
+                    cell([getattr(row, field) for each, row in rows if each == kind])
+                    for rows in found.values()
+                ),
+            ]
+            for kind in KINDS
+        ]
+        parts.append(tables.markdown([f"{HEADINGS[field]} by noise", *found], lines))
+    return "\n\n".join(parts)
+
+
+def differences(found: Found, reference: str) -> str:
+    """Return the table of mean differences to a method, mixture by mixture."""
+    lines = []
+    for name, rows in found.items():
+        pairs = zip(rows, found[reference], strict=True)
+        apart = [Scores(*np.subtract(row, other)) for (_, row), (_, other) in pairs]
+        cells = (cell([getattr(row, field) for row in apart]) for field in ON_PAGE)
+        lines.append([name, *cells])
+    headings = (HEADINGS[field] for field in ON_PAGE)
+    return tables.markdown([f"less {reference}", *headings], lines)
+
+
+def cell(values: list[float]) -> str:
+    """Return mean and standard error of the values that are no NaN, "-" without two of them."""
+    known = [value for value in values if not np.isnan(value)]
+    if len(known) < 2:
+        return "-"
+    mean, error = tables.mean_and_error(known)
+    return f"{mean:.2f} ± {error:.2f}"
+
+
+def results(split: str, specs: list[str], path: Path) -> Found:
+    """Return the scores of all mixtures, and append those that a file has not yet.
+
+    Parameters
+    ----------
+    split
+        Of the mixtures.
+    specs
+        Methods.
+    path
+        JSON lines of one version of the code; a run that was broken off goes on there.
+    """
+    known = {(item["name"], item["method"]): item for item in lines_of(path)}
+    found: Found = {spec: [] for spec in specs}
+    for mixture in mixtures(split):
+        for spec in specs:
+            item = known.get((mixture.name, spec))
+            if item is None:
+                row = measured(mixture, spec)._asdict()
+                item = {"name": mixture.name, "method": spec, "kind": mixture.kind, **row}
+                jsonlines.append(path, item)
+                print(mixture.name, spec, file=sys.stderr, flush=True)
+            values = (np.nan if item[field] is None else item[field] for field in Scores._fields)
+            found[spec].append((mixture.kind, Scores(*values)))
+    return found
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a file that may not be there yet."""
+    return list(jsonlines.read(path)) if path.exists() else []
+
+
+@one_thread()
+def main() -> None:
+    """Print the tables, or write them into the page."""
+    parser = options_of("benchmarks.full_band", __doc__)
+    parser.add_argument("--split", choices=("dev", "test"), default="dev")
+    parser.add_argument("--methods", default=METHODS, help="with commas between")
+    parser.add_argument("--against", default="rnnoise", help="a method to subtract")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="scores, to go on with")
+    parser.add_argument("--write", action="store_true", help="into docs/full-band.md")
+    asked = parser.parse_args()
+    specs = asked.methods.split(",")
+    found = results(asked.split, specs, asked.output)
+    made = caption("benchmarks.full_band", sys.argv[1:], ("alphamf", "numpy"))
+    parts = [table(found), differences(found, asked.against)]
+    text = "\n\n".join([*parts, f"{len(found[specs[0]])} mixtures. {made}"])
+    if asked.write:
+        columns = ["method", f"less {asked.against}"]
+        columns += [HEADINGS[field] for field in ON_PAGE]
+        columns += [f"{HEADINGS[field]} by noise" for field in BY_KIND] + specs[:5]
+        folder = ROOT / "docs" / "benchmarks"
+        write_section(PAGE, f"full-band:{asked.split}", text, columns=columns, folder=folder)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

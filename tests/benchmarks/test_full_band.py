@@ -1,0 +1,129 @@
+"""Scores from 8 to 20 kHz on made-up speech, and the mixtures that they are measured on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alphamf.audio.speech_level import active_power
+from benchmarks import full_band_mixtures, full_band_scores
+from benchmarks.full_band_edges import edge, level_above
+from benchmarks.full_band_scores import RATE, scores
+
+SAMPLES = 3 * RATE
+
+
+def band(seed: int, low: float, high: float) -> np.ndarray:
+    """Return noise of mean square 1 between two frequencies."""
+    spectrum = np.fft.rfft(np.random.default_rng(seed).standard_normal(SAMPLES))
+    frequencies = np.fft.rfftfreq(SAMPLES, 1 / RATE)
+    spectrum[(frequencies < low) | (frequencies >= high)] = 0
+    sound = np.fft.irfft(spectrum)
+    return sound / sound.std()
+
+
+def during(first: float, last: float) -> np.ndarray:
+    """Return 1 between two times in seconds, with slopes of 5 ms, which spread no clicks."""
+    time = np.arange(SAMPLES) / RATE
+    return np.clip(np.minimum(time - first, last - time) / 0.005, 0, 1)
+
+
+VOWEL = 0.1 * band(0, 200, 4000) * during(0, 1)
+SIBILANT = 0.05 * band(1, 5000, 14000) * during(1, 2)
+CLEAN = VOWEL + SIBILANT
+HISS = 0.02 * band(2, 0, 24000)
+NOISY = CLEAN + HISS
+HIGH = band(1, 8000, 14000) * during(1, 2)
+
+
+def low_passed(sound: np.ndarray, edge_: float, factor: float) -> np.ndarray:
+    """Scale what is above an edge in Hz."""
+    spectrum = np.fft.rfft(sound)
+    spectrum[np.fft.rfftfreq(SAMPLES, 1 / RATE) >= edge_] *= factor
+    return np.fft.irfft(spectrum)
+
+
+def test_clean_speech_is_perfect():
+    found = scores(CLEAN, NOISY, CLEAN)
+    assert found.si_sdr > 100
+    assert found.segmental_snr == full_band_scores.SEGMENTAL[1]
+    assert (found.distance, found.sibilants, found.fricatives) == (0, 0, 0)
+
+
+def test_noisy_speech():
+    """Its distance is what the noise fills up to 14 kHz, and all of the noise is left."""
+    found = scores(CLEAN, NOISY, NOISY)
+    assert found.left == found.left_in_voice == 0
+    ratio = 0.05**2 * 6 / 9 / (0.02**2 * 12 / 24)  # from 8 to 20 kHz
+    assert abs(found.segmental_snr - 10 * np.log10(ratio)) < 0.5
+    assert abs(found.sibilants - 10 * np.log10(1 + 1 / ratio)) < 0.5
+
+
+def test_what_is_taken_from_sibilants():
+    found = scores(CLEAN, NOISY, low_passed(CLEAN, 8000, 0.5))
+    for value in (found.sibilants, found.fricatives, -found.distance):
+        assert abs(value - 20 * np.log10(0.5)) < 0.1
+    assert abs(found.segmental_snr - 20 * np.log10(2)) < 0.1
+    below = scores(CLEAN, NOISY, low_passed(CLEAN, 4000, 0.5) + low_passed(CLEAN, 8000, 0.5) / 2)
+    assert below.sibilants < -2.4  # a change below 8 kHz does not count
+
+
+def test_silence_has_bounded_scores():
+    found = scores(CLEAN, NOISY, low_passed(CLEAN, 8000, 0.0))
+    assert found.segmental_snr == pytest.approx(0, abs=0.01)
+    assert found.sibilants == pytest.approx(-full_band_scores.MOST, abs=0.5)
+    assert found.distance < 40
+
+
+@pytest.mark.parametrize("name, low, high", [("left", 2, 4), ("left_in_voice", 0, 1)])
+def test_noise_left_in_pauses_and_under_vowels(name, low, high):
+    """A tenth of the noise is 20 dB less, in frames of the kind alone."""
+    found = scores(CLEAN, NOISY, CLEAN + HISS * (1 - 0.9 * during(low, high)))
+    other = "left" if name == "left_in_voice" else "left_in_voice"
+    assert abs(getattr(found, name) + 20) < 1
+    assert abs(getattr(found, other)) < 0.1
+
+
+def test_noise_below_the_hearing_threshold_is_not_scored():
+    quiet = CLEAN + HISS / 100
+    assert np.isnan(scores(CLEAN, quiet, CLEAN).left)
+    assert scores(CLEAN, NOISY, CLEAN).left > full_band_scores.QUIETEST
+
+
+def test_the_distance_ends_at_the_edge_of_the_speech():
+    """What is left above 14 kHz, where this voice ends, is no distance; below it is."""
+    above, below = (
+        scores(CLEAN, NOISY, CLEAN + 0.01 * band(3, low, low + 3000)).distance
+        for low in (16000, 8000)
+    )
+    assert above < 0.01
+    assert scores(SIBILANT + 0.05 * band(1, 5000, 20000), NOISY, CLEAN).distance > 1
+    assert below > 0.1
+
+
+def test_level_is_that_of_active_speech():
+    """Scores do not change with the level of all three sounds."""
+    one = scores(CLEAN, NOISY, 0.5 * NOISY)
+    other = scores(0.01 * CLEAN, 0.01 * NOISY, 0.005 * NOISY)
+    np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+def test_the_edge_of_a_band():
+    sound = band(4, 100, 11000).astype(np.float32)
+    assert abs(edge(sound, RATE) - 11000) < 60
+    assert level_above(sound, RATE, 11500) < -110
+    spoilt = sound + np.float32(3e-4) * band(5, 12000, 13000).astype(np.float32)
+    assert abs(level_above(spoilt, RATE, 11500) - 20 * np.log10(3e-4)) < 0.5
+
+
+def test_a_mixture_has_its_snr_and_is_the_same_again(shared, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    voices = full_band_mixtures._voices("dev")
+    assert len(set(voices)) == 36
+    for number in (6, 10):
+        first, second = (full_band_mixtures._mixed("dev", number, voices[number]) for _ in range(2))
+        np.testing.assert_array_equal(first.noisy, second.noisy)
+        noise = first.noisy - first.clean
+        ratio = 10 * np.log10(active_power(first.clean, RATE) / (noise**2).mean())
+        assert abs(ratio - first.snr) < 0.05
+    assert not set(voices) & set(full_band_mixtures._voices("test"))
