@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alphamf.denoising.activity import Stretch, speech_stretches
+    from alphamf.denoising.agreement import Agreement
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
     from alphamf.denoising.background import denoise_async
     from alphamf.denoising.settings import PRESETS, Settings
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRESETS",
     "SAMPLERS",
+    "Agreement",
     "AlphaMFError",
     "Denoised",
     "Dictionary",
@@ -44,6 +46,7 @@ __all__ = [
 _HOME = {
     "PRESETS": "denoising.settings",
     "SAMPLERS": "inference.samplers.registry",
+    "Agreement": "denoising.agreement",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",

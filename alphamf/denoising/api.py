@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
 from alphamf.denoising.samples import (
@@ -47,7 +48,8 @@ class Denoised(NamedTuple):
     Integers make integers of the same kind, and everything else makes float32.
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
-    `alphamf.speech_stretches` makes stretches of speech.
+    `alphamf.speech_stretches` makes stretches of speech. With ``chains=2`` or more in the settings,
+    ``agreement`` says how far these agree (`alphamf.Agreement`).
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Denoised(NamedTuple):
     frame_times: Floats
     frequencies: Floats
     activity: Floats
+    agreement: Agreement | None = None
 
 
 def denoise(
@@ -193,6 +196,7 @@ class _Collected:
         self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
         self._acceptance: list[list[float]] = []
         self._activity: list[Floats] = []
+        self._agreement: Agreement | None = None
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
@@ -217,6 +221,7 @@ class _Collected:
         self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
         self._acceptance.append(segment.acceptance)
         self._activity.append(segment.activity)
+        self._agreement = total([self._agreement, segment.agreement])
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
@@ -230,6 +235,7 @@ class _Collected:
             frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
             frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
             activity=np.concatenate(self._activity),
+            agreement=self._agreement,
         )
 
 

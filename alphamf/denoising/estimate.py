@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.denoising.agreement import Agreement, agreements
 from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.linked import linked
@@ -34,7 +36,7 @@ class Sampled(NamedTuple):
         A power of two.
     gains
         Gain and standard deviation on the dictionary's grid, shape (bins, frames).
-    acceptance
+    acceptance, agreement
         As in `Estimate`.
     """
 
@@ -42,6 +44,7 @@ class Sampled(NamedTuple):
     scale: np.float32
     gains: tuple[Floats, Floats]
     acceptance: list[float]
+    agreement: Agreement | None
 
 
 @one_thread()
@@ -82,6 +85,7 @@ def sampled(
     # Digital silence keeps a gain of one.
     gains = [(np.ones_like(power), np.zeros_like(power)) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
+    agreed: list[Agreement | None] = [None] * len(powers)
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
 
@@ -98,13 +102,18 @@ def sampled(
         ]
         noise = None if not known else known[0] if len(known) == 1 else np.stack(known)
         posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
-        found = refined(power, posterior, weights.refiner if settings.refine else None)
+        refine = partial(refined, power, refiner=weights.refiner if settings.refine else None)
+        found = refine(posterior)
+        own = [spectra[k].on(grid)[:, frames] for k in group]
+        units = [float(scales[k]) ** -2 for k in group]
+        agreeing = agreements(own, posterior, refine, grid.frame, units)
         shape = (len(chosen), *chosen[0].shape)
         gain, gain_std = (to_host(each).reshape(shape) for each in found)
         for place, k in enumerate(group):
             gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
-            acceptances[k] = posterior.acceptance
-    return [Sampled(*each) for each in zip(spectra, scales, gains, acceptances, strict=True)]
+            acceptances[k], agreed[k] = posterior.acceptance, agreeing[place]
+    each_found = zip(spectra, scales, gains, acceptances, agreed, strict=True)
+    return [Sampled(*each) for each in each_found]
 
 
 @one_thread()
@@ -122,7 +131,9 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
+    spectra, scales, gains, acceptances, agreed = (
+        list(each) for each in zip(*channels, strict=True)
+    )
     gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
@@ -133,7 +144,8 @@ def finished(
             for each in zip(spectra, gains, acceptances, strict=True)
         ]
     return [
-        one._replace(speech=one.speech / scale) for one, scale in zip(found, scales, strict=True)
+        one._replace(speech=one.speech / scale, agreement=agreement)
+        for one, scale, agreement in zip(found, scales, agreed, strict=True)
     ]
 
 

@@ -21,6 +21,7 @@ from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.part import denoise_part, first_sample
@@ -94,13 +95,16 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer, hints)
+        acceptance, agreement = _denoise(
+            reader, write, weights, observer, request, progress, trimmer, hints
+        )
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
         **_about_files(job, target, reader, writer),
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
+        "agreement": agreement and agreement.facts(),
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
@@ -198,9 +202,18 @@ def _denoise(
     progress: Callable[[float], None],
     trimmer: Trimmer | None,
     hints: Hints | None,
-) -> list[float]:
-    """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
+) -> tuple[list[float], Agreement | None]:
+    """Denoise what `reader` reads and pass it to `write`.
+
+    Returns
+    -------
+    acceptance : list of float
+        Mean of the segments'.
+    agreement : Agreement or None
+        Of several chains, over all segments.
+    """
     acceptance, samples = [], []
+    agreement: Agreement | None = None
     denoised = partial(
         request.estimate,
         rate=reader.rate,
@@ -223,13 +236,14 @@ def _denoise(
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
         observer.add(segment)
+        agreement = total([agreement, segment.agreement])
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
     for block in trimmer.finish() if trimmer else []:
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
-    return mean
+    return mean, agreement
 
 
 def _unrefined(weights: Weights, request: Request) -> str | None:

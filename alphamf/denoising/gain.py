@@ -20,6 +20,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.denoising.activity import probability
+from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
@@ -43,6 +44,8 @@ class Estimate(NamedTuple):
         Proportion of accepted Phi proposals of speech and noise.
     activity
         Probability of speech in every frame, shape (frames,).
+    agreement
+        How far several chains agree; None of one alone, and of digital silence.
     """
 
     speech: Floats
@@ -50,6 +53,7 @@ class Estimate(NamedTuple):
     gain_std: Floats
     acceptance: list[float]
     activity: Floats
+    agreement: Agreement | None = None
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
@@ -59,6 +60,9 @@ class Segment(NamedTuple):
     activity
         Probability of speech in each of these frames, of the channel where it is highest; shape
         (frames,).
+    agreement
+        How far several chains agree, over all channels; None of one chain alone, and of digital
+        silence.
 
     Examples
     --------
@@ -76,6 +80,7 @@ class Segment(NamedTuple):
     gain_std: Floats
     acceptance: list[float]
     activity: Floats
+    agreement: Agreement | None = None
 
 
 class Stream:
@@ -312,6 +317,7 @@ class Stream:
             gain_std=gain_std,
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
             activity=activity,
+            agreement=total(e.agreement for e in estimates),
         )
 
     def _heed(
