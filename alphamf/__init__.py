@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
+    from alphamf.factorization.tail import Tail
     from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
@@ -34,6 +35,7 @@ __all__ = [
     "Settings",
     "Stream",
     "Stretch",
+    "Tail",
     "Weights",
     "denoise",
     "denoise_async",
@@ -54,6 +56,7 @@ _HOME = {
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
     "Stretch": "denoising.activity",
+    "Tail": "factorization.tail",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_async": "denoising.background",

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
 """About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
 
-DISAGREEMENT_DB = 0.5
-"""Chains whose outputs lie further apart than this are warned of: presets differ by a quarter."""
+DISAGREEMENT_DB = 1.0
+"""Chains whose outputs lie further apart than this are warned of; those of presets, by .2 to .4."""
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
@@ -157,6 +157,8 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
     ]
     if verbose:
         lines.append(f"  {_how(result)}")
+        if result["noise"] and result["noise"]["alpha"]:
+            lines.append("  noise: alpha {alpha:.1f}, {kind}".format(**result["noise"]))
     if result["agreement"]:
         lines.append(f"  {_agreement(result['agreement'])}")
     if result["note"]:

@@ -25,6 +25,7 @@ from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -46,6 +47,8 @@ class Estimate(NamedTuple):
         Probability of speech in every frame, shape (frames,).
     agreement
         How far several chains agree; None of one alone, and of digital silence.
+    noise_tail
+        How the noise lies about its median in the frames without speech.
     """
 
     speech: Floats
@@ -54,6 +57,7 @@ class Estimate(NamedTuple):
     acceptance: list[float]
     activity: Floats
     agreement: Agreement | None = None
+    noise_tail: Tail | None = None
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
