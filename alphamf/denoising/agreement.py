@@ -34,7 +34,7 @@ EDGES = np.geomspace(0.7, 70, 1001)
 beyond counts with the last."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Agreement:
     """How far the chains of a run agree: what ``chains=2`` or more adds to a result.
 
@@ -105,6 +105,12 @@ class Agreement:
         """Return all of them, as ``alphamf denoise --json`` prints them."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Agreement):
+            return NotImplemented
+        own, others = vars(self).values(), vars(other).values()
+        return all(np.array_equal(one, two) for one, two in zip(own, others, strict=True))
 
     def __add__(self, other: Agreement) -> Agreement:
         """Return the agreement on two sounds together, of the same number of chains."""

@@ -59,7 +59,7 @@ most; `FINE` of them are had by interpolation."""
 FINE = 1501
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tail:
     """How the cells of a noise lie about the median of their frequency.
 
@@ -81,6 +81,11 @@ class Tail:
     """
 
     counts: Reals
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tail):
+            return NotImplemented
+        return np.array_equal(self.counts, other.counts)
 
     def __add__(self, other: Tail) -> Tail:
         return Tail(self.counts + other.counts)
