@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from alphamf.denoising.activity import Stretch, speech_stretches
+    from alphamf.denoising.agreement import Agreement
     from alphamf.denoising.api import Denoised, denoise, denoise_stream
     from alphamf.denoising.background import denoise_async
     from alphamf.denoising.settings import PRESETS, Settings
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
+    from alphamf.factorization.tail import Tail
     from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRESETS",
     "SAMPLERS",
+    "Agreement",
     "AlphaMFError",
     "Denoised",
     "Dictionary",
@@ -32,6 +35,7 @@ __all__ = [
     "Settings",
     "Stream",
     "Stretch",
+    "Tail",
     "Weights",
     "denoise",
     "denoise_async",
@@ -44,6 +48,7 @@ __all__ = [
 _HOME = {
     "PRESETS": "denoising.settings",
     "SAMPLERS": "inference.samplers.registry",
+    "Agreement": "denoising.agreement",
     "AlphaMFError": "errors",
     "Denoised": "denoising.api",
     "Dictionary": "learnt.dictionary",
@@ -51,6 +56,7 @@ _HOME = {
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
     "Stretch": "denoising.activity",
+    "Tail": "factorization.tail",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_async": "denoising.background",

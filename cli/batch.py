@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
 """About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
 
+DISAGREEMENT_DB = 1.0
+"""Chains whose outputs lie further apart than this are warned of; those of presets, by .2 to .4."""
+
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
 
@@ -154,6 +157,10 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
     ]
     if verbose:
         lines.append(f"  {_how(result)}")
+        if result["noise"] and result["noise"]["alpha"]:
+            lines.append("  noise: alpha {alpha:.1f}, {kind}".format(**result["noise"]))
+    if result["agreement"]:
+        lines.append(f"  {_agreement(result['agreement'])}")
     if result["note"]:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
@@ -174,6 +181,17 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
             )
             lines.append(f"  {name:7}{' -> '.join(texts)}")
     return "\n".join(lines)
+
+
+def _agreement(found: Mapping[str, Any]) -> str:
+    """Return in one line how far the chains agree, and what to do where they do not."""
+    chains, difference = found["chains"], found["difference_db"]
+    if difference <= DISAGREEMENT_DB:
+        return f"{chains} chains agree to {max(difference, 0.1):.1f} dB"
+    return (
+        f"Warning: {chains} chains differ by {difference:.1f} dB: more --steps or more --chains "
+        "make the result surer"
+    )
 
 
 def _how(result: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -130,3 +132,13 @@ def test_a_device_denoises_as_well_as_the_cpu(cupy, preset, rate):
     # A few for each segment: what comes back, and the acceptance.
     assert Device.copies <= 40
     assert Device.waits <= 60
+
+
+def test_chains_on_a_device_say_how_far_they_agree(cupy):
+    noisy, rate = soundfile.read(DATA / "sample-noisy.wav", frames=16000)
+    settings = replace(PRESETS["fast"], chains=2)
+    found, expected = (
+        denoise(noisy, rate, settings, device=where).agreement for where in ("cuda", "cpu")
+    )
+    assert found.mcse_db == pytest.approx(expected.mcse_db, rel=0.5)
+    assert found.rhat == pytest.approx(expected.rhat, rel=0.2)

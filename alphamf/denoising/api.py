@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
 from alphamf.denoising.samples import (
@@ -35,6 +36,8 @@ from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
+from alphamf.factorization import tail
+from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 
@@ -47,7 +50,9 @@ class Denoised(NamedTuple):
     Integers make integers of the same kind, and everything else makes float32.
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
-    `alphamf.speech_stretches` makes stretches of speech.
+    `alphamf.speech_stretches` makes stretches of speech. With ``chains=2`` or more in the settings,
+    ``agreement`` says how far these agree (`alphamf.Agreement`). ``noise_tail`` says of the noise
+    where there is no speech whether it is steady or comes in bursts (`alphamf.Tail`).
 
     Examples
     --------
@@ -66,6 +71,8 @@ class Denoised(NamedTuple):
     frame_times: Floats
     frequencies: Floats
     activity: Floats
+    agreement: Agreement | None = None
+    noise_tail: Tail | None = None
 
 
 def denoise(
@@ -193,6 +200,8 @@ class _Collected:
         self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
         self._acceptance: list[list[float]] = []
         self._activity: list[Floats] = []
+        self._agreement: Agreement | None = None
+        self._noise_tail: Tail | None = None
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
@@ -217,6 +226,8 @@ class _Collected:
         self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
         self._acceptance.append(segment.acceptance)
         self._activity.append(segment.activity)
+        self._agreement = total([self._agreement, segment.agreement])
+        self._noise_tail = tail.total([self._noise_tail, segment.noise_tail])
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
@@ -230,6 +241,8 @@ class _Collected:
             frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
             frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
             activity=np.concatenate(self._activity),
+            agreement=self._agreement,
+            noise_tail=self._noise_tail,
         )
 
 

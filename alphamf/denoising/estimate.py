@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.denoising import bands
+from alphamf.denoising.activity import LEAST
+from alphamf.denoising.agreement import Agreement, agreements
 from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
-from alphamf.denoising.grids import Spectra
+from alphamf.denoising.grids import Spectra, grid_of, native_grid
 from alphamf.denoising.known_noise import lowest
 from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import Posterior, sample_posterior
@@ -21,9 +24,9 @@ from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
+from alphamf.factorization.tail import tail
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.learnt.refiner import Refiner
-from alphamf.tools.arrays import Array, Floats, Reals, to_host
+from alphamf.tools.arrays import Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
 
@@ -39,11 +42,14 @@ class Sampled(NamedTuple):
     posterior
         On the dictionary's grid, of its bins and of the bands above in which there is sound; its
         gain and the deviation of it in the bins are the refiner's.
+    agreement
+        As in `Estimate`.
     """
 
     spectra: Spectra
     scale: np.float32
     posterior: Posterior
+    agreement: Agreement | None
 
 
 @one_thread()
@@ -83,6 +89,8 @@ def sampled(
     powers = [bands.power(each, model, bands.heard(each, model)) for each in spectra]
     # Digital silence keeps a gain of one.
     found = [_silent(power) for power in powers]
+    agreed: list[Agreement | None] = [None] * len(powers)
+    grid, bins = grid_of(model), model.bins
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
 
@@ -95,12 +103,20 @@ def sampled(
         power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
         posterior = sample_posterior(power, wide, settings, stream, advance, noise)
         network = weights.refiner if settings.refine else None
-        arrays = _with_refined(power, posterior, network, model.bins)
+        refine = partial(refined, power[..., :bins, :], refiner=network)
+        low = posterior.rows(slice(bins))
+        gain, gain_std = refine(low)
+        own = [spectra[k].on(grid)[:, frames] for k in group]
+        units = [float(scales[k]) ** -2 for k in group]
+        agreeing = agreements(own, low, refine, grid.frame, units)
+        posterior.gain[..., :bins, :], posterior.gain_std[..., :bins, :] = gain, gain_std
+        arrays = [to_host(each).reshape(len(chosen), *chosen[0].shape) for each in posterior.arrays]
         for place, k in enumerate(group):
             for whole, part in zip(found[k].arrays, arrays, strict=True):
-                whole[:, frames] = part.reshape(len(group), *chosen[0].shape)[place]
+                whole[:, frames] = part[place]
             found[k] = found[k]._replace(acceptance=posterior.acceptance)
-    return [Sampled(*each) for each in zip(spectra, scales, found, strict=True)]
+            agreed[k] = agreeing[place]
+    return [Sampled(*each) for each in zip(spectra, scales, found, agreed, strict=True)]
 
 
 def _known(
@@ -115,19 +131,9 @@ def _known(
     return None if not known else known[0] if len(known) == 1 else np.stack(known)
 
 
-def _with_refined(
-    power: Array, posterior: Posterior, network: Refiner | None, bins: int
-) -> list[Floats]:
-    """Return the posterior's arrays, where the refiner's results are those of its bins."""
-    gain, gain_std = refined(power[..., :bins, :], posterior.rows(slice(bins)), network)
-    posterior.gain[..., :bins, :] = gain
-    posterior.gain_std[..., :bins, :] = gain_std
-    return [to_host(each) for each in posterior.arrays]
-
-
 def _silent(power: Floats) -> Posterior:
     gain_std, speech, noise = (np.zeros_like(power) for _ in range(3))
-    return Posterior(np.ones_like(power), gain_std, speech, noise, [1.0, 1.0])
+    return Posterior(np.ones_like(power), gain_std, speech, noise, [1.0, 1.0], draws=0)
 
 
 @one_thread()
@@ -145,7 +151,7 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, posteriors = (list(each) for each in zip(*channels, strict=True))
+    spectra, scales, posteriors, agreed = (list(each) for each in zip(*channels, strict=True))
     gains = [moved(*each, weights.dictionary) for each in zip(spectra, posteriors, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
@@ -155,9 +161,20 @@ def finished(
             separate(*each, weights, settings, xp)
             for each in zip(spectra, gains, posteriors, strict=True)
         ]
+    native = native_grid(weights.dictionary, spectra[0].rate)
     return [
-        one._replace(speech=one.speech / scale) for one, scale in zip(found, scales, strict=True)
+        one._replace(
+            speech=one.speech / scale,
+            agreement=agreement,
+            noise_tail=tail(np.abs(own.on(native)[:, _pauses(one.activity)]) ** 2),
+        )
+        for one, own, scale, agreement in zip(found, spectra, scales, agreed, strict=True)
     ]
+
+
+def _pauses(activity: Floats) -> NDArray[np.intp]:
+    """Return every other frame without speech: those between share most of their samples."""
+    return np.flatnonzero(activity < LEAST)[::2]
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:

@@ -21,6 +21,7 @@ from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.part import denoise_part, first_sample
@@ -29,6 +30,8 @@ from alphamf.denoising.samples import Samples
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
+from alphamf.factorization import tail
+from alphamf.factorization.tail import Tail
 from alphamf.tools.files import make_folder, permissions, shown
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.work import Update
@@ -94,13 +97,18 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance = _denoise(reader, write, weights, observer, request, progress, trimmer, hints)
+        acceptance, agreement, noise = _denoise(
+            reader, write, weights, observer, request, progress, trimmer, hints
+        )
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
         **_about_files(job, target, reader, writer),
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
+        "agreement": agreement and agreement.facts(),
+        # Takes a quarter of a second of tables, which only a result that says it all is worth.
+        "noise": noise.facts() if noise and request.documented else None,
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
@@ -198,9 +206,21 @@ def _denoise(
     progress: Callable[[float], None],
     trimmer: Trimmer | None,
     hints: Hints | None,
-) -> list[float]:
-    """Denoise what `reader` reads, pass it to `write`, and return the mean acceptance."""
+) -> tuple[list[float], Agreement | None, Tail | None]:
+    """Denoise what `reader` reads and pass it to `write`.
+
+    Returns
+    -------
+    acceptance : list of float
+        Mean of the segments'.
+    agreement : Agreement or None
+        Of several chains, over all segments.
+    noise_tail : Tail or None
+        Of the noise, over all segments.
+    """
     acceptance, samples = [], []
+    agreement: Agreement | None = None
+    noise: Tail | None = None
     denoised = partial(
         request.estimate,
         rate=reader.rate,
@@ -223,13 +243,15 @@ def _denoise(
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
         observer.add(segment)
+        agreement = total([agreement, segment.agreement])
+        noise = tail.total([noise, segment.noise_tail])
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
     for block in trimmer.finish() if trimmer else []:
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
-    return mean
+    return mean, agreement, noise
 
 
 def _unrefined(weights: Weights, request: Request) -> str | None:

@@ -23,10 +23,12 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.denoising import bands
 from alphamf.denoising.activity import probability
+from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -46,6 +48,10 @@ class Estimate(NamedTuple):
         Proportion of accepted Phi proposals of speech and noise.
     activity
         Probability of speech in every frame, shape (frames,).
+    agreement
+        How far several chains agree; None of one alone, and of digital silence.
+    noise_tail
+        How the noise lies about its median in the frames without speech.
     """
 
     speech: Floats
@@ -53,6 +59,8 @@ class Estimate(NamedTuple):
     gain_std: Floats
     acceptance: list[float]
     activity: Floats
+    agreement: Agreement | None = None
+    noise_tail: Tail | None = None
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:

@@ -8,12 +8,43 @@ from alphamf.denoising.sampling import Progress, sample
 from alphamf.denoising.settings import Settings
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
-from alphamf.inference.records import Mean, Statistic
+from alphamf.inference.moments import Moments, joined
+from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array
 
+LEAST_OF_HALF = 2
+"""Fewest draws of half a chain that have a variance."""
+
 VARIANCE_THIN = 6
 """Distance between the steps whose variances are averaged: these need fewer than the gain."""
+
+
+class Chains(NamedTuple):
+    """What each of several chains found by itself.
+
+    Attributes
+    ----------
+    posteriors
+        Of each chain.
+    halves
+        Moments of the gain over the first and the second half of the kept draws, shape
+        (chains, ...); None where there are too few of these.
+    """
+
+    posteriors: list[Posterior]
+    halves: tuple[Moments, Moments] | None
+
+    def rows(self, which: slice) -> Chains:
+        """Return the same of some of the bins."""
+        halves = None
+        if self.halves is not None:
+            first, second = (
+                each._replace(mean=each.mean[..., which, :], variance=each.variance[..., which, :])
+                for each in self.halves
+            )
+            halves = first, second
+        return Chains([each.rows(which) for each in self.posteriors], halves)
 
 
 class Posterior(NamedTuple):
@@ -27,6 +58,10 @@ class Posterior(NamedTuple):
         Means of the variances v^(2/alpha) of both sources, in the power's units.
     acceptance
         Acceptance of the Phi moves of speech and noise.
+    draws
+        Number of draws of the gain that each chain kept.
+    chains
+        None of one chain alone.
     """
 
     gain: Array
@@ -34,6 +69,8 @@ class Posterior(NamedTuple):
     speech: Array
     noise: Array
     acceptance: list[float]
+    draws: int
+    chains: Chains | None = None
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
@@ -43,7 +80,10 @@ class Posterior(NamedTuple):
     def rows(self, which: slice) -> Posterior:
         """Return the same of some of the bins."""
         gain, gain_std, speech, noise = (each[..., which, :] for each in self.arrays)
-        return Posterior(gain, gain_std, speech, noise, self.acceptance)
+        chains = None if self.chains is None else self.chains.rows(which)
+        return Posterior(
+            gain, gain_std, speech, noise, self.acceptance, draws=self.draws, chains=chains
+        )
 
 
 def sample_posterior(
@@ -78,12 +118,13 @@ def sample_posterior(
     """
     summary = _Summary(settings, dictionary.context, power.ndim - 2)
     level, acceptance = sample(power, dictionary, settings, stream, summary.add, progress, noise)
-    speech, noise = (variance.mean * level for variance in summary.variances)
-    return Posterior(summary.gain.mean, summary.gain.std, speech, noise, acceptance)
+    return summary.posterior(level, acceptance)
 
 
 class _Summary:
     """Means of the gain, which steps note on their way where they can, and of both variances.
+
+    Those of several chains are kept apart.
 
     Parameters
     ----------
@@ -91,14 +132,14 @@ class _Summary:
         Of the run.
     context
         Frames stacked in a column.
-    apart
+    clips
         Number of axes of clips.
     """
 
-    def __init__(self, settings: Settings, context: int, apart: int) -> None:
-        def mean(statistic: Statistic, thin: int) -> Mean:
-            burn_in = settings.steps - settings.keep
-            return Mean(statistic, burn_in=burn_in, thin=min(thin, settings.keep), apart=apart)
+    def __init__(self, settings: Settings, context: int, clips: int) -> None:
+        burn_in, thin = settings.steps - settings.keep, min(settings.thin, settings.keep)
+        self._several = settings.chains > 1
+        apart = clips + self._several
 
         def gain(theta: Array, target: AlphaMF) -> Array:
             noted = target.notes.gain
@@ -113,11 +154,43 @@ class _Summary:
                 whole = whole + target.variance(theta, source)
             return unstack(whole, context)
 
-        self.gain = mean(gain, settings.thin)
-        self.variances = [mean(each, VARIANCE_THIN) for each in (speech, noise)]
+        self._gains = [Mean(gain, burn_in=burn_in, thin=thin, apart=apart)]
+        draws = settings.keep // thin
+        if self._several and draws >= 2 * LEAST_OF_HALF:
+            middle = burn_in + draws // 2 * thin
+            self._gains.append(Mean(gain, burn_in=middle, thin=thin, apart=apart))
+        thin = min(VARIANCE_THIN, settings.keep)
+        self._variances = [
+            Mean(each, burn_in=burn_in, thin=thin, apart=apart) for each in (speech, noise)
+        ]
 
     def add(self, state: Any, target: AlphaMF) -> None:
         """Take in one state."""
-        for record in (self.gain, *self.variances):
+        first, last = self._gains[0], self._gains[-1]
+        (last if state.step > last.burn_in else first).add(state, target)
+        for record in self._variances:
             record.add(state, target)
-        target.notes.wants_gain = self.gain.keeps(state.step + 1)
+        target.notes.wants_gain = first.keeps(state.step + 1)
+
+    def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
+        """Return what was found, given the units of power and the acceptance of Phi."""
+        speech, noise = (variance.mean * level for variance in self._variances)
+        if not self._several:
+            (gain,) = self._gains
+            return Posterior(gain.mean, gain.std, speech, noise, acceptance, gain.count)
+        parts = [Moments(each.count, each.mean, each.std**2) for each in self._gains]
+        whole = parts[0] if len(parts) == 1 else joined(*parts)
+        found = whole.mean, whole.variance**0.5, speech, noise
+        chains = Chains(
+            [Posterior(*each, acceptance, whole.draws) for each in zip(*found, strict=True)],
+            None if len(parts) == 1 else (parts[0], parts[1]),
+        )
+        return Posterior(
+            whole.mean.mean(0),
+            whole.pooled_variance**0.5,
+            speech.mean(0),
+            noise.mean(0),
+            acceptance,
+            whole.draws,
+            chains,
+        )

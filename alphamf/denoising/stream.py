@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
+from alphamf.denoising.agreement import Agreement, total
 from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
@@ -32,6 +33,8 @@ from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
+from alphamf.factorization import tail
+from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, module
 
@@ -59,6 +62,12 @@ class Segment(NamedTuple):
     activity
         Probability of speech in each of these frames, of the channel where it is highest; shape
         (frames,).
+    agreement
+        How far several chains agree, over all channels; None of one chain alone, and of digital
+        silence.
+    noise_tail
+        How the noise lies about its median in the frames without speech: its ``alpha`` and
+        ``kind``, over all channels (`alphamf.Tail`); None at low latency.
 
     Examples
     --------
@@ -76,6 +85,8 @@ class Segment(NamedTuple):
     gain_std: Floats
     acceptance: list[float]
     activity: Floats
+    agreement: Agreement | None = None
+    noise_tail: Tail | None = None
 
 
 class Stream:
@@ -312,6 +323,8 @@ class Stream:
             gain_std=gain_std,
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
             activity=activity,
+            agreement=total(e.agreement for e in estimates),
+            noise_tail=tail.total(e.noise_tail for e in estimates),
         )
 
     def _heed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -118,6 +119,29 @@ def test_json_has_all_that_the_sentence_says_and_the_settings(here):
     assert len(got["acceptance"]) == 2
     assert got["settings"]["steps"] == 20 and got["settings"]["noise_rank"] == 2
     assert got["scores"] is None
+
+
+def test_several_chains_say_how_far_they_agree(here):
+    audio, rate = soundfile.read(DATA / "sample-noisy.wav", frames=48000)
+    soundfile.write("speech.wav", audio, rate)
+    quick = ("--preset", "fast", "--chains", 2, "--overwrite")
+    _, line = run("denoise", "speech.wav", *quick).stdout.splitlines()
+    assert re.fullmatch(r"  2 chains agree to 0\.[1-4] dB", line)
+    found = json.loads(run("denoise", "speech.wav", *quick, "--json").stdout)["agreement"]
+    assert (found["chains"], found["draws"]) == (2, 5)
+    assert found["mcse_db"] < found["difference_db"] < 0.5
+    assert found["ess"] <= 10 and 1 < found["rhat"] < found["rhat_95"]
+
+
+def test_chains_that_disagree_are_warned_of(here):
+    sound(Path("tone.wav"))  # which is nothing like speech
+    _, line = run(
+        "denoise", "tone.wav", "--chains", 3, "--steps", 1, "--keep", 1
+    ).stdout.splitlines()
+    assert re.match(r"  Warning: 3 chains differ by [1-9]\.\d dB: more --steps or more", line)
+    assert denoise("tone.wav", "--chains", 2, "--overwrite", "--quiet").output == ""
+    alone = json.loads(denoise("tone.wav", "--overwrite", "--json").stdout)
+    assert alone["agreement"] is None
 
 
 def test_recordings_that_are_passed_over_are_said(here, monkeypatch):

@@ -89,7 +89,7 @@ def test_the_network_of_the_bands_changes_nothing_below():
     first = Spectra(0.5 * spectra.sound, 48000)
     frames = spectra.on(grid_of(MODEL)).shape[1]
     rows = [np.full((MODEL.bins + ABOVE, frames), each, np.float32) for each in (0.5, 0.1, 1, 1)]
-    posterior = Posterior(*rows, [1.0, 1.0])
+    posterior = Posterior(*rows, [1.0, 1.0], draws=1)
 
     class Third(type(weights.high_band)):
         def gains(self, inputs):

@@ -215,7 +215,7 @@ def _bands(
 ) -> BandClip:
     """Denoise a mixture as at its own rate, up to where the network of the bands comes in."""
     network: Any = weights.second_stage
-    ((spectra, scale, posterior),) = sampled(
+    ((spectra, scale, posterior, _),) = sampled(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
     )
     grid = native_grid(weights.dictionary, noisy.rate)

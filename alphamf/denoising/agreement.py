@@ -1,0 +1,229 @@
+r"""How far chains that ran side by side agree on a recording.
+
+Each of C chains makes an output :math:`y_c` of its own: the sound of its gain, after the refiner
+where there is one, before the limit and any second stage, at the dictionary's rate. The output is
+made of all chains together, :math:`\bar y`. With :math:`s^2` the variance of :math:`y_c` over the
+chains at a sample, a relative error is
+
+.. math:: r(k) = \sqrt{k \sum s^2 \Big/ \sum \bar y^2},
+
+sums over all samples. :math:`r(1 / C)` is the Monte Carlo standard error of the output, and
+:math:`r(2)` the difference between two chains. Both are told as the change in level that they make
+where they add to the output: :math:`20 \log_{10} (1 + r)` dB.
+
+Only sums are kept, over cells, channels and segments, so hours of sound need no more memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import log10, sqrt
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.audio.stft import Complexes, Frame
+from alphamf.denoising.posterior import Posterior
+from alphamf.inference.moments import split_rhat
+from alphamf.tools.arrays import Array, Reals, to_host
+
+EDGES = np.geomspace(0.7, 70, 1001)
+"""Between the classes that the cells' R-hat are counted in, of half a per cent each; what lies
+beyond counts with the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """How far the chains of a run agree: what ``chains=2`` or more adds to a result.
+
+    Attributes
+    ----------
+    chains
+        Number of chains C.
+    draws
+        Number of draws of the gain that each of them kept.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> from dataclasses import replace
+    >>> from alphamf import PRESETS, denoise
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> found = denoise(audio, rate, replace(PRESETS["fast"], chains=2)).agreement
+    >>> found.chains, found.draws, found.mcse_db < found.difference_db < 2
+    (2, 5, True)
+    """
+
+    chains: int
+    draws: int
+    _output: float
+    _apart: float
+    _variance: float
+    _error: float
+    _rhats: Reals | None = field(repr=False)
+
+    @property
+    def difference_db(self) -> float:
+        r"""How far the outputs of two chains lie apart, in dB: :math:`20 \log_{10}(1 + r(2))`."""
+        return self._decibels(2)
+
+    @property
+    def mcse_db(self) -> float:
+        r"""Monte Carlo standard error of the output in dB: :math:`20 \log_{10}(1 + r(1/C))`."""
+        return self._decibels(1 / self.chains)
+
+    @property
+    def ess(self) -> float:
+        """Effective sample size of the posterior mean of the gain, of all chains together.
+
+        As many independent draws would give the output the same error: the variance of a draw over
+        the squared standard error of the mean, which is found from the differences between chains;
+        each summed over the cells by their power. At most the number of draws.
+        """
+        most = self.chains * self.draws
+        return most if self._variance >= most * self._error else self._variance / self._error
+
+    @property
+    def rhat(self) -> float | None:
+        """Median over cells of split R-hat of the gain; None where a chain kept below four draws.
+
+        Cells count by their power in the output. Independent draws give 1.
+        """
+        return self._quantile(0.5)
+
+    @property
+    def rhat_95(self) -> float | None:
+        """The same, but what only 5 % of the output's power are above.
+
+        Of few draws it is above 1 even where these are independent: 1.16 for two chains of 12.
+        """
+        return self._quantile(0.95)
+
+    def facts(self) -> dict[str, float | None]:
+        """Return all of them, as ``alphamf denoise --json`` prints them."""
+        names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
+        return {name: getattr(self, name) for name in names}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Agreement):
+            return NotImplemented
+        own, others = vars(self).values(), vars(other).values()
+        return all(np.array_equal(one, two) for one, two in zip(own, others, strict=True))
+
+    def __add__(self, other: Agreement) -> Agreement:
+        """Return the agreement on two sounds together, of the same number of chains."""
+        rhats = None
+        if self._rhats is not None and other._rhats is not None:
+            rhats = self._rhats + other._rhats
+        return Agreement(
+            self.chains,
+            self.draws,
+            self._output + other._output,
+            self._apart + other._apart,
+            self._variance + other._variance,
+            self._error + other._error,
+            rhats,
+        )
+
+    def _decibels(self, share: float) -> float:
+        if not self._output:
+            return 0.0
+        return 20 * log10(1 + sqrt(share * self._apart / self._output))
+
+    def _quantile(self, probability: float) -> float | None:
+        if self._rhats is None or not self._rhats.sum():
+            return None
+        place = np.searchsorted(self._rhats.cumsum(), probability * self._rhats.sum())
+        return float(np.sqrt(EDGES[place] * EDGES[place + 1]))
+
+
+def total(parts: Iterable[Agreement | None]) -> Agreement | None:
+    """Return the agreement on several sounds together, of which some may have none."""
+    known = [each for each in parts if each is not None]
+    return reduce(Agreement.__add__, known) if known else None
+
+
+def agreements(
+    spectra: Sequence[Complexes],
+    posterior: Posterior,
+    refined: Callable[[Posterior], tuple[Array, Array]],
+    frame: Frame,
+    units: Sequence[float],
+) -> Sequence[Agreement | None]:
+    """Return for each clip how far the chains of a posterior agree, None for one chain alone.
+
+    Parameters
+    ----------
+    spectra
+        X of each clip, shape (bins, frames).
+    posterior
+        Given |X|^2 of all of them.
+    refined
+        Gives the gain and its standard deviation after link 2 of the chain of gains.
+    frame
+        Of the spectra.
+    units
+        What a power of one stands for in each clip.
+    """
+    chains = posterior.chains
+    if chains is None:
+        return [None] * len(units)
+    shape = len(units), *spectra[0].shape
+    each_refined = [to_host(refined(each)[0]).reshape(shape) for each in chains.posteriors]
+    each_mean = [to_host(each.gain).reshape(shape) for each in chains.posteriors]
+    gains, means = np.stack(each_refined, axis=1), np.stack(each_mean, axis=1)
+    variances = to_host(posterior.gain_std).reshape(shape) ** 2
+    rhats: Sequence[Reals | None] = [None] * len(units)
+    if chains.halves is not None:
+        rhats = list(split_rhat(*chains.halves).reshape(shape))
+    found = zip(spectra, gains, means, variances, rhats, units, strict=True)
+    return [_agreement(*each, draws=posterior.draws, frame=frame) for each in found]
+
+
+def _agreement(
+    spectrum: Complexes,
+    gains: Reals,
+    means: Reals,
+    variance: Reals,
+    rhat: Reals | None,
+    unit: float,
+    *,
+    draws: int,
+    frame: Frame,
+) -> Agreement:
+    """Return how far chains agree on a clip.
+
+    Parameters
+    ----------
+    spectrum
+        X, shape (bins, frames).
+    gains, means
+        Of each chain, after links 2 and 1 of the chain of gains; shape (chains, bins, frames).
+    variance
+        Of all draws of the gain, shape (bins, frames).
+    rhat
+        Of the gain, or None.
+    unit, draws, frame
+        As in `agreements` and `Agreement`.
+    """
+    mean, power = gains.mean(0), unit * np.abs(spectrum).astype(np.float64) ** 2
+
+    def energy(gain: Reals) -> float:
+        samples = (spectrum.shape[1] - 1) * frame.hop_length
+        return unit * float((stft.inverse(gain * spectrum, frame, samples) ** 2).sum())
+
+    heard = power * mean**2
+    counts = None
+    if rhat is not None:
+        counts = np.histogram(rhat.clip(EDGES[0], EDGES[-1]), EDGES, weights=heard)[0]
+    return Agreement(
+        chains=len(gains),
+        draws=draws,
+        _output=energy(mean),
+        _apart=sum(energy(own - mean) for own in gains) / (len(gains) - 1),
+        _variance=float((power * variance).sum()),
+        _error=float((power * means.var(0, ddof=1)).sum() / len(means)),
+        _rhats=counts,
+    )
