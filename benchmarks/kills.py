@@ -8,7 +8,9 @@ For example::
 SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all, as a terminal
 does it), in turn. A stopped run is started again, and stopped again, until it ends; then all is
 removed and a new round begins. After every stop, each output must be absent or equal to that of an
-undisturbed run, and the inputs as they were; after the last round, nothing else may be there.
+undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
+the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
+SIGKILL left.
 `serve` is stopped while it denoises what it was sent: see `benchmarks.kill_server`. With
 ``--write`` the rows of these commands in docs/reliability.md are replaced.
 """
@@ -33,17 +35,19 @@ from benchmarks import kill_server
 from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
 from benchmarks.report import caption, options_of, publish
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reliability.md"
 
 # Background processes of a shell inherit an ignored SIGINT.
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-COMMAND = [sys.executable, "-c", f"{INTERRUPTIBLE}; from alphamf.cli.start import main; main()"]
+START = "from alphamf.cli.start import main; main()"
 
 
 def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
     """Start a command, in a session of its own."""
     return subprocess.Popen(
-        [*COMMAND, *task.arguments.split()],
+        [sys.executable, "-c", f"{INTERRUPTIBLE}; {task.before}; {START}", *task.arguments.split()],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -96,12 +100,13 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
         Draws the moments.
     """
     account = Account()
-    inputs = plain(folder / "input")
+    inputs, temporary = plain(folder / "input"), folder / "tmp"
     seconds, expected = whole(task, folder)
     _empty(folder / "out")
     left = 1.0
     while account.stops.total() < count:
         number = SIGNALS[account.stops.total() % len(SIGNALS)]
+        before = set(temporary.iterdir())
         process = start(task, folder)
         # The start takes a third of the time; finished output takes none.
         timeout = rng.uniform(0.1, seconds * (0.3 + 0.7 * left))
@@ -119,6 +124,8 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
         ]
         if plain(folder / "input") != inputs:
             account.problems.append(f"{moment}: an input was changed")
+        if number != signal.SIGKILL and not before.issuperset(temporary.iterdir()):
+            account.problems.append(f"{moment}: temporary files were left")
         account.parts += len(list((folder / "out").rglob(".*.part")))
         if process.returncode == 0:
             account.rounds += 1
@@ -159,7 +166,7 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     """Return the problems with the folder of a run that ended."""
     missing = sorted(expected.keys() - made.keys())
     left = [path for path in folder.rglob(".*") if path.is_file()]
-    left += list(folder.rglob("*.checkpoint"))
+    left += [*folder.rglob("*.checkpoint"), *(folder / "tmp").glob("alphamf*")]
     return [f"after {moment}: {name} is not there" for name in missing] + [
         f"after {moment}: {path.name} was left" for path in left
     ]
