@@ -341,6 +341,19 @@ def test_samples_of_unknown_kind_are_refused(tmp_path):
     assert sentence == f"{source} has an audio track of which nothing can be decoded"
 
 
+@pytest.mark.parametrize(
+    ("muxer", "suffix", "known"), [("matroska", "mkv", b"A_AC3"), ("mp4", "mp4", b"ac-3")]
+)
+def test_another_track_of_an_unknown_codec_is_left_out_and_said(tmp_path, muxer, suffix, known):
+    source = tmp_path / f"a.{suffix}"
+    claps.make(source, muxer, Sound(), Sound("ac3"))
+    source.write_bytes(source.read_bytes().replace(known, known[:2] + b"?" + known[3:]))
+    output, notes = copied(source)
+    assert notes == "audio track 2"
+    with av.open(str(output)) as new:
+        assert [stream.type for stream in new.streams] == ["video", "audio"]
+
+
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")

@@ -304,7 +304,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
 def _words(stream: Any) -> str:
     """Return what a track is: its type, codec and language."""
     context = stream.codec_context
-    codec = context.codec.canonical_name if context is not None else stream.name
+    codec = context.codec.canonical_name if context is not None else getattr(stream, "name", None)
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 
