@@ -204,7 +204,7 @@ TASKS = {
         "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
         "--minutes 0.001 --jobs 2 -q",
         trained,
-        "from benchmarks.io_tasks import lighten; lighten('adapt', 20)",
+        "from benchmarks.io_tasks import lighten; lighten('adapt', 10)",
     ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }
@@ -226,5 +226,5 @@ def prepare(name: str, folder: Path) -> None:
         clips(folder / "input", 1, 4)
     elif name == "adapt":
         recordings(folder / "input")
-    elif name not in ("experiment", "serve"):
+    elif name not in ("experiment", "serve", "live"):
         clips(folder / "input", 16 if name == "denoise" else 6, 0.5)
