@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 # Background processes of a shell inherit an ignored SIGINT.
 INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+QUIET = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
 START = "from alphamf.cli.start import main; main()"
 
 BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
@@ -26,8 +27,9 @@ BUSY = {"OMP_WAIT_POLICY": "PASSIVE"}
 
 def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
     """Start a command, in a session of its own."""
+    code = f"{QUIET}; {task.before}; {INTERRUPTIBLE}; {START}"
     return subprocess.Popen(
-        [sys.executable, "-c", f"{INTERRUPTIBLE}; {task.before}; {START}", *task.arguments.split()],
+        [sys.executable, "-c", code, *task.arguments.split()],
         env={**os.environ, **BUSY, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
         cwd=folder,
         stdout=subprocess.DEVNULL,
