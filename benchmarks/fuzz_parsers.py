@@ -8,7 +8,7 @@ Atheris (libFuzzer) changes bytes and keeps what reaches new lines of alphamf, z
 array files; each parser of `benchmarks.parsers` runs in a process of its own, with 20 s and 2 GB an
 input at most. The inputs kept go to tests/corpora with ``--keep``, as many as fit into 60 kB,
 where the quick tests try them again; those of findings to ``--findings``. With ``--write`` the
-table goes to docs/reliability.md.
+rows of these parsers in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
@@ -122,6 +122,16 @@ def _libfuzzer(name: str, arguments: list[str]) -> subprocess.CompletedProcess[b
         return subprocess.run(command, env=variables, capture_output=True, check=False)
 
 
+def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
+    """Return rows of the table; parsers that were not fuzzed keep theirs of the page."""
+    page = PAGE.read_text(encoding="utf-8").partition("<!-- parsers -->")[2]
+    for line in page.partition("<!-- /parsers -->")[0].splitlines():
+        if line.startswith("| "):
+            name, *cells = line[2:-2].split(" | ")
+            rows.setdefault(name, cells)
+    return [[name, *rows[name]] for name in NAMES if name in rows]
+
+
 def main() -> None:
     """Fuzz all parsers, and print the table and the findings."""
     parser = options_of("benchmarks.fuzz_parsers", __doc__)
@@ -133,11 +143,14 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep new inputs in tests/corpora")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
-    arguments = ["--seconds", f"{asked.seconds:g}"]
+    arguments = ["--only", asked.only] if asked.only != ",".join(NAMES) else []
+    arguments += ["--seconds", f"{asked.seconds:g}"]
     limit = f"-max_total_time={asked.seconds:g}"
     if asked.inputs:
-        arguments, limit = ["--inputs", str(asked.inputs)], f"-runs={asked.inputs}"
-    rows, found = [], False
+        arguments[-2:] = ["--inputs", str(asked.inputs)]
+        limit = f"-runs={asked.inputs}"
+    rows: dict[str, list[str]] = {}
+    found = False
     for name in asked.only.split(","):
         with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
             run = fuzz(name, Path(folder), limit, asked.findings, asked.seed)
@@ -147,15 +160,20 @@ def main() -> None:
             if asked.keep:
                 keep(name, Path(folder))
         numbers = run.inputs, run.edges, run.kept, run.memory, int(bool(run.finding))
-        rows.append([name, *map(str, numbers)])
-        print(*rows[-1], flush=True)
+        rows[name] = list(map(str, numbers))
+        print(name, *rows[name], flush=True)
     headings = ["parser", "inputs", "edges reached", "inputs kept", "most MB", "findings"]
     made = caption(
         "benchmarks.fuzz_parsers",
         [*arguments, "--seed", str(asked.seed)],
         ("alphamf", "numpy", "atheris"),
     )
-    publish(PAGE, "parsers", f"{tables.markdown(headings, rows)}\n\n{made}", write=asked.write)
+    publish(
+        PAGE,
+        "parsers",
+        f"{tables.markdown(headings, _with_others(rows))}\n\n{made}",
+        write=asked.write,
+    )
     raise SystemExit(found)
 
 

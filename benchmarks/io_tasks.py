@@ -8,10 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import soundfile
-
-from benchmarks.kill_tasks import Task, clips, measured, plain, trained, unpacked
-from tests.support import tones
+from benchmarks.kill_tasks import (
+    Task,
+    clips,
+    measured,
+    plain,
+    recordings,
+    trained,
+    unpacked,
+)
 
 QUICK = "--preset fast --steps 3 --keep 1 -q"
 TASKS = {
@@ -49,16 +54,13 @@ def prepare(name: str, folder: Path) -> None:
         Where they go.
     """
     if name == "adapt":
-        for kind, sounds in (("speech", tones.VOICES), ("noise", tones.SOUNDS)):
-            (folder / kind).mkdir(parents=True)
-            for file, sound in zip(("0.wav", "1.flac"), sounds, strict=False):
-                soundfile.write(folder / kind / file, sound, tones.RATE)
+        recordings(folder)
         return
     for kind in ("noisy", "clean") if name == "evaluate" else ("",):
         clips(folder / kind, 2, 0.3)
 
 
-def lighten(command: str) -> None:
+def lighten(command: str, size: int = 2) -> None:
     """Take work out of this process that makes no call which could fail.
 
     Charts are drawn in memory, and that is three quarters of the time of `evaluate` and of `adapt`;
@@ -68,6 +70,8 @@ def lighten(command: str) -> None:
     ----------
     command
         Its first word.
+    size
+        Of `adapt`: the mixtures of what is held out, and the steps.
     """
     if command in ("evaluate", "adapt"):
         from matplotlib.figure import Figure
@@ -76,7 +80,8 @@ def lighten(command: str) -> None:
     if command == "adapt":
         from alphamf.training.refiner import adapt
 
-        adapt.DEV_CLIPS = adapt.LEAST_STEPS = adapt.TIMED = 2
+        adapt.DEV_CLIPS = adapt.LEAST_STEPS = size
+        adapt.TIMED = 2
         adapt._configuration = _small(adapt._configuration)
 
 

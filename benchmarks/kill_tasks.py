@@ -18,7 +18,7 @@ import soundfile
 
 from alphamf.audio.writer import open_writer
 from alphamf.tools import jsonlines
-from tests.support import claps
+from tests.support import claps, tones
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 
@@ -55,10 +55,21 @@ class Account:
 
 
 class Task(NamedTuple):
-    """A command in a folder with ``input``, and a function that reads its output in ``out``."""
+    """A command in a folder with ``input``.
+
+    Attributes
+    ----------
+    arguments
+        Its words.
+    products
+        Reads its output in ``out``.
+    before
+        Python code that its process runs first.
+    """
 
     arguments: str
     products: Callable[[Path], Products]
+    before: str = "pass"
 
 
 def clips(folder: Path, count: int, seconds: float) -> None:
@@ -100,6 +111,14 @@ def media(folder: Path, count: int) -> None:
         name, form, subtype = (("m4a", "M4A", "AAC"), ("mka", "MATROSKA", "FLAC_16"))[k % 3]
         with open_writer(folder / f"{k}.{name}", 16000, 1, format=form, subtype=subtype) as file:
             file.write(0.1 * rng.standard_normal((12000, 1), np.float32))
+
+
+def recordings(folder: Path) -> None:
+    """Write two voices and two noises to learn from, below ``speech`` and ``noise``."""
+    for kind, sounds in (("speech", tones.VOICES), ("noise", tones.SOUNDS)):
+        (folder / kind).mkdir(parents=True)
+        for file, sound in zip(("0.wav", "1.flac"), sounds, strict=False):
+            soundfile.write(folder / kind / file, sound, tones.RATE)
 
 
 def trained(folder: Path) -> Products:
@@ -181,14 +200,20 @@ TASKS = {
         measured,
     ),
     "train": Task("train input -o out/m.npz --stream --rank 10 --steps 200 -q", plain),
+    "adapt": Task(
+        "adapt --clean input/speech --noise input/noise -o out/m.npz --rate 8000 "
+        "--minutes 0.001 --jobs 2 -q",
+        trained,
+        "from benchmarks.io_tasks import lighten; lighten('adapt', 10)",
+    ),
     "experiment": Task("experiment normal-1d --output out --jobs 2 -q", measured),
 }
 
 
 def prepare(name: str, folder: Path) -> None:
     """Write the inputs of a command."""
-    (folder / "out").mkdir(parents=True)
-    (folder / "input").mkdir()
+    for place in ("out", "tmp", "input"):
+        (folder / place).mkdir(parents=True)
     if name == "evaluate":
         clips(folder / "input" / "noisy", 6, 0.5)
         clips(folder / "input" / "clean", 6, 0.5)
@@ -199,5 +224,7 @@ def prepare(name: str, folder: Path) -> None:
         media(folder / "input", 9)
     elif name == "more":
         clips(folder / "input", 1, 4)
-    elif name not in ("experiment", "serve"):
+    elif name == "adapt":
+        recordings(folder / "input")
+    elif name not in ("experiment", "serve", "live"):
         clips(folder / "input", 16 if name == "denoise" else 6, 0.5)

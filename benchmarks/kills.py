@@ -8,67 +8,34 @@ For example::
 SIGKILL (to the first process, or to all), SIGTERM (to the first) and SIGINT (to all, as a terminal
 does it), in turn. A stopped run is started again, and stopped again, until it ends; then all is
 removed and a new round begins. After every stop, each output must be absent or equal to that of an
-undisturbed run, and the inputs as they were; after the last round, nothing else may be there.
-`serve` is stopped while it denoises what it was sent: see `benchmarks.kill_server`. With
+undisturbed run, and the inputs as they were; after the last round, nothing else may be there. In
+the folder for temporary files SIGTERM and SIGINT may leave nothing, and the next run removes what
+SIGKILL left.
+`serve` is stopped while it denoises what it was sent (`benchmarks.kill_server`), `live` while it
+records (`benchmarks.kill_live`). With
 ``--write`` the rows of these commands in docs/reliability.md are replaced.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from alphamf.tools import tables
-from benchmarks import kill_server
+from benchmarks import kill_live, kill_server
+from benchmarks.kill_processes import leave, start, stopped
 from benchmarks.kill_tasks import SIGNALS, TASKS, Account, Products, Task, plain, prepare
 from benchmarks.report import caption, options_of, publish
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
-
-# Background processes of a shell inherit an ignored SIGINT.
-INTERRUPTIBLE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-COMMAND = [sys.executable, "-c", f"{INTERRUPTIBLE}; from alphamf.cli.start import main; main()"]
-
-
-def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a command, in a session of its own."""
-    return subprocess.Popen(
-        [*COMMAND, *task.arguments.split()],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-
-
-def leave(process: subprocess.Popen[bytes]) -> bool:
-    """Wait for a process and its children to end; kill them after 30 s."""
-    for _ in range(600):
-        if not _alive(process.pid):
-            return True
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    return False
-
-
-def _alive(group: int) -> bool:
-    """Whether a process of a group runs; a zombie does not."""
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _, found = place.read_text().rpartition(")")[2].split()[:3]
-            if found == str(group) and state != "Z":
-                return True
-    return False
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reliability.md"
 
 
 def whole(task: Task, folder: Path) -> tuple[float, Products]:
@@ -96,16 +63,17 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
         Draws the moments.
     """
     account = Account()
-    inputs = plain(folder / "input")
+    inputs, temporary = plain(folder / "input"), folder / "tmp"
     seconds, expected = whole(task, folder)
     _empty(folder / "out")
     left = 1.0
     while account.stops.total() < count:
         number = SIGNALS[account.stops.total() % len(SIGNALS)]
+        before = set(temporary.iterdir())
         process = start(task, folder)
         # The start takes a third of the time; finished output takes none.
         timeout = rng.uniform(0.1, seconds * (0.3 + 0.7 * left))
-        errors = _stopped(process, timeout, number, rng, account)
+        errors = stopped(process, timeout, number, rng, account)
         moment = f"stop {account.stops.total()} ({number.name})"
         account.tracebacks += b"Traceback" in errors
         if not leave(process):
@@ -119,6 +87,8 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
         ]
         if plain(folder / "input") != inputs:
             account.problems.append(f"{moment}: an input was changed")
+        if number != signal.SIGKILL and not before.issuperset(temporary.iterdir()):
+            account.problems.append(f"{moment}: temporary files were left")
         account.parts += len(list((folder / "out").rglob(".*.part")))
         if process.returncode == 0:
             account.rounds += 1
@@ -133,23 +103,6 @@ def cycles(task: Task, folder: Path, count: int, rng: np.random.Generator) -> Ac
     return account
 
 
-def _stopped(
-    process: subprocess.Popen[bytes],
-    timeout: float,
-    number: signal.Signals,
-    rng: np.random.Generator,
-    account: Account,
-) -> bytes:
-    """Stop a process by a signal unless it ends before; return what it printed."""
-    try:
-        return process.communicate(timeout=timeout)[1]
-    except subprocess.TimeoutExpired:
-        every = number == signal.SIGINT or (number == signal.SIGKILL and rng.random() < 0.5)
-        (os.killpg if every else os.kill)(process.pid, number)
-        account.stops[number.name] += 1
-        return process.communicate()[1]
-
-
 def _empty(folder: Path) -> None:
     shutil.rmtree(folder)
     folder.mkdir()
@@ -159,14 +112,21 @@ def _ended(folder: Path, made: Products, expected: Products, moment: str) -> lis
     """Return the problems with the folder of a run that ended."""
     missing = sorted(expected.keys() - made.keys())
     left = [path for path in folder.rglob(".*") if path.is_file()]
-    left += list(folder.rglob("*.checkpoint"))
+    left += [*folder.rglob("*.checkpoint"), *(folder / "tmp").glob("alphamf*")]
     return [f"after {moment}: {name} is not there" for name in missing] + [
         f"after {moment}: {path.name} was left" for path in left
     ]
 
 
+OTHERS = {
+    "serve": (kill_server.ARGUMENTS, kill_server.cycles),
+    "live": (kill_live.TASK.arguments, kill_live.cycles),
+}
+"""Commands that do not end by themselves: their words, and what stops them."""
+
+
 def _command(name: str) -> str:
-    return f"`alphamf {TASKS[name].arguments if name in TASKS else kill_server.ARGUMENTS}`"
+    return f"`alphamf {TASKS[name].arguments if name in TASKS else OTHERS[name][0]}`"
 
 
 def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
@@ -176,7 +136,7 @@ def _with_others(rows: dict[str, list[str]]) -> list[list[str]]:
         if line.startswith("| `"):
             command, *cells = line[2:-2].split(" | ")
             rows.setdefault(command, cells)
-    commands = map(_command, [*TASKS, "serve"])
+    commands = map(_command, [*TASKS, *OTHERS])
     return [[command, *rows[command]] for command in commands if command in rows]
 
 
@@ -185,17 +145,17 @@ def main() -> None:
     parser = options_of("benchmarks.kills", __doc__)
     parser.add_argument("--cycles", type=int, default=200, help="of denoise")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=[*TASKS, "serve"])
+    parser.add_argument("--only", choices=[*TASKS, *OTHERS])
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     asked = parser.parse_args()
     rng = np.random.default_rng(asked.seed)
     rows = {}
-    for name in [*TASKS, "serve"]:
+    for name in [*TASKS, *OTHERS]:
         if asked.only in (None, name):
             count = asked.cycles if name == "denoise" else max(3, asked.cycles // 10)
             with tempfile.TemporaryDirectory(prefix="kills-") as place:
                 prepare(name, Path(place))
-                stop = kill_server.cycles if name == "serve" else partial(cycles, TASKS[name])
+                stop = OTHERS[name][1] if name in OTHERS else partial(cycles, TASKS[name])
                 account = stop(Path(place), count, rng)
             print(name, account, file=sys.stderr, flush=True)
             stops = [str(account.stops[number.name]) for number in SIGNALS]

@@ -37,7 +37,7 @@ from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.front_clips import clips
-from benchmarks.kills import INTERRUPTIBLE
+from benchmarks.kill_processes import INTERRUPTIBLE
 from benchmarks.latency import lag
 
 PROGRAMS = ("pulseaudio", "pactl", "paplay", "parec")

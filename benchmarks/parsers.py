@@ -56,6 +56,7 @@ class Parser(NamedTuple):
 
 def _file(data: bytes, folder: Path) -> Path:
     path = folder / "input"
+    path.unlink(missing_ok=True)  # ext4 waits for the disk where a file is emptied and written anew
     path.write_bytes(data)
     return path
 

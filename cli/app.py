@@ -76,6 +76,14 @@ def alphamf(
 
 def main() -> None:
     """Run the command line; the console script."""
+    try:
+        _run()
+    except KeyboardInterrupt as stop:  # before a command has begun; later typer says "Aborted."
+        raise SystemExit(128 + signal.SIGINT) from stop
+
+
+def _run() -> None:
+    """Run the command line; say where standard output could not be written."""
     output = streams.prepare()
     # Half-written files go and the workers end.
     end_on_signals()
@@ -86,5 +94,3 @@ def main() -> None:
             raise
         typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
         raise SystemExit(2) from end
-    except KeyboardInterrupt as stop:  # while typer reads the commands; later it says "Aborted."
-        raise SystemExit(128 + signal.SIGINT) from stop

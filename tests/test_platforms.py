@@ -72,10 +72,10 @@ STORES = """
 import tempfile
 from pathlib import Path
 tempfile.tempdir = str(Path().resolve())
-from alphamf.serving.store import open_store
-with open_store() as first:
+from alphamf.tools.folders import temporary_folder
+with temporary_folder("alphamf-serve-") as first:
     (first / "recording").write_text("")
-    with open_store():
+    with temporary_folder("alphamf-serve-"):
         pass
     assert (first / "recording").exists()
 assert list(Path().iterdir()) == []

@@ -20,8 +20,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
 from alphamf.serving.guard import LOOPBACK, Guard
 from alphamf.serving.limits import Limits
-from alphamf.serving.store import open_store
 from alphamf.tools.files import reason
+from alphamf.tools.folders import temporary_folder
 
 TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
@@ -72,7 +72,7 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         The address cannot be listened at, or a server that others may reach has no token or name.
     """
     token = _token(serving)
-    with open_store() as store, _listen(serving) as listener:
+    with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
         guard = Guard(
             build(store, serving.limits, serving.jobs, lambda: server.should_exit),
             token,

@@ -87,28 +87,6 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
             publish(part, file, final)
 
 
-@contextmanager
-def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Yield a folder for temporary files, which is removed at the end as far as that can be done.
-
-    Parameters
-    ----------
-    prefix
-        Of its name.
-
-    Raises
-    ------
-    AlphaMFError
-        It cannot be made.
-    """
-    try:
-        folder = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise AlphaMFError(f"no temporary folder can be made: {reason(error)}") from error
-    with folder as place:
-        yield Path(place)
-
-
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make the folder of a file that is to be written, where there is none.
 
@@ -174,7 +152,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[None]:
+def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
     """Hold the lock of a file, which is made if need be, or of a folder.
 
     Parameters
@@ -186,6 +164,11 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[No
     folder
         Whether it is a folder.
 
+    Yields
+    ------
+    bool
+        Whether the system has locks for it.
+
     Raises
     ------
     AlphaMFError
@@ -194,13 +177,12 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[No
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
             with _disk_errors(shown(path), every=True):
-                stack.enter_context(held(path.with_name(f"{path.name}.lock"), sentence))
-            yield
+                locked = stack.enter_context(held(path.with_name(f"{path.name}.lock"), sentence))
+            yield locked
         return
     with _disk_errors(shown(path), every=True):
         file = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        lock(file, sentence)
-        yield
+        yield lock(file, sentence)
     finally:
         os.close(file)

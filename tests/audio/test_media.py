@@ -331,6 +331,29 @@ def test_a_seek_before_the_start_is_damage(tmp_path):
     assert "a.wma cannot be read as ASF" in refusal(source)
 
 
+def test_samples_of_unknown_kind_are_refused(tmp_path):
+    """FLAC's header may leave the kind to the first frame, which is not whole here."""
+    source = tmp_path / "a.mkv"
+    claps.make(source, "matroska", Sound("flac", "s16"), video=None)
+    without = source.read_bytes().replace(b"\x62\x64\x81", b"\xec\x01\x81", 1)  # its bit depth
+    source.write_bytes(without[:2500])
+    sentence = refusal(source, salvage=True)
+    assert sentence == f"{source} has an audio track of which nothing can be decoded"
+
+
+@pytest.mark.parametrize(
+    ("muxer", "suffix", "known"), [("matroska", "mkv", b"A_AC3"), ("mp4", "mp4", b"ac-3")]
+)
+def test_another_track_of_an_unknown_codec_is_left_out_and_said(tmp_path, muxer, suffix, known):
+    source = tmp_path / f"a.{suffix}"
+    claps.make(source, muxer, Sound(), Sound("ac3"))
+    source.write_bytes(source.read_bytes().replace(known, known[:2] + b"?" + known[3:]))
+    output, notes = copied(source)
+    assert notes == "audio track 2"
+    with av.open(str(output)) as new:
+        assert [stream.type for stream in new.streams] == ["video", "audio"]
+
+
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")

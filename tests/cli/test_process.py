@@ -223,11 +223,12 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
     assert done.stderr == ""
 
 
-def test_ctrl_c_before_a_command_has_begun_is_no_traceback():
+@pytest.mark.parametrize("moment", ["streams.prepare", "end_on_signals", "app"])
+def test_ctrl_c_before_a_command_has_begun_is_no_traceback(moment):
     code = (
         "from alphamf.cli import app\n"
         "def stop(): raise KeyboardInterrupt\n"
-        "app.app = stop\n"
+        f"app.{moment} = stop\n"
         "app.main()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -129,8 +129,8 @@ class Track:
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
         self.format: str = kind.format
-        bits = getattr(context.format, "bits", 0)
-        self.subtype: str = subtype(context.codec.canonical_name, context.format.name, bits)
+        sample = context.format
+        self.subtype: str = subtype(context.codec.canonical_name, sample.name, sample.bits)
         self.frames: int = self._promised()
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
@@ -296,13 +296,15 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
         raise AlphaMFError(f"{name} has {len(tracks)} audio {noun}: there is no --track {number}")
     if chosen.codec_context is None or not chosen.codec_context.sample_rate:
         raise AlphaMFError(f"{name} has an audio track of a codec that PyAV cannot decode")
+    if chosen.codec_context.format is None:  # a header may leave it to the first frame
+        raise AlphaMFError(f"{name} has an audio track of which nothing can be decoded")
     return chosen
 
 
 def _words(stream: Any) -> str:
     """Return what a track is: its type, codec and language."""
     context = stream.codec_context
-    codec = context.codec.canonical_name if context is not None else stream.name
+    codec = context.codec.canonical_name if context is not None else getattr(stream, "name", None)
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 

@@ -13,7 +13,7 @@ from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network import sizes_of
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
-from alphamf.tools.files import temporary_folder
+from alphamf.tools.folders import temporary_folder
 from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train

@@ -143,8 +143,10 @@ def _make(shard: Shard, update: object) -> None:
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
-    with atomic(shard.path) as part, part.open("wb") as file:
-        np.save(file, np.array([tuple(each) for each in clips], kinds))
+    rows = np.array([tuple(each) for each in clips], kinds)
+    with atomic(shard.path) as part, part.open("wb") as file:  # np.save hides why it fails
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
+        file.write(rows.view(np.uint8).data)
 
 
 @cache

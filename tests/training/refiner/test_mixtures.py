@@ -290,3 +290,20 @@ def test_what_is_missing_is_made_and_nothing_else(made, corpora, monkeypatch):
     whole = shards.Clips(made)[9]
     assert list(shards.make_all(more, 1)) == [more[2]]
     np.testing.assert_array_equal(shards.Clips(more)[9].noisy, whole.noisy)
+
+
+def test_a_disk_that_is_full_is_said(made, monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(shards, "SIZE", 4)
+    content = made[0].path.read_bytes()
+    made[0].path.unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) // 2, limits[1]))
+    try:
+        with pytest.raises(AlphaMFError, match=r"0000\.npy cannot be written: File too large"):
+            list(shards.make_all(made, 1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not made[0].path.exists()
+    assert list(shards.make_all(made, 1)) == [made[0]]
+    assert made[0].path.read_bytes() == content

@@ -1,0 +1,59 @@
+"""Folders for temporary files; those that a killed process left go when the next one is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import exclusive, reason, shown
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Yield a new folder that nobody else can read; delete it at the end, as far as can be.
+
+    What killed processes of this user have left is deleted first: their folders are not locked.
+
+    Parameters
+    ----------
+    prefix
+        Of its name; no other folders have it.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be made.
+    """
+    _clear(prefix)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+    except OSError as error:
+        raise AlphaMFError(f"no temporary folder can be made: {reason(error)}") from error
+    try:
+        with exclusive(folder, f"{shown(folder)} is used by another process", folder=True):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clear(prefix: str) -> None:
+    """Delete the folders of processes that were killed."""
+    try:
+        place = Path(tempfile.gettempdir())
+        left = [place / name for name in os.listdir(place) if name.startswith(prefix)]
+    except OSError:
+        return
+    for folder in left:
+        with suppress(AlphaMFError, OSError):
+            found = folder.lstat()
+            own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+            if own and stat.S_ISDIR(found.st_mode):
+                with exclusive(folder, "", folder=True) as locked:
+                    if locked:
+                        shutil.rmtree(folder, ignore_errors=True)

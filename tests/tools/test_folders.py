@@ -1,0 +1,71 @@
+"""Folders for temporary files: gone at the end, and after a kill when the next one is made."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.folders import temporary_folder
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_is_its_owners_and_goes_at_the_end(place):
+    with temporary_folder("alphamf-test-") as folder:
+        assert folder.parent == place and folder.name.startswith("alphamf-test-")
+        assert os.name != "posix" or folder.stat().st_mode & 0o777 == 0o700
+        (folder / "deeper").mkdir()
+    assert not list(place.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals and owners are POSIX")
+def test_what_a_kill_left_goes_and_what_is_in_use_or_no_folder_stays(place):
+    code = (
+        "import sys, tempfile, time; tempfile.tempdir = sys.argv[1]\n"
+        "from alphamf.tools.folders import temporary_folder\n"
+        "with temporary_folder('alphamf-test-') as folder:\n"
+        "    (folder / 'file').touch(); print(folder, flush=True); time.sleep(100)\n"
+    )
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere" / "file").touch()
+    (place / "alphamf-test-link").symlink_to(place / "elsewhere")
+    (place / "alphamf-other-0").mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(place)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        left = process.stdout.readline().strip()
+        with temporary_folder("alphamf-test-"):
+            assert os.listdir(left) == ["file"]
+        process.send_signal(signal.SIGKILL)
+    assert os.path.isdir(left)
+    with temporary_folder("alphamf-test-"):
+        assert not os.path.exists(left)
+    assert (place / "elsewhere" / "file").exists() and (place / "alphamf-other-0").exists()
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_nothing_is_removed_where_there_are_no_locks(place, monkeypatch, locks):
+    (place / "alphamf-test-0").mkdir()
+    monkeypatch.setattr("alphamf.tools.files.lock", lambda *_: locks)
+    with temporary_folder("alphamf-test-"):
+        assert (place / "alphamf-test-0").exists() is not locks
+
+
+def test_no_place_for_it_is_one_sentence(place, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(place / "absent"))
+    with (
+        pytest.raises(AlphaMFError, match="no temporary folder can be made: No such file"),
+        temporary_folder("alphamf-test-"),
+    ):
+        pass
