@@ -34,6 +34,8 @@ class Sampled(NamedTuple):
         A power of two.
     gains
         Gain and standard deviation on the dictionary's grid, shape (bins, frames).
+    before
+        The gain before the refiner, likewise.
     acceptance
         As in `Estimate`.
     """
@@ -41,6 +43,7 @@ class Sampled(NamedTuple):
     spectra: Spectra
     scale: np.float32
     gains: tuple[Floats, Floats]
+    before: Floats
     acceptance: list[float]
 
 
@@ -81,6 +84,7 @@ def sampled(
     powers = [np.abs(each.on(grid)) ** 2 for each in spectra]
     # Digital silence keeps a gain of one.
     gains = [(np.ones_like(power), np.zeros_like(power)) for power in powers]
+    befores = [np.ones_like(power) for power in powers]
     acceptances = [[1.0, 1.0]] * len(powers)
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
@@ -100,11 +104,14 @@ def sampled(
         posterior = sample_posterior(power, weights.dictionary, settings, stream, advance, noise)
         found = refined(power, posterior, weights.refiner if settings.refine else None)
         shape = (len(chosen), *chosen[0].shape)
-        gain, gain_std = (to_host(each).reshape(shape) for each in found)
+        gain, gain_std, before = (to_host(each).reshape(shape) for each in (*found, posterior.gain))
         for place, k in enumerate(group):
             gains[k][0][:, frames], gains[k][1][:, frames] = gain[place], gain_std[place]
+            befores[k][:, frames] = before[place]
             acceptances[k] = posterior.acceptance
-    return [Sampled(*each) for each in zip(spectra, scales, gains, acceptances, strict=True)]
+    return [
+        Sampled(*each) for each in zip(spectra, scales, gains, befores, acceptances, strict=True)
+    ]
 
 
 @one_thread()
@@ -122,11 +129,13 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, gains, acceptances = (list(each) for each in zip(*channels, strict=True))
+    spectra, scales, gains, befores, acceptances = (
+        list(each) for each in zip(*channels, strict=True)
+    )
     gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
-        found = linked(spectra, gains, acceptances, weights, settings, xp)
+        found = linked(spectra, gains, befores, acceptances, weights, settings, xp)
     else:
         found = [
             separate(*each, weights, settings, xp)

@@ -11,16 +11,21 @@ from alphamf.audio import stft
 from alphamf.denoising import spatial
 from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
-from alphamf.denoising.grids import Spectra, native_grid
+from alphamf.denoising.grids import Spectra, grid_of, native_grid, regrid
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Floats
 
+PLAIN = np.float32(0.25)
+"""Weight of the posterior's own gain beside the refiner's where channels are linked: the two err in
+different cells, also of other channels (docs/log/in-and-out.md)."""
+
 
 def linked(
     channels: Sequence[Spectra],
     gains: Sequence[tuple[Floats, Floats]],
+    befores: Sequence[Floats],
     acceptances: Sequence[list[float]],
     weights: Weights,
     settings: Settings,
@@ -34,7 +39,10 @@ def linked(
         The segment, each of its channels scaled to a like level.
     gains, acceptances, weights, settings, xp
         As in `gain.separate`, of each channel.
+    befores
+        The posterior mean of each channel's gain, before the refiner, on the dictionary's grid.
     """
+    grid = grid_of(weights.dictionary)
     native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
     gain, gain_std = (np.stack(each) for each in zip(*gains, strict=True))
@@ -45,7 +53,8 @@ def linked(
             (k,) = group
             estimates[k] = separate(channels[k], gains[k], acceptances[k], weights, settings, xp)
             continue
-        found = spatial.speech(spectra[group], gain[group])
+        before = np.stack([regrid(befores[k], grid, native, spectra.shape[1:]) for k in group])
+        found = spatial.speech(spectra[group], _mixed(gain[group], before))
         sounds = [channels[k] for k in group]
         network = weights.second_stage if settings.refine else None
         if network is None:
@@ -60,6 +69,12 @@ def linked(
             activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
             estimates[k] = Estimate(one, limited, gain_std[k], acceptances[k], activity)
     return [estimates[k] for k in range(len(channels))]
+
+
+def _mixed(gain: Floats, before: Floats) -> Floats:
+    """Return the geometric mean, with their weights, of the gains after and before the refiner."""
+    mixed: Floats = gain ** (1 - PLAIN) * before**PLAIN
+    return mixed
 
 
 def _corrected(
