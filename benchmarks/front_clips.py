@@ -55,12 +55,12 @@ def clips(rate: int, count: int) -> list[Clip]:
     return [_mixed(k, [voices[j] for j in np.roll(order, -k)], noises, rate) for k in range(count)]
 
 
-def manifest(corpus: str) -> list[tuple[Path, str, str]]:
-    """Return path, kind and speaker of the files of split ``dev``."""
+def manifest(corpus: str, split: str = "dev") -> list[tuple[Path, str, str]]:
+    """Return path, kind and speaker of the files of a split."""
     folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", corpus)
     try:
         with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["split"] == "dev"]
+            rows = [row for row in csv.DictReader(file) if row["split"] == split]
     except OSError:
         raise AlphaMFError(f"there is no {corpus} in {folder}: set ALPHAMF_DATA") from None
     return [(folder / row["path"], row["kind"], row.get("speaker", "")) for row in rows]
