@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -101,9 +101,13 @@ def table(found: Found) -> str:
         groups["all", name] = groups.get(("all", name), []) + rows
     lines = []
     for (kind, name), rows in groups.items():
-        cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
-        lines.append([kind, name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+        lines.append([kind, name, *(_cell(column) for column in zip(*rows, strict=True))])
     return tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines)
+
+
+def _cell(values: Sequence[float]) -> str:
+    mean, error = tables.mean_and_error(values)
+    return f"{mean:.2f} ± {error:.2f}" if len(values) > 1 else f"{mean:.2f}"
 
 
 def main() -> None:
