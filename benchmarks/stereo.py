@@ -1,10 +1,10 @@
 r"""Does a voice keep its place between the channels? The table of ``docs/log/in-and-out.md``.
 
-Stereo mixtures of known images (`benchmarks.stereo_mixtures`) are denoised with linked and with
-separate channels. Compared with the clean images: SI-SDR; the error of the level difference of the
-channels, in dB, in frames of weak speech (10 to 30 dB below the level of the loud ones); the error
-of their phase difference there, in degrees, weighted with the magnitude of the clean cells. For
-example::
+Stereo mixtures of known images (`benchmarks.stereo_mixtures`) are denoised with separate channels,
+with linked ones and with a joint model of both (`benchmarks.joint`). Compared with the clean
+images: SI-SDR; the error of the level difference of the channels, in dB, in frames of weak speech
+(10 to 30 dB below the level of the loud ones); the error of their phase difference there, in
+degrees, weighted with the magnitude of the clean cells. For example::
 
     python -m benchmarks.stereo --count 6 --preset fast --write
 """
@@ -13,20 +13,26 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from alphamf import PRESETS, denoise
+from alphamf import PRESETS, Settings, denoise
 from alphamf.audio.stft import Frame, forward
 from alphamf.evaluation.score import si_sdr
-from alphamf.tools import tables
+from alphamf.tools import jsonlines, tables
 from alphamf.tools.arrays import Floats
+from benchmarks.joint_posterior import denoised as joint
 from benchmarks.report import caption, options_of, write_section
 from benchmarks.stereo_mixtures import KINDS, RATE, VOICES, Mixture, mixtures
 
 PAGE = Path(__file__).parents[1] / "docs" / "log" / "in-and-out.md"
+
+SECTIONS = {"dev": "stereo", "test": "stereo-test"}
+"""Of the page, by split."""
 
 FRAME = Frame(1024, 512)
 
@@ -72,25 +78,44 @@ def _difference(power: Floats) -> Floats:
     return difference
 
 
-def measured(mixture: Mixture, preset: str) -> dict[str, list[float]]:
+def measured(mixture: Mixture, preset: str, ways: list[str]) -> dict[str, list[float]]:
     """Return `SCORES`, and seconds of processor time per second, by how the channels are taken."""
     found = {"noisy": [*scores(mixture.clean, mixture.noisy), 0.0]}
-    for channels in ("separate", "linked"):
-        settings = replace(PRESETS[preset], channels=channels)
+    for name in ways:
         started = time.process_time()
-        audio = denoise(mixture.noisy, RATE, settings).audio
+        audio = WAYS[name](mixture.noisy, PRESETS[preset])
         seconds = time.process_time() - started
-        found[channels] = [*scores(mixture.clean, audio), seconds * RATE / len(audio)]
+        found[name] = [*scores(mixture.clean, audio), seconds * RATE / len(audio)]
     return found
+
+
+def _channels(name: str, noisy: Floats, settings: Settings) -> Floats:
+    return denoise(noisy, RATE, replace(settings, channels=name)).audio
+
+
+WAYS: dict[str, Callable[[Floats, Settings], Floats]] = {
+    "separate": partial(_channels, "separate"),
+    "linked": partial(_channels, "linked"),
+    "joint": joint,
+    "joint alone": partial(joint, alone=True),
+}
+"""How the channels may be taken; the joint model is `benchmarks.joint_posterior`'s."""
 
 
 def table(found: Found) -> str:
     """Return the means of what was found of mixtures and channels, with standard errors."""
+    groups = dict(sorted(found.items(), key=lambda item: KINDS.index(item[0][0])))
+    for (_, name), rows in found.items():
+        groups["all", name] = groups.get(("all", name), []) + rows
     lines = []
-    for (kind, name), rows in sorted(found.items(), key=lambda item: KINDS.index(item[0][0])):
-        cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
-        lines.append([kind, name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+    for (kind, name), rows in groups.items():
+        lines.append([kind, name, *(_cell(column) for column in zip(*rows, strict=True))])
     return tables.markdown(["mixture", "channels", *SCORES, "CPU s per s"], lines)
+
+
+def _cell(values: Sequence[float]) -> str:
+    mean, error = tables.mean_and_error(values)
+    return f"{mean:.2f} ± {error:.2f}" if len(values) > 1 else f"{mean:.2f}"
 
 
 def main() -> None:
@@ -99,19 +124,30 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=6, help=f"voices, at most {VOICES}")
     parser.add_argument("--snr", type=float, default=5.0, help="in dB")
     parser.add_argument("--kinds", default=",".join(KINDS), help="with commas between")
+    parser.add_argument("--ways", default="separate,linked,joint", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--preset", default="fast")
+    parser.add_argument("--split", default="dev", choices=("dev", "test"), help="of the corpora")
+    parser.add_argument("--results", type=Path, help="JSON lines, with which a run goes on")
     parser.add_argument("--write", action="store_true", help="into docs/log/in-and-out.md")
     asked = parser.parse_args()
+    known: dict[str, dict[str, list[float]]] = {}
+    if asked.results and asked.results.exists():
+        known = {line["name"]: line["scores"] for line in jsonlines.read(asked.results)}
     found: Found = {}
-    for mixture in mixtures(asked.count, asked.snr, tuple(asked.kinds.split(","))):
-        for name, row in measured(mixture, asked.preset).items():
+    for mixture in mixtures(asked.count, asked.snr, tuple(asked.kinds.split(",")), asked.split):
+        if mixture.name not in known:
+            known[mixture.name] = measured(mixture, asked.preset, asked.ways.split(","))
+            if asked.results:
+                line = {"name": mixture.name, "scores": known[mixture.name]}
+                jsonlines.append(asked.results, line)
+            print(mixture.name, file=sys.stderr, flush=True)
+        for name, row in known[mixture.name].items():
             found.setdefault((mixture.kind, name), []).append(row)
-        print(mixture.name, file=sys.stderr, flush=True)
-    text = f"{table(found)}\n\n{asked.count} voices at {asked.snr:g} dB. " + caption(
+    text = f"{table(found)}\n\n{asked.count} {asked.split} voices at {asked.snr:g} dB. " + caption(
         "benchmarks.stereo", sys.argv[1:], ("alphamf", "numpy")
     )
     if asked.write:
-        write_section(PAGE, "stereo", text)
+        write_section(PAGE, SECTIONS[asked.split], text)
     else:
         print(text)
 

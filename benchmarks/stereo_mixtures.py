@@ -1,8 +1,8 @@
 """Stereo mixtures of known images: one voice in both channels in several noises, or two voices.
 
-Voices are those of the split ``dev`` of ``$ALPHAMF_DATA/corpora/speech-16k``, noises the steady and
-the unsteady ones of the split ``dev`` of ``noise-48k``: of neither was anything trained on, and
-nothing is tested on them.
+Voices are those of a split of ``$ALPHAMF_DATA/corpora/speech-16k``, noises the steady and the
+unsteady ones of the same split of ``noise-48k``. On ``dev`` settings may be chosen; of neither
+``dev`` nor ``test`` was anything trained on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Mixture(NamedTuple):
     noisy: Floats
 
 
-def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator[Mixture]:
+def mixtures(
+    count: int, snr: float, kinds: tuple[str, ...] = KINDS, split: str = "dev"
+) -> Iterator[Mixture]:
     """Yield `count` mixtures of each kind.
 
     Parameters
@@ -70,8 +72,10 @@ def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator
         the voice is nearer to one.
     kinds
         Of `KINDS`.
+    split
+        Of the corpora: ``"dev"`` or ``"test"``.
     """
-    speech, sounds = voices(), noises()
+    speech, sounds = voices(split=split), noises(split)
     for k, kind in product(range(count), kinds):
         voice, other = speech[k], speech[(k + 5) % len(speech)]
         first, second = sounds[(3 * k) % len(sounds)], sounds[(3 * k + 10) % len(sounds)]
@@ -87,10 +91,10 @@ def mixtures(count: int, snr: float, kinds: tuple[str, ...] = KINDS) -> Iterator
         )
 
 
-def voices(*, last: bool = False) -> list[Floats]:
+def voices(*, last: bool = False, split: str = "dev") -> list[Floats]:
     """Return a clip of eight seconds of each voice, its first or its last, of languages in turn."""
     found: dict[str, Floats] = {}
-    for path, _, speaker in manifest("speech-16k"):
+    for path, _, speaker in manifest("speech-16k", split):
         if speaker not in found or last:
             sound = mono(path, RATE)
             if len(sound) >= SAMPLES:
@@ -100,9 +104,9 @@ def voices(*, last: bool = False) -> list[Floats]:
 
 
 @cache
-def noises() -> list[Floats]:
+def noises(split: str = "dev") -> list[Floats]:
     """Return the noises that last twelve seconds, by name."""
-    files = (path for path, kind, _ in manifest("noise-48k") if kind in STEADINESS)
+    files = (path for path, kind, _ in manifest("noise-48k", split) if kind in STEADINESS)
     found = (np.asarray(mono(path, RATE), float) for path in files)
     return [noise for noise in found if len(noise) >= 1.5 * SAMPLES]
 

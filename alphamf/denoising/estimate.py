@@ -26,7 +26,7 @@ from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.factorization.tail import tail
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arrays import Floats, Reals, to_host
+from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
 
@@ -39,16 +39,23 @@ class Sampled(NamedTuple):
         The segment, scaled.
     scale
         A power of two.
-    posterior
-        On the dictionary's grid, of its bins and of the bands above in which there is sound; its
-        gain and the deviation of it in the bins are the refiner's.
+    gains
+        Gain after link 2 and its standard deviation on the dictionary's grid, of its bins and of
+        the bands above in which there is sound, shape (rows, frames).
+    before
+        The posterior mean of the gain, likewise.
+    high
+        Posterior of those bands, shape (bands, frames).
     agreement
+        As in `Estimate`.
         As in `Estimate`.
     """
 
     spectra: Spectra
     scale: np.float32
-    posterior: Posterior
+    gains: tuple[Floats, Floats]
+    before: Floats
+    high: Posterior
     agreement: Agreement | None
 
 
@@ -88,8 +95,7 @@ def sampled(
     model = weights.dictionary
     powers = [bands.power(each, model, bands.heard(each, model)) for each in spectra]
     # Digital silence keeps a gain of one.
-    found = [_silent(power) for power in powers]
-    agreed: list[Agreement | None] = [None] * len(powers)
+    found = [_silent(*each, model.bins) for each in zip(spectra, scales, powers, strict=True)]
     grid, bins = grid_of(model), model.bins
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
     for done, (group, frames) in enumerate(groups):
@@ -104,19 +110,31 @@ def sampled(
         posterior = sample_posterior(power, wide, settings, stream, advance, noise)
         network = weights.refiner if settings.refine else None
         refine = partial(refined, power[..., :bins, :], refiner=network)
-        low = posterior.rows(slice(bins))
-        gain, gain_std = refine(low)
+        low, high = posterior.rows(slice(bins)), posterior.rows(slice(bins, None))
+        gain, gain_std = (
+            xp.concatenate(each, axis=-2)
+            for each in zip(refine(low), (high.gain, high.gain_std), strict=True)
+        )
         own = [spectra[k].on(grid)[:, frames] for k in group]
         units = [float(scales[k]) ** -2 for k in group]
         agreeing = agreements(own, low, refine, grid.frame, units)
-        posterior.gain[..., :bins, :], posterior.gain_std[..., :bins, :] = gain, gain_std
-        arrays = [to_host(each).reshape(len(chosen), *chosen[0].shape) for each in posterior.arrays]
+        arrays = [_by_clip(each, len(group)) for each in (gain, gain_std, posterior.gain)]
+        arrays += [_by_clip(each, len(group)) for each in high.arrays]
         for place, k in enumerate(group):
-            for whole, part in zip(found[k].arrays, arrays, strict=True):
-                whole[:, frames] = part[place]
-            found[k] = found[k]._replace(acceptance=posterior.acceptance)
-            agreed[k] = agreeing[place]
-    return [Sampled(*each) for each in zip(spectra, scales, found, agreed, strict=True)]
+            whole = (*found[k].gains, found[k].before, *found[k].high.arrays)
+            for each, part in zip(whole, arrays, strict=True):
+                each[:, frames] = part[place]
+            found[k] = found[k]._replace(
+                high=found[k].high._replace(acceptance=posterior.acceptance),
+                agreement=agreeing[place],
+            )
+    return found
+
+
+def _by_clip(array: Array, clips: int) -> Floats:
+    """Return an array of the host, shape (clips, rows, frames), also of one clip."""
+    found: Floats = to_host(array)
+    return found.reshape(clips, *found.shape[-2:])
 
 
 def _known(
@@ -131,9 +149,13 @@ def _known(
     return None if not known else known[0] if len(known) == 1 else np.stack(known)
 
 
-def _silent(power: Floats) -> Posterior:
-    gain_std, speech, noise = (np.zeros_like(power) for _ in range(3))
-    return Posterior(np.ones_like(power), gain_std, speech, noise, [1.0, 1.0], draws=0)
+def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> Sampled:
+    """Return what is found of digital silence: a gain of one."""
+    rows = power[bins:]
+    gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
+    high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0, 1.0], draws=0)
+    gains = np.ones_like(power), np.zeros_like(power)
+    return Sampled(spectra, scale, gains, np.ones_like(power), high, None)
 
 
 @one_thread()
@@ -151,15 +173,17 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, posteriors, agreed = (list(each) for each in zip(*channels, strict=True))
-    gains = [moved(*each, weights.dictionary) for each in zip(spectra, posteriors, strict=True)]
+    spectra, scales, gains, befores, highs, agreed = (
+        list(each) for each in zip(*channels, strict=True)
+    )
+    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
-        found = linked(spectra, gains, posteriors, weights, settings, xp)
+        found = linked(spectra, gains, befores, highs, weights, settings, xp)
     else:
         found = [
             separate(*each, weights, settings, xp)
-            for each in zip(spectra, gains, posteriors, strict=True)
+            for each in zip(spectra, gains, highs, strict=True)
         ]
     native = native_grid(weights.dictionary, spectra[0].rate)
     return [

@@ -86,29 +86,30 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
     )
 
 
-def moved(spectra: Spectra, posterior: Posterior, model: Dictionary) -> tuple[Floats, Floats]:
-    """Return the gain and its standard deviation after link 3, shape (bins, frames).
+def moved(
+    spectra: Spectra, gains: tuple[Floats, Floats], model: Dictionary
+) -> tuple[Floats, Floats]:
+    """Return the gain and its standard deviation after link 3.
 
     Parameters
     ----------
     spectra
         A segment of one channel.
-    posterior
-        On the dictionary's grid, of its bins and of bands above them; with gains after link 2.
+    gains
+        Both on the dictionary's grid, of its bins and of bands above them, shape (rows, frames).
     model
         The dictionary.
     """
+    gain, gain_std = (on_native(each, spectra, model) for each in gains)
+    return gain, gain_std
+
+
+def on_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
+    """Return one of the `gains` of `moved` on the segment's own grid, shape (bins, frames)."""
     grid, native = grid_of(model), native_grid(model, spectra.rate)
     shape = spectra.on(native).shape
-    gain, gain_std = (
-        bands.spread(
-            at_times(each[model.bins :], grid, native, shape[1]),
-            regrid(each[: model.bins], grid, native, shape),
-            native,
-        )
-        for each in (posterior.gain, posterior.gain_std)
-    )
-    return gain, gain_std
+    rows = at_times(values[model.bins :], grid, native, shape[1])
+    return bands.spread(rows, regrid(values[: model.bins], grid, native, shape), native)
 
 
 def least_gain(settings: Settings) -> np.float32:
@@ -120,7 +121,7 @@ def least_gain(settings: Settings) -> np.float32:
 def separate(
     spectra: Spectra,
     gains: tuple[Floats, Floats],
-    posterior: Posterior,
+    high: Posterior,
     weights: Weights,
     settings: Settings,
     xp: Any,
@@ -133,8 +134,8 @@ def separate(
         The segment.
     gains
         Gain and standard deviation after link 3, shape (bins, frames).
-    posterior
-        As for `moved`.
+    high
+        Posterior of the bands above the dictionary in which there is sound, shape (bands, frames).
     weights, settings
         Of the run; without `settings.refine` there is no second stage.
     xp
@@ -153,14 +154,14 @@ def separate(
     )
     if network is not None and staged:
         first = Spectra(speech, spectra.rate)
-        factors = coefficients(spectra, first, posterior, weights, xp)
+        factors = coefficients(spectra, first, high, weights, xp)
         speech = combined(spectra, first, factors, network, least)
     activity = probability(np.abs(spectrum) ** 2, gain, native)
-    return Estimate(speech, limited, gain_std, posterior.acceptance, activity)
+    return Estimate(speech, limited, gain_std, high.acceptance, activity)
 
 
 def coefficients(
-    spectra: Spectra, first: Spectra, posterior: Posterior, weights: Weights, xp: Any
+    spectra: Spectra, first: Spectra, high: Posterior, weights: Weights, xp: Any
 ) -> tuple[Floats, Floats]:
     """Return the coefficients of a segment and of its first speech, on the second stage's grid.
 
@@ -168,8 +169,8 @@ def coefficients(
     ----------
     spectra, first
         The segment, and the speech after link 4.
-    posterior
-        As for `moved`.
+    high
+        As for `separate`.
     weights
         With a second stage; without a network of the bands above, that goes on there.
     xp
@@ -182,10 +183,9 @@ def coefficients(
     """
     network: Any = weights.second_stage
     factors = of_second_stage(spectra, first, network, xp)
-    model, high = weights.dictionary, posterior.rows(slice(weights.dictionary.bins, None))
     if weights.high_band is None or not len(high.gain):
         return factors
-    known = bands.features_of(spectra, first, factors, high, model, network)
+    known = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     gains = bands.gains(known, len(high.gain), weights.high_band, xp)
     native = native_grid(network, spectra.rate)
     of_noisy, of_first = (

@@ -10,18 +10,30 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.denoising import spatial
 from alphamf.denoising.activity import probability
-from alphamf.denoising.gain import Estimate, coefficients, combined, least_gain, separate
+from alphamf.denoising.gain import (
+    Estimate,
+    coefficients,
+    combined,
+    least_gain,
+    on_native,
+    separate,
+)
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.tools.arrays import Floats
 
+PLAIN = np.float32(0.25)
+"""Weight of the posterior's own gain beside the refiner's where channels are linked: the two err in
+different cells, also of other channels (docs/log/in-and-out.md)."""
+
 
 def linked(
     channels: Sequence[Spectra],
     gains: Sequence[tuple[Floats, Floats]],
-    posteriors: Sequence[Posterior],
+    befores: Sequence[Floats],
+    highs: Sequence[Posterior],
     weights: Weights,
     settings: Settings,
     xp: Any,
@@ -32,8 +44,10 @@ def linked(
     ----------
     channels
         The segment, each of its channels scaled to a like level.
-    gains, posteriors, weights, settings, xp
+    gains, highs, weights, settings, xp
         As in `gain.separate`, of each channel.
+    befores
+        The posterior mean of each channel's gain, before the refiner, as `gain.moved` takes it.
     """
     native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
@@ -43,9 +57,10 @@ def linked(
     for group in spatial.sharing(spectra, gain):
         if len(group) == 1:
             (k,) = group
-            estimates[k] = separate(channels[k], gains[k], posteriors[k], weights, settings, xp)
+            estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
             continue
-        found = spatial.speech(spectra[group], gain[group])
+        before = np.stack([on_native(befores[k], channels[k], weights.dictionary) for k in group])
+        found = spatial.speech(spectra[group], _mixed(gain[group], before))
         sounds = [channels[k] for k in group]
         network = weights.second_stage if settings.refine else None
         if network is None:
@@ -54,20 +69,26 @@ def linked(
         samples = len(sounds[0].sound)
         speech = [stft.inverse(each, native.frame, samples) for each in found]
         if network is not None:
-            known = [posteriors[k] for k in group]
+            known = [highs[k] for k in group]
             speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
             limited = np.maximum(gain[k], least)
             activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
-            acceptance = posteriors[k].acceptance
+            acceptance = highs[k].acceptance
             estimates[k] = Estimate(one, limited, gain_std[k], acceptance, activity)
     return [estimates[k] for k in range(len(channels))]
+
+
+def _mixed(gain: Floats, before: Floats) -> Floats:
+    """Return the geometric mean, with their weights, of the gains after and before the refiner."""
+    mixed: Floats = gain ** (1 - PLAIN) * before**PLAIN
+    return mixed
 
 
 def _corrected(
     channels: Sequence[Spectra],
     speech: Sequence[Floats],
-    posteriors: Sequence[Posterior],
+    highs: Sequence[Posterior],
     weights: Weights,
     least: np.float32,
     xp: Any,
@@ -75,9 +96,7 @@ def _corrected(
     """Return the speech after link 5, whose coefficients the channels share."""
     network: Any = weights.second_stage
     firsts = [Spectra(one, channels[0].rate) for one in speech]
-    found = [
-        coefficients(*each, weights, xp) for each in zip(channels, firsts, posteriors, strict=True)
-    ]
+    found = [coefficients(*each, weights, xp) for each in zip(channels, firsts, highs, strict=True)]
     native = native_grid(network, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
     of_noisy, of_first = (

@@ -14,6 +14,9 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, forward
 from alphamf.cli.app import app
 from alphamf.denoising import spatial
+from alphamf.denoising.estimate import Sampled, finished
+from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.weights import find
 from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
 from tests.support.places import DATA
@@ -159,6 +162,24 @@ def test_wiener_with_known_covariances():
     assert apart[1] < 0.4 * apart[0]
     before, after = (np.mean(np.abs(x - place * speech) ** 2) for x in (spectra, found))
     assert after < 0.75 * before
+
+
+def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
+    clean, rate = voice
+    weights = find(rate, second_stage="none")
+    spectra = Spectra(clean, rate)
+    ones = np.ones_like(spectra.on(grid_of(weights.dictionary)), np.float32)
+    power = {}
+    for channels in ("linked", "separate"):
+        for before in (1.0, 0.1):
+            one = Sampled(spectra, np.float32(1), (ones, 0 * ones), before * ones, [1.0, 1.0])
+            settings = replace(QUICK, channels=channels)
+            found = finished([one, one], weights, settings, np)
+            power[channels, before] = np.sum(found[0].speech ** 2)
+            np.testing.assert_array_equal(found[0].gain, ones)
+    assert power["linked", 0.1] < 0.8 * power["linked", 1.0]
+    assert power["separate", 0.1] == power["separate", 1.0]
+    np.testing.assert_allclose(power["linked", 1.0], np.sum(clean**2), rtol=1e-3)
 
 
 def test_digital_silence_in_places(voice):

@@ -215,15 +215,14 @@ def _bands(
 ) -> BandClip:
     """Denoise a mixture as at its own rate, up to where the network of the bands comes in."""
     network: Any = weights.second_stage
-    ((spectra, scale, posterior, _),) = sampled(
+    ((spectra, scale, gains, _, high, _),) = sampled(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
     )
     grid = native_grid(weights.dictionary, noisy.rate)
-    gain, _ = moved(spectra, posterior, weights.dictionary)
+    gain, _ = moved(spectra, gains, weights.dictionary)
     sound = stft.inverse(spectra.on(grid) * gain, grid.frame, len(noisy.sound))
     first = Spectra(sound, noisy.rate)
     factors = of_second_stage(spectra, first, network, np)
-    high = posterior.rows(slice(weights.dictionary.bins, None))
     inputs = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
     pool = bands.above(native)
