@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -23,6 +25,7 @@ from alphamf.research.experiments.hamcmc import (
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
 from alphamf.research.experiments.hamcmc.interleaved import Interleaved
 from tests.support.laws import P_LEAST, Z_MOST
+from tests.support.places import ROOT
 
 LINEAR, SPEECH, SEARCH = (
     EXPERIMENTS[name] for name in ("linear-gaussian", "alpha-mf-speech", "alpha-mf-speech-search")
@@ -238,6 +241,22 @@ def test_every_method_has_as_many_trials_within_its_ranges():
         exponent = 0.6 if "damping" in chosen else 1.2
         assert 0.9e-7 <= step / chosen["unit"] ** exponent <= 0.11
         speech_search.sampler_of(job["method"], chosen)
+
+
+def test_tuned_settings_are_the_best_of_the_search():
+    """docs/benchmarks has the table that the search wrote; the experiment takes the first rows."""
+    with open(ROOT / "docs/benchmarks/alpha-mf-speech-search.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for method in speech_search.METHODS:
+        own = [row for row in rows if row["method"] == method]
+        assert len(own) == speech_search.TRIALS
+        scores = [
+            -99.0 if row["SDR in dB"] == "diverged" else float(row["SDR in dB"]) for row in own
+        ]
+        assert scores == sorted(scores, reverse=True)
+        names = ("unit", "step_size", "damping", "gamma", "trust", "memory")
+        best = {name: float(own[0][name]) for name in names if own[0][name]}
+        assert best == pytest.approx(speech.TUNED[method])
 
 
 def test_interleaved_is_hamcmc_with_an_identity_and_one_gradient():
