@@ -122,6 +122,23 @@ def test_samplers_are_all_described():
     assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == list(SAMPLERS)
 
 
+def test_rows_of_the_papers_have_a_file_a_test_and_a_page():
+    """Files and tests exist; a row without a test says that there is none, and why."""
+    page = ROOT / "docs/papers/rows.md"
+    rows = re.findall(r"^\| (?!row |---)(.+?) \| (.+?) \| (.+?) \| (.+?) \|$", text_of(page), re.M)
+    assert len(rows) == sum(line.startswith("| ") for line in text_of(page).splitlines()) - 8
+    assert len(rows) > 60
+    for row, file, test, link in rows:
+        (path,) = re.findall(r"^`(alphamf/[\w/]+\.py)`$", file)
+        assert (ROOT / path).is_file(), row
+        assert re.search(r"`test_\w+`|\*\*none\*\*: \w", test), row
+        for name in re.findall(r"`(\w+)`", test):
+            assert f"def {name}(" in all_tests(), (row, name)
+        target, _, anchor = re.fullmatch(r"\[.+\]\((.+?\.md)(#(.+))?\)", link).groups()
+        assert (page.parent / target).is_file(), row
+        assert anchor is None or anchor in anchors(page.parent / target), (row, anchor)
+
+
 def test_readme_is_short():
     assert len(text_of(ROOT / "README.md").splitlines()) < 120
 

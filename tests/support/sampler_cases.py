@@ -40,7 +40,7 @@ NEAR = {
 }
 # On this posterior; the other one's error needs curvature that varies
 # (tests/inference/samplers/test_hamcmc.py).
-WRONG = {"psgld": (0.2, {"damping": 1.0})}
+WRONG = {"psgld": (0.2, {"damping": 1.0}), "psgld-lagged": (0.4, {"damping": 3.0})}
 OTHERS = {"naive-qn": (0.02, {"memory": 4, "gamma": 0.1})}
 FACTORS = {"sgrld", "em"}
 CASES = EXACT | DISCRETISED | NEAR | WRONG | OTHERS

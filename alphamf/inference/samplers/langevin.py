@@ -111,10 +111,15 @@ class PSGLD:
     .. math:: G = \frac{1}{\lambda + \sqrt{v}}, \qquad
        v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
 
-    with v = 0 at the start. The mean gradient of the paper is taken over the minibatch's
+    with v = 0 at the start. The mean gradient of the papers is taken over the minibatch's
     likelihoods; here the prior's N-th part counts as well, which makes no difference to speak of.
     Since :math:`\bar g` scales with 1 / N, so do useful dampings; a step size of the papers goes
     with ``scale = N``.
+
+    Li et al. move by the v' that has the present gradient in it, which bounds the step: it is at
+    most h N / sqrt(1 - alpha) in a coordinate. Simsekli et al. move by v, which ends with the
+    *previous* gradient: that is `lagged`. G is then no function of the present minibatch, but
+    nothing bounds the step, and the first one has G = 1 / lambda.
 
     G depends on theta, and without the drift :math:`\Gamma_i = \partial G_i / \partial \theta_i`
     the law is wrong at any step size: in one dimension the stationary density is the target's
@@ -138,15 +143,18 @@ class PSGLD:
         lambda, in units of the mean gradient.
     scale
         N, the number of data points that the gradient sums over.
+    lagged
+        Whether G is made of the gradients before the present one, as in Simsekli et al.
     correction
-        Whether to add Gamma, for which the potential must offer ``hessian_diagonal(theta)``: the
-        diagonal of its second derivatives, which broadcasts to (*chains, D). G is steepest where
-        the gradient vanishes, so h G must stay small there, which a larger damping sees to.
+        Whether to add Gamma, which is that of the present gradient's G and does not go with
+        `lagged`. The potential must offer ``hessian_diagonal(theta)``: the diagonal of its second
+        derivatives, which broadcasts to (*chains, D). G is steepest where the gradient vanishes,
+        so h G must stay small there, which a larger damping sees to.
 
     References
     ----------
-    Li et al., AAAI 2016, algorithm 1; Simsekli et al., ICML 2016, section 3.1, which prints Gamma
-    with a minus sign. The sign here is that of Ma et al., NIPS 2015
+    Li et al., AAAI 2016, algorithm 1; Simsekli et al., ICML 2016, section 3.1, for the lagged form;
+    it prints Gamma with a minus sign. The sign here is that of Ma et al., NIPS 2015
     (``tests/inference/samplers/test_langevin.py`` compares both on a Gaussian).
 
     Examples
@@ -165,6 +173,7 @@ class PSGLD:
     decay: float = 0.9
     damping: float = 1e-3
     scale: float = 1.0
+    lagged: bool = False
     correction: bool = False
 
     @property
@@ -182,6 +191,8 @@ class PSGLD:
             raise AlphaMFError(f"damping must not be negative, not {self.damping}")
         if not self.scale > 0:
             raise AlphaMFError(f"scale must be positive, not {self.scale}")
+        if self.lagged and self.correction:
+            raise AlphaMFError("correction must be off where the metric is lagged")
 
     def init(self, rng: Any, theta: Array) -> PSGLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""
@@ -213,10 +224,10 @@ class PSGLD:
         mean = gradient * (1 / self.scale)
         latest = mean * mean
         latest *= 1 - self.decay
-        square = square * self.decay
+        before, square = square, square * self.decay
         square += latest
         # The floor only matters where all gradients so far vanish or underflow.
-        root = xp.maximum(square, float(xp.finfo(theta.dtype).tiny))
+        root = xp.maximum(before if self.lagged else square, float(xp.finfo(theta.dtype).tiny))
         xp.sqrt(root, out=root)
         metric = root + self.damping
         xp.divide(1.0, metric, out=metric)

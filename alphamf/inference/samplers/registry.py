@@ -30,6 +30,7 @@ _MASS = _sampler("mass_em.MassEM")
 SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgld": _sampler("langevin.SGLD"),
     "psgld": _sampler("langevin.PSGLD"),
+    "psgld-lagged": _sampler("langevin.PSGLD", lagged=True),
     "psgld-gamma": _sampler("langevin.PSGLD", correction=True),
     "rsgld": _sampler("riemannian.RSGLD"),
     "rsgld-diagonal": _sampler("riemannian.RSGLD", diagonal=True),

@@ -10,6 +10,7 @@ from alphamf.research.experiments.hamcmc import (
     linear_report,
     speech,
     speech_report,
+    speech_search,
 )
 from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
@@ -35,6 +36,16 @@ HAMCMC = (
         speech.work,
         speech_report.table,
         speech_report.figure,
+        data=("noizeus",),
+    ),
+    Experiment(
+        "alpha-mf-speech-search",
+        "Simsekli et al., ICML 2016, fig. 3: the hyperparameters of alpha-mf-speech",
+        (0.5, 5),
+        speech_search.jobs,
+        speech_search.work,
+        speech_search.table,
+        speech_search.figure,
         data=("noizeus",),
     ),
     Experiment(

@@ -115,7 +115,13 @@ class SameNoise:
 
 
 @pytest.mark.parametrize(
-    "sampler", [*SAMPLERS.values(), HAMCMC(1e-2, memory=2, trust=20.0)], ids=repr
+    "sampler",
+    [
+        *SAMPLERS.values(),
+        HAMCMC(1e-2, memory=2, trust=20.0),
+        PSGLD(1e-2, damping=5.0, lagged=True),
+    ],
+    ids=repr,
 )
 def test_one_block_is_the_sampler_of_the_library(sampler):
     rows, columns, values = lists()

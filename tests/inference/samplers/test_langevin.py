@@ -13,6 +13,7 @@ from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Gamma
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
+from alphamf.inference.samplers.registry import SAMPLERS
 from alphamf.inference.targets.gaussian import LinearGaussian
 from tests.support.laws import (
     CHAINS,
@@ -125,10 +126,111 @@ def test_sgld_keeps_a_gamma_posterior_at_a_small_step():
     assert p_value(Drawing(SGLD(h), HalfNoise)) < P_LEAST
 
 
-@pytest.mark.parametrize("correction", [False, True])
-def test_psgld_is_its_formula(correction):
+def li_et_al(gradients, alpha, damping):
+    """G of every step by algorithm 1 of Li et al.: V takes the present gradient in first."""
+    v, found = np.zeros_like(gradients[0]), []
+    for g in gradients:
+        v = alpha * v + (1 - alpha) * g**2
+        found.append(1 / (damping + np.sqrt(v)))
+    return found
+
+
+def simsekli_et_al(gradients, alpha, damping):
+    """H of every step by section 3.1 of Simsekli et al.: v(t) ends with the gradient of t - 1.
+
+    Unrolled: v(t) is the sum over earlier k of (1 - alpha) alpha^(t - 1 - k) g(k)^2.
+    """
+    found = []
+    for t in range(len(gradients)):
+        v = sum((1 - alpha) * alpha ** (t - 1 - k) * gradients[k] ** 2 for k in range(t))
+        found.append(1 / (damping + np.sqrt(v + np.zeros_like(gradients[0]))))
+    return found
+
+
+FORMULAS = {"psgld": li_et_al, "psgld-lagged": simsekli_et_al}
+
+
+def psgld_path(name, target, h, alpha, damping, scale):
+    """Return the positions of five steps, and the gradients and noises that they met."""
+    sampler = SAMPLERS[name](h, decay=alpha, damping=damping, scale=scale)
+    state = sampler.init(None, target.start(generator(1)))
+    twin, rng = generator(6, 1), generator(6, 1)
+    positions, gradients, noises = [state.theta], [], []
+    for _ in range(5):
+        gradients.append(target.draw(twin, state.theta).grad(state.theta))
+        noises.append(twin.standard_normal(target.size))
+        state = sampler.step(rng, state, target)
+        positions.append(state.theta)
+    return positions, gradients, noises
+
+
+@pytest.mark.parametrize("name", sorted(FORMULAS))
+def test_psgld_moves_by_the_formula_of_its_source(name):
+    h, scale = 0.01, 30.0
+    path = psgld_path(name, plane(batch=7), h, 0.7, 0.05, scale)
+    positions, gradients, noises = path
+    means = [g / scale for g in gradients]
+    for source, formula in FORMULAS.items():
+        metrics = formula(means, 0.7, 0.05)
+        expected = [
+            theta - h * metric * g + np.sqrt(2 * h * metric) * z
+            for theta, metric, g, z in zip(positions, metrics, gradients, noises, strict=False)
+        ]
+        same = np.allclose(positions[1:], expected, rtol=1e-10)
+        assert same == (source == name)
+
+
+def test_lagged_psgld_leaves_the_law_of_its_present_metric():
+    """Given v, a lagged step is one of SGLD in a fixed metric; one with the present g is not."""
+    target, h, damping = plane(), 0.3, 0.5
+    v = np.array([4.0, 0.25])
+    metric = np.diag(1 / (damping + np.sqrt(v)))
+    h /= np.linalg.eigvalsh(metric @ target.precision).real.max()
+    eye = np.eye(2)
+    law = target.mean, discretised(eye - h * metric @ target.precision, 2 * h * metric)
+    start = gaussian_draws(*law)
+
+    def stepped(**settings):
+        sampler = PSGLD(h, damping=damping, **settings)
+        state = sampler.init(None, start)._replace(square=np.broadcast_to(v, start.shape))
+        return sampler.step(generator(3), state, target).theta
+
+    assert gaussian_z(stepped(lagged=True), *law) < Z_MOST
+    assert gaussian_p(stepped(lagged=True), *law) > P_LEAST
+    assert gaussian_z(stepped(), *law) > Z_MOST
+    assert gaussian_z(stepped(lagged=True, decay=0.0), *law) < Z_MOST  # v' does not count
+
+
+def over_metric_cdf(damping):
+    """Distribution function of the density exp(-x^2 / 2) (damping + |x|), and its inverse."""
+    x = np.linspace(-8, 8, 160_001)
+    density = np.exp(-(x**2) / 2) * (damping + np.abs(x))
+    total = np.concatenate([[0], np.cumsum(density[1:] + density[:-1])])
+    return lambda t: np.interp(t, x, total / total[-1]), lambda u: np.interp(
+        u, total / total[-1], x
+    )
+
+
+@pytest.mark.parametrize("lagged", [False, True])
+def test_psgld_without_correction_leaves_the_posterior_over_its_metric(lagged):
+    """With no memory (decay 0) G is 1 / (damping + |x|), of this or of the last position."""
+    cdf, inverse = over_metric_cdf(0.3)
+    rng = generator(9)
+    sampler = PSGLD(0.002, decay=0.0, damping=0.3, lagged=lagged)
+
+    def p_value(start):
+        state = sampler.init(rng, start)._replace(square=start**2)
+        for _ in range(200):
+            state = sampler.step(rng, state, Standard())
+        return stats.kstest(state.theta[:, 0], cdf).pvalue
+
+    assert p_value(inverse(rng.random((CHAINS, 1)))) > P_LEAST
+    assert p_value(rng.standard_normal((CHAINS, 1))) < P_LEAST  # the posterior is not its law
+
+
+def test_psgld_correction_is_its_formula():
     target = plane(batch=7)
-    sampler = PSGLD(0.01, decay=0.7, damping=0.05, scale=30.0, correction=correction)
+    sampler = PSGLD(0.01, decay=0.7, damping=0.05, scale=30.0, correction=True)
     start = target.start(generator(1))
     theta = step_many(target, sampler, start, steps=5, seed=6)
 
@@ -145,9 +247,7 @@ def test_psgld_is_its_formula(correction):
             v[i] = 0.7 * v[i] + 0.3 * mean**2
             w[i] = 0.7 * w[i] + 0.3 * 2 * mean * hessian[i] / 30
             metric = 1 / (0.05 + math.sqrt(v[i]))
-            drift = -metric * g[i]
-            if correction:
-                drift -= metric**2 * w[i] / (2 * math.sqrt(v[i]))
+            drift = -metric * g[i] - metric**2 * w[i] / (2 * math.sqrt(v[i]))
             expected[i] += 0.01 * drift + math.sqrt(2 * 0.01 * metric) * z[i]
     np.testing.assert_allclose(theta, expected, rtol=1e-10)
 
@@ -220,7 +320,9 @@ def test_float32_positive_factors_stay_float32_and_positive(sampler, chains):
     assert (theta >= 0).all()
 
 
-@pytest.mark.parametrize("sampler", [SGLD(0.01), PSGLD(0.01, correction=True)])
+@pytest.mark.parametrize(
+    "sampler", [SGLD(0.01), PSGLD(0.01, lagged=True), PSGLD(0.01, correction=True)]
+)
 def test_step_is_pure(sampler):
     target = plane()
     state = sampler.init(generator(0), target.start(generator(0), (3,)))
@@ -241,3 +343,8 @@ def test_step_is_pure(sampler):
 def test_psgld_refuses_hyperparameters_out_of_range(field, value):
     with pytest.raises(AlphaMFError, match=f"{field} must"):
         PSGLD(0.1, **{field: value})
+
+
+def test_psgld_refuses_a_correction_of_another_metric():
+    with pytest.raises(AlphaMFError, match="correction must be off"):
+        PSGLD(0.1, lagged=True, correction=True)

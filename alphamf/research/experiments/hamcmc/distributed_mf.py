@@ -39,10 +39,16 @@ SEGMENT = 200
 STEPS = {10: 3000, 50: 1200}
 """By rank, in the full form."""
 
-PRINTED = {"DSGLD": 1e-4, "PSGLD": 1e-3, "HAMCMC": 3e-4}
+PRINTED = {"DSGLD": 1e-4, "PSGLD": 1e-3, "PSGLD, lagged": 1e-3, "HAMCMC": 3e-4}
 SEARCHED = {
-    10: {"DSGLD": 1.2e-3, "PSGLD": 1e-1, "HAMCMC": 1.2e-3, "DSGRRLD": 1.2e-3},
-    50: {"DSGLD": 3e-4, "PSGLD": 1e-1, "HAMCMC": 1.2e-3},
+    10: {
+        "DSGLD": 1.2e-3,
+        "PSGLD": 1e-1,
+        "PSGLD, lagged": 3e-2,
+        "HAMCMC": 1.2e-3,
+        "DSGRRLD": 1.2e-3,
+    },
+    50: {"DSGLD": 3e-4, "PSGLD": 1e-1, "PSGLD, lagged": 3e-2, "HAMCMC": 1.2e-3},
 }
 
 
@@ -73,9 +79,10 @@ def sampler_of(job: Job, count: int) -> Any:
     method, size = job["method"], job["step_size"]
     if method == "HAMCMC":
         return HAMCMC(size, memory=2, gamma=1.0, trust=100.0)
-    if method == "PSGLD":
+    if method.startswith("PSGLD"):
         scale = float(count) if job["kind"] == "printed" else 1.0
-        return PSGLD(size, decay=0.9, damping=5.0, scale=scale)
+        lagged = method == "PSGLD, lagged"
+        return PSGLD(size, decay=0.9, damping=5.0, scale=scale, lagged=lagged)
     return SGLD(size) if method == "DSGLD" else SGRRLD(size)
 
 

@@ -9,9 +9,11 @@ Every component k of a source with index alpha has a stable variable of its own 
 which gives X the law of `alphamf.factorization.alpha_mf`, since dispersions of stable variables add
 up. A sweep draws, in this order,
 
+- with `collapsed`, Phi given X, with s integrated out: component after component, a Metropolis
+  move with the prior as proposal, under the variance of the whole cell;
 - s given X: a Gaussian, by drawing :math:`\tilde s` without regard to X and then adding
   :math:`v_k / \sigma^2 (X - \sum_l \tilde s_l)`;
-- Phi given s: a Metropolis move with the prior as proposal;
+- without `collapsed`, Phi given s: a Metropolis move with the prior as proposal;
 - :math:`y = H_{kj}^{2/\alpha}` given s and Phi: inverse-Gamma of shape I and scale
   :math:`\sum_i |s_{ijk}|^2 / (\Phi_{ijk} W_{ik}^{2/\alpha})`, and W the same way, where it is free.
   A prior GG(a, b, -2/alpha) is conjugate: it adds a to the shape and :math:`b^{2/\alpha}` to the
@@ -24,7 +26,8 @@ of matrices.
 References
 ----------
 Simsekli, Liutkus, Cemgil, "Alpha-stable matrix factorization", IEEE SPL 22 (2015), by whose law the
-augmentation goes; their sampler is partly collapsed.
+augmentation goes. Simsekli et al. (ICML 2016, section 4.2) call its sampler partially collapsed;
+`collapsed` is the reading of that name: what the draw of s follows at once is moved without s.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class Gibbs:
         Draws the first Phi from its prior.
     theta
         Starting value, shape (D,).
+    collapsed
+        Whether Phi moves with s integrated out.
 
     Attributes
     ----------
@@ -62,8 +67,10 @@ class Gibbs:
         One array of shape (K, I, J) per source.
     """
 
-    def __init__(self, target: AlphaMF, rng: Any, theta: Array) -> None:
-        self.target = target
+    collapsed: bool
+
+    def __init__(self, target: AlphaMF, rng: Any, theta: Array, *, collapsed: bool = False) -> None:
+        self.target, self.collapsed = target, collapsed
         self.theta: Array = theta.copy()
         self.amplitude: Array = np.sqrt(target.power)
         self.phi: list[Array] = [
@@ -97,16 +104,36 @@ class Gibbs:
     def sweep(self, rng: Any) -> None:
         """Make one sweep."""
         bare = self._variances()
+        if self.collapsed:
+            self._move_phi_given_x(rng, bare)
         powers = self._draw_sources(rng, bare)
         for s, source in enumerate(self.target.sources):
             # |s|^2 / (W H)^(2/alpha), then also without Phi: exponential at stationarity.
             scaled = powers[s]
             scaled /= bare[s]
-            if source.alpha < 2:
+            if source.alpha < 2 and not self.collapsed:
                 for phi, part in zip(self.phi[s], scaled, strict=True):
                     _move_phi(rng, source.alpha, phi, part)
             scaled /= self.phi[s]
             self._move_factors(rng, s, source, scaled)
+
+    def _move_phi_given_x(self, rng: Any, bare: list[Array]) -> None:
+        """Move Phi of one component after the other, given X alone."""
+        power = self.amplitude * self.amplitude
+        pairs = zip(self.phi, bare, strict=True)
+        sigma2 = FLOOR + sum(np.einsum("kij,kij->ij", phi, c) for phi, c in pairs)
+        for source, phis, c in zip(self.target.sources, self.phi, bare, strict=True):
+            if source.alpha == 2:
+                continue
+            for phi, part in zip(phis, c, strict=True):
+                proposed = positive_stable(rng, source.alpha, np.empty_like(phi))
+                # The rest of the cell cannot be negative, whatever rounding makes of it.
+                rest = np.maximum(sigma2 - phi * part, FLOOR)
+                other = rest + proposed * part
+                rise = np.log(other / sigma2) + power / other - power / sigma2
+                accepted = rng.standard_exponential(phi.shape, dtype=phi.dtype) > rise
+                np.copyto(phi, proposed, where=accepted)
+                np.copyto(sigma2, other, where=accepted)
 
     def _draw_sources(self, rng: Any, bare: list[Array]) -> list[Array]:
         """Draw all s given X, and return their |s|^2, shape (K, I, J) per source."""

@@ -13,7 +13,7 @@ from alphamf.research.experiments.hamcmc.linear import METHODS, PRINTED
 
 CLAIMS = {
     "SGLD": "above HAMCMC",
-    "PSGLD": "above HAMCMC",
+    "PSGLD, lagged": "above HAMCMC",
     "SGRLD": "lowest, slow",
     "HAMCMC, M = 2": "below SGLD, PSGLD",
     "HAMCMC, M = 3": "near SGRLD",

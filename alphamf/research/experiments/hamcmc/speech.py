@@ -1,165 +1,150 @@
-r"""``alpha-mf-speech``: five samplers of alpha-MF, compared by the SDR of the denoised speech.
+r"""``alpha-mf-speech``: samplers of alpha-MF, compared by the SDR of the denoised speech.
 
-Simsekli et al. (ICML 2016), section 4.2: the 80 NOIZEUS signals of 10 test sentences in 8 noises at
-5 dB; W of 100 single frames at alpha 1.2, trained on the clean speech of the other 20 sentences,
-and 5 free noise spectra at alpha 1.89; a tenth of the rows a step, 2500 steps, the last 200
-averaged. The printed steps :math:`(a / t)^{0.51}`, with the a of the paper's table 2, are ours
-without a factor of two; PSGLD's damping goes with the mean gradient over the I J cells.
+Simsekli et al. (ICML 2016), section 4.2: NOIZEUS, test sentences in 8 noises at 5 dB; W of 100
+single frames at alpha 1.2, trained on clean speech of other sentences, and 5 free noise spectra at
+alpha 1.89; a tenth of the rows a step, 2500 steps, the last 200 averaged. The printed steps
+:math:`(a / t)^{0.51}`, with the a of the paper's table 2, are ours without a factor of two; PSGLD's
+damping goes with the mean gradient over the I J cells.
 
-Not printed, and chosen here: the window (512 samples, hop 128, which makes I = 257); the units (a
-power of mean one in each bin); a random start near zero, the same for every method; and Gamma
-priors of shape one, the same for every method, whose gradients are bounded.
+Not printed, and chosen here: the window (512 samples, hop 128, which makes I = 257); a random start
+near zero, the same for every method; and Gamma priors of shape one, the same for every method,
+whose gradients are bounded. Nor is the unit of :math:`|X|^2`, so the printed steps are run in two:
+a power of mean one in each bin, and 1e4 of that.
 
-EM reads all rows, and makes a tenth of the steps. A Gibbs sweep costs about a hundred steps of the
-others, so there are few of them: `SWEEPS`.
+*Tuned* rows have the best of as many trials for every method (``alpha-mf-speech-search``). They
+are run for 2500 steps, and for as many as take HAMCMC's CPU time. EM and the Gibbs samplers read
+all rows, and make 250 passes over the data, as 2500 steps on a tenth do; at a quarter of a second a
+sweep the Gibbs samplers have the first `SWEPT` clips only.
 """
 
 from __future__ import annotations
 
-import csv
-import time
-from dataclasses import replace
-from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.reader import read
-from alphamf.denoising.sampling import sources
-from alphamf.denoising.settings import PRESETS, kernel
-from alphamf.evaluation.score import sdr
-from alphamf.factorization.alpha_mf import AlphaMF
-from alphamf.factorization.priors import Gamma
-from alphamf.inference.chain import run
-from alphamf.inference.random import START, Key, generator
-from alphamf.inference.records import Mean
+from alphamf.denoising.settings import kernel
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.schedule import Polynomial
-from alphamf.learnt.dictionary import Dictionary
-from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers
-from alphamf.research.experiments.hamcmc.gibbs import Gibbs
-from alphamf.tools.arrays import Floats
-from alphamf.training.dictionary.api import train
+from alphamf.research.experiments.hamcmc import speech_chain, speech_data
+from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 
-SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=Gamma(1.0, 300.0))
-"""The rate is from a search on three train signals: docs/log/research.md."""
+CLIPS = 3
+"""Test clips, of the 80; CPU time allows no more."""
 
-SNR = "5"
+SWEPT = 1
+"""Clips of the Gibbs samplers."""
 
-SAMPLERS: dict[str, Any] = {
-    "SGLD, printed": SGLD(Polynomial(1e-6)),
-    "SGLD, tuned": SGLD(1e-6),
-    "PSGLD, printed": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=256 * 140),
-    "PSGLD, tuned": PSGLD(3e-4, damping=1.0),
-    "HAMCMC, printed": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
-    "HAMCMC, tuned": HAMCMC(5e-6, memory=5, gamma=1.0, trust=1e4),
-    "EM": kernel("em"),
+CELLS = 256 * 140
+"""I J of the paper, over which PSGLD's mean gradient goes."""
+
+PRINTED: dict[str, Any] = {
+    "SGLD": SGLD(Polynomial(1e-6)),
+    "PSGLD": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=CELLS),
+    "PSGLD, lagged": PSGLD(Polynomial(2e-5), decay=0.9, damping=1e-3, scale=CELLS, lagged=True),
+    "HAMCMC": HAMCMC(Polynomial(1e-8), memory=5, gamma=0.01, trust=1000.0),
+    "HAMCMC, gamma 100": HAMCMC(Polynomial(1e-8), memory=5, gamma=100.0, trust=1000.0),
 }
-"""Tuned settings are from a search on the same train signals."""
+"""Samplers at the paper's table 2; the last has the inverse of its gamma."""
 
-METHODS = ("noisy", "start", *SAMPLERS, "Gibbs")
+TUNED: dict[str, dict[str, Any]] = {
+    "SGLD": {"unit": 278.0, "step_size": 0.0017},
+    "PSGLD": {"unit": 1.18, "step_size": 0.000545, "damping": 4.54},
+    "PSGLD, lagged": {"unit": 3320.0, "step_size": 0.113, "damping": 2.38},
+    "HAMCMC": {
+        "unit": 1220.0,
+        "step_size": 0.0972,
+        "gamma": 0.0466,
+        "trust": 1.98,
+        "memory": 2,
+    },
+    "HAMCMC without pairs": {"unit": 1700.0, "step_size": 0.0285, "memory": 3},
+}
+"""The best trial of each method: docs/benchmarks/alpha-mf-speech-search.csv."""
 
-SWEEPS = 40
-"""Sweeps of the Gibbs sampler, of which the last third is averaged."""
+SAME_TIME = {
+    "SGLD": 6900,
+    "PSGLD": 7500,
+    "PSGLD, lagged": 5900,
+    "HAMCMC without pairs": 7100,
+}
+"""Steps that take as long as HAMCMC's 2500, by the search's CPU times."""
 
 
-def clips(full: bool) -> list[tuple[str, str]]:
-    """List noisy files and their clean ones: all 80, or three of them."""
-    rows = _manifest()
-    clean = {row["speaker"]: row["path"] for row in rows if row["snr_db"] == "clean"}
-    chosen = sorted(
-        (row["path"], clean[row["speaker"]])
-        for row in rows
-        if row["split"] == "test" and row["snr_db"] == SNR
-    )
-    # Shuffled, so that any part of the list has different sentences and noises.
-    order = np.random.default_rng(0).permutation(len(chosen))
-    return [chosen[k] for k in order][: None if full else 3]
+class Method(NamedTuple):
+    """A row: sampler (None for Gibbs), unit, row blocks, steps and number of clips."""
+
+    sampler: Any
+    unit: float = 1.0
+    blocks: int = speech_chain.SETTINGS.blocks
+    steps: int = speech_chain.SETTINGS.steps
+    clips: int = CLIPS
 
 
-def _manifest() -> list[dict[str, str]]:
-    with open(find("noizeus") / "MANIFEST.csv", newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+PASSES = speech_chain.SETTINGS.steps // speech_chain.SETTINGS.blocks
+"""Passes over the data of 2500 steps."""
 
-
-@cache
-def dictionary() -> Dictionary:
-    """Train the speech spectra on the train sentences, once per process."""
-    paths = sorted(
-        find("noizeus") / row["path"]
-        for row in _manifest()
-        if row["split"] == "train" and row["snr_db"] == "clean"
-    )
-    return train(paths, rate=8000, rank=100, alpha=1.2, context=1, seed=0)
+METHODS: dict[str, Method] = {
+    "noisy": Method(None, steps=0),
+    "start": Method(None, steps=0),
+    **{f"{name}, printed": Method(sampler) for name, sampler in PRINTED.items()},
+    **{f"{name}, printed, unit 1e4": Method(s, unit=1e4) for name, s in PRINTED.items()},
+    **{
+        f"{name}, tuned": Method(sampler_of(name, best), best["unit"])
+        for name, best in TUNED.items()
+    },
+    **{
+        f"{name}, tuned, HAMCMC's time": Method(
+            sampler_of(name, TUNED[name]), TUNED[name]["unit"], steps=steps
+        )
+        for name, steps in SAME_TIME.items()
+    },
+    "EM": Method(kernel("em"), blocks=1, steps=PASSES),
+    "Gibbs": Method(None, blocks=1, steps=PASSES, clips=SWEPT),
+    "Gibbs, partially collapsed": Method(None, blocks=1, steps=PASSES, clips=SWEPT),
+}
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job for every method and signal."""
+    """List one job for every method and clip."""
+    clips = speech_data.test_clips()
     return [
         {
-            "method": method,
+            "method": name,
             "noisy": noisy,
             "clean": clean,
-            "steps": SETTINGS.steps if full else 300,
-            "sweeps": SWEEPS if full else 10,
+            "steps": method.steps if full else method.steps // 50,
             "seed": seed,
         }
-        for noisy, clean in clips(full)
-        for method in METHODS
+        for name, method in METHODS.items()
+        for noisy, clean in clips[: method.clips if full else 2]
     ]
 
 
 def work(job: Job) -> Numbers:
-    """Denoise and score one signal; the time is that of the sampling alone, on one core."""
-    folder = find("noizeus")
-    (noisy, _), (clean, _) = read(folder / job["noisy"]), read(folder / job["clean"])
-    mixture, reference = noisy[:, 0], clean[:, 0]
-    if job["method"] == "noisy":
-        return {"sdr": sdr(reference, mixture), "seconds": 0.0}
-    model = dictionary()
-    spectrum = stft.forward(mixture, model.frame)
-    gain, seconds = _gain(np.abs(spectrum) ** 2, model, job)
-    restored = stft.inverse(spectrum * gain, model.frame, len(mixture))
-    return {"sdr": sdr(reference, restored), "seconds": seconds}
-
-
-def _gain(power: Floats, model: Dictionary, job: Job) -> tuple[Floats, float]:
-    """Return the mean of the speech's gain over the last steps, and the seconds it took."""
-    method, seed = job["method"], job["seed"]
-    level = power.mean(axis=1, keepdims=True)
-    level = np.maximum(level, 1e-6 * level.mean())
-    blocks = SETTINGS.blocks if method in SAMPLERS and method != "EM" else 1
-    parts = sources(model, SETTINGS, level)
-    with np.errstate(all="ignore"):
-        target = AlphaMF(power / level, parts, blocks=blocks)
-        start = target.start(generator(seed, Key.CHAIN, START))
-        if method == "start":
-            return target.gain(start), 0.0
-        begun = time.process_time()
-        if method == "Gibbs":
-            gain = _gibbs(target, start, job["sweeps"], seed)
-            return gain, time.process_time() - begun
-        steps = job["steps"] // (SETTINGS.blocks // blocks)
-        record = Mean(
-            lambda theta, target: target.gain(theta),
-            burn_in=steps - min(SETTINGS.keep, steps // 3),
-            thin=SETTINGS.thin,
-        )
-        for _ in run(target, SAMPLERS[method], steps=steps, seed=seed, start=start, record=record):
-            pass
-    return record.mean, time.process_time() - begun
-
-
-def _gibbs(target: AlphaMF, start: Floats, sweeps: int, seed: int) -> Floats:
-    rng = generator(seed, 0, 1)
-    chain = Gibbs(target, rng, start)
-    total: Floats = np.zeros_like(target.power)
-    kept = max(1, sweeps // 3)
-    for sweep in range(sweeps):
-        chain.sweep(rng)
-        if sweep >= sweeps - kept:
-            total += chain.gain() / np.float32(kept)
-    return total
+    """Denoise and score one clip; the time is that of the sampling alone, on one core."""
+    name, seed, steps = job["method"], job["seed"], job["steps"]
+    method = METHODS[name]
+    noisy, clean = speech_data.waves((job["noisy"], job["clean"]))
+    model = speech_data.dictionary()
+    spectrum = stft.forward(noisy, model.frame)
+    gain, seconds = np.ones(spectrum.shape, np.float32), 0.0
+    if name != "noisy":
+        with np.errstate(all="ignore"):
+            begin = speech_chain.start(
+                np.abs(spectrum) ** 2, model, seed, unit=method.unit, blocks=method.blocks
+            )
+            if method.sampler is not None:
+                gain, seconds = speech_chain.sampled(begin, method.sampler, steps, seed)
+            elif name == "start":
+                gain = begin.target.gain(begin.theta)
+            else:
+                collapsed = "collapsed" in name
+                gain, seconds = speech_chain.swept(begin, steps, seed, collapsed=collapsed)
+    return {
+        "sdr": speech_chain.restored_sdr(spectrum, gain, model, clean),
+        "seconds": seconds,
+    }

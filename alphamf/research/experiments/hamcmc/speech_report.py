@@ -7,38 +7,33 @@ from typing import Any
 import numpy as np
 
 from alphamf.research.experiments.base import Record, mean_and_error
-from alphamf.research.experiments.hamcmc.speech import METHODS, SETTINGS
+from alphamf.research.experiments.hamcmc.speech import METHODS
 
 ORDER = {
     "SGLD": "lowest",
-    "PSGLD": "slightly above SGLD",
+    "PSGLD, lagged": "slightly above SGLD",
     "HAMCMC": "highest",
-    "Gibbs": "below HAMCMC",
+    "Gibbs, partially collapsed": "below HAMCMC",
 }
 """Order of the methods in fig. 3, which has no numbers."""
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return a row per method: mean and standard error over the signals."""
+    """Return a row per method: mean and standard error over the clips."""
     rows = []
-    for method in METHODS:
-        found = [record for record in records if record.job["method"] == method]
-        job = found[0].job
-        length = {
-            "noisy": None,
-            "start": None,
-            "EM": f"{job['steps'] // SETTINGS.blocks} on all rows",
-            "Gibbs": f"{job['sweeps']} sweeps",
-        }.get(method, f"{job['steps']} on a tenth")
+    for name, method in METHODS.items():
+        found = [record for record in records if record.job["method"] == name]
+        seconds = float(np.mean([r.numbers["seconds"] for r in found]))
+        part = "all rows" if method.blocks == 1 else f"1/{method.blocks} of the rows"
         rows.append(
             {
-                "method": method,
+                "method": name,
                 "SDR in dB": mean_and_error([r.numbers["sdr"] for r in found], 3),
-                "gain over its input": mean_and_error(_over(records, found), 3),
-                "steps": length,
-                "seconds per signal": float(np.mean([r.numbers["seconds"] for r in found])),
-                "signals": len(found),
-                "paper": ORDER.get(method.split(",")[0]),
+                "gain over the input": mean_and_error(_over(records, found), 3),
+                "steps": f"{found[0].job['steps']} on {part}" if method.steps else None,
+                "seconds per clip": f"{seconds:.2f}",
+                "clips": len(found),
+                "paper": ORDER.get(name.partition(", printed")[0].partition(", tuned")[0]),
             }
         )
     return rows
@@ -50,17 +45,17 @@ def _over(records: list[Record], found: list[Record]) -> list[float]:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw fig. 3: the mean SDR of each method."""
+    """Draw fig. 3: the gain over the input of each method."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(7, 3.6), layout="constrained")
+    drawn = Figure(figsize=(8, 6), layout="constrained")
     axes = drawn.subplots()
-    for place, method in enumerate(METHODS):
-        values = [r.numbers["sdr"] for r in records if r.job["method"] == method]
+    for place, name in enumerate(METHODS):
+        values = _over(records, [r for r in records if r.job["method"] == name])
         error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0
         axes.barh(place, np.mean(values), xerr=error, color=f"C{place % 10}")
-        axes.text(0.1, place, f"{np.mean(values):.2f}", va="center", color="white")
-    axes.set(xlabel="SDR in dB (mean and standard error over signals)")
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.set(xlabel="gain in SDR over the input, dB (mean and standard error over clips)")
     axes.set_yticks(range(len(METHODS)), METHODS)
     axes.invert_yaxis()
     return drawn

@@ -76,14 +76,18 @@ def least(records: list[Record], method: str) -> list[tuple[float, float]]:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw figures 1 (b), 2 and 4, and the least MSE against the length of the run."""
+    """Draw figures 1, 2 and 4, the least MSE against the length of the run, and the exact laws."""
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(11, 6.5), layout="constrained")
-    panels = drawing.subplots(2, 3).ravel()
+    drawing = Figure(figsize=(12, 10), layout="constrained")
+    panels = drawing.subplots(3, 3).ravel()
     lines: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         lines.setdefault((record.job["figure"], record.job["method"]), []).append(record)
+    _draw_densities(panels[0], lines)
+    _draw_bias_in_time(panels[1], lines)
+    for method in ("SGLD", "SGRRLD"):
+        panels[5].loglog(*zip(*least(records, method), strict=True), marker=".", label=method)
     for (name, method), own in lines.items():
         gammas = [job["gamma"] for job, _ in own]
         bias = [abs(n["bias"][-1]) for _, n in own]
@@ -92,23 +96,50 @@ def figure(records: list[Record]) -> Any:
         if name == "dimension":
             panels[2].semilogy([job["size"] for job, _ in own], mse, marker=".", label=method)
         elif name == "slope":
-            (line,) = panels[5].loglog(gammas, [abs(n["law"]) for _, n in own], label=method)
-            panels[5].errorbar(gammas, bias, error, color=line.get_color(), fmt=".")
+            (line,) = panels[8].loglog(gammas, [abs(n["law"]) for _, n in own], label=method)
+            panels[8].errorbar(gammas, bias, error, color=line.get_color(), fmt=".")
         else:
-            first = 0 if name == "step" else 3
+            first = 3 if name == "step" else 6
             panels[first].errorbar(gammas, bias, error, marker=".", label=method)
             panels[first + 1].loglog(gammas, mse, marker=".", label=method)
             panels[first].set(xscale="log", yscale="log")
     titles = (
+        ("theta", "density"),
+        ("CPU seconds of a run", "|bias| of the variance"),
+        ("dimension", "MSE of the covariance"),
         ("step size", "|bias| of the variance"),
         ("step size", "MSE of the variance"),
-        ("dimension", "MSE of the covariance"),
+        ("kept steps", "least MSE over the step sizes"),
         ("step size", "|bias|, with momenta"),
         ("step size", "MSE, with momenta"),
         ("step size", "|bias| at stationarity; lines: exact"),
     )
     for panel, (x, y) in zip(panels, titles, strict=True):
         panel.set(xlabel=x, ylabel=y)
-        if panel.has_data():
-            panel.legend()
+        panel.legend()
     return drawing
+
+
+def _largest(lines: dict[tuple[str, str], list[Record]], method: str) -> Record:
+    """Return the runs of figure 1 (a): those of "step" at its largest step size."""
+    return max(lines["step", method], key=lambda record: float(record.job["gamma"]))
+
+
+def _draw_densities(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> None:
+    """Draw the posterior, and the normal laws of the mean and variance that one run estimates."""
+    estimates = {"true": _largest(lines, "SGLD").numbers["truth"]}
+    estimates |= {m: _largest(lines, m).numbers["found"] for m in ("SGLD", "SGRRLD")}
+    centre, variance = estimates["true"]
+    theta = centre + np.linspace(-5, 5, 201) * np.sqrt(variance)
+    for name, (mean, square) in estimates.items():
+        # Extrapolation can leave a very short run with a variance below zero.
+        density = np.exp(-((theta - mean) ** 2) / (2 * max(square, 1e-9)))
+        panel.plot(theta, density / np.sqrt(2 * np.pi * max(square, 1e-9)), label=name)
+
+
+def _draw_bias_in_time(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> None:
+    for method in ("SGLD", "SGRRLD"):
+        job, numbers = _largest(lines, method)
+        each = numbers["seconds"] / job["steps"] / job["chains"]
+        times = [(kept + job["burn_in"]) * each for kept in numbers["kept"]]
+        panel.loglog(times, np.abs(numbers["bias"]), marker=".", label=method)

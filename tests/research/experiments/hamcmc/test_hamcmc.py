@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,13 +11,25 @@ from scipy import stats
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
 from alphamf.inference.random import generator
+from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.catalogue import EXPERIMENTS
-from alphamf.research.experiments.hamcmc import linear, quartic, speech
+from alphamf.research.experiments.hamcmc import (
+    linear,
+    quartic,
+    speech,
+    speech_chain,
+    speech_data,
+    speech_search,
+)
 from alphamf.research.experiments.hamcmc.gibbs import Gibbs
+from alphamf.research.experiments.hamcmc.interleaved import Interleaved
 from tests.support.laws import P_LEAST, Z_MOST
+from tests.support.places import ROOT
 
-LINEAR, SPEECH = (EXPERIMENTS[name] for name in ("linear-gaussian", "alpha-mf-speech"))
+LINEAR, SPEECH, SEARCH = (
+    EXPERIMENTS[name] for name in ("linear-gaussian", "alpha-mf-speech", "alpha-mf-speech-search")
+)
 
 
 # --- The Gibbs sampler ---------------------------------------------------------------------------
@@ -60,8 +74,9 @@ def test_gibbs_draws_the_components_of_a_cell():
     assert np.abs(z).max() < Z_MOST
 
 
+@pytest.mark.parametrize("collapsed", [True, False])
 @pytest.mark.parametrize("conjugate", [True, False])
-def test_gibbs_keeps_the_joint_law(conjugate):
+def test_gibbs_keeps_the_joint_law(conjugate, collapsed):
     """Geweke's test: H, Phi and X from their joint law; sweeps leave it as it was."""
     rng, alphas, rows, columns = generator(2), (1.2, 1.89), 5, 5000
     sources = [
@@ -78,7 +93,7 @@ def test_gibbs_keeps_the_joint_law(conjugate):
     for (_, h), alpha in zip(target.unpack(theta), alphas, strict=True):
         gamma = rng.standard_gamma(2.5, h.shape)
         h[...] = 0.7 * gamma ** (-alpha / 2) if conjugate else gamma / 3
-    chain = Gibbs(target, rng, theta)
+    chain = Gibbs(target, rng, theta, collapsed=collapsed)
     parts = zip(chain.phi, chain._variances(), strict=True)
     sigma2 = FLOOR + sum((phi * c).sum(0) for phi, c in parts)
     chain.amplitude[...] = np.sqrt(sigma2 * rng.standard_exponential(sigma2.shape))
@@ -95,6 +110,27 @@ def test_gibbs_keeps_the_joint_law(conjugate):
         z.append(laplace.mean() / laplace.std() * np.sqrt(laplace.size))
         assert max(np.abs(np.hstack(z))) < Z_MOST
         assert np.corrcoef(np.log(before[0]), np.log(after[0]))[0, 1] < 0.95  # it does move
+
+
+def test_collapsed_gibbs_moves_phi_under_the_variance_of_the_whole_cell():
+    """Two components in a cell: the law of Phi given X is that of importance-weighted priors."""
+    rng, n, alpha, power = generator(3), 40_000, 1.2, 6.0
+    target = AlphaMF(np.full((1, n), power), [Source(alpha, 2, np.array([[0.5, 1.0]]))])
+    theta = target.start(rng)
+    theta[...] = 1.0
+    chain = Gibbs(target, rng, theta, collapsed=True)
+    (c,) = chain._variances()
+    sigma2 = FLOOR + (chain.phi[0] * c).sum(0)
+    weight = np.exp(-power / sigma2) / sigma2
+    expected = (np.exp(-chain.phi[0]) * weight).sum((1, 2)) / weight.sum()
+    for _ in range(30):
+        chain._move_phi_given_x(rng, [c])
+    found = np.exp(-chain.phi[0])[:, 0]
+    # The error of the weights is about as large as that of the chains.
+    z = (found.mean(1) - expected) / found.std(1) * np.sqrt(n / 3)
+    assert np.abs(z).max() < Z_MOST
+    from_prior = np.exp(-(2 ** (alpha / 2)))
+    assert np.abs((found.mean(1) - from_prior) / found.std(1) * np.sqrt(n)).max() > 3 * Z_MOST
 
 
 # --- linear-gaussian -----------------------------------------------------------------------------
@@ -157,28 +193,119 @@ def test_linear_table_and_figure():
 # --- alpha-mf-speech -----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def small_dictionary(shared):
-    paths = sorted((shared / "corpora" / "noizeus" / "clean").glob("sp0[23].flac"))
-    return speech.train(paths, rank=10, alpha=1.2, context=1, steps=20)
+@pytest.fixture
+def small(shared, monkeypatch):
+    """Make the experiment use a dictionary of two sentences."""
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    folder = shared / "corpora" / "noizeus"
+    paths = [folder / path for path in speech_data.training_files()[:2]]
+    trained = speech_data.train(paths, rank=10, alpha=1.2, context=1, steps=20)
+    monkeypatch.setattr(speech_data, "dictionary", lambda: trained)
+    return trained
+
+
+def test_speech_parts_share_no_sentence(shared, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    training = {path.split("/")[1] for path in speech_data.training_files()}
+    tuning = {noisy.split("/")[1] for noisy, _ in speech_data.tuning_clips()}
+    test = {noisy.split("/")[1] for noisy, _ in speech_data.test_clips()}
+    assert (len(training), len(tuning), len(test)) == (17, 3, 10)
+    assert not training & tuning and not training & test and not tuning & test
+    assert len(speech_data.test_clips()) == 80
+    assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
+
+
+def test_unit_of_power_changes_the_factors_and_not_the_posterior(small, shared):
+    noisy, _ = speech_data.waves(speech_data.tuning_clips()[0])
+    power = np.abs(speech_chain.stft.forward(noisy, small.frame)) ** 2
+    one, other = (speech_chain.start(power, small, 0, unit=unit, blocks=1) for unit in (1.0, 1e4))
+    np.testing.assert_allclose(one.target.gain(one.theta), other.target.gain(other.theta), 1e-3)
+    scales = other.theta / one.theta
+    w_noise, h_speech = one.target.unpack(scales)[1][0], one.target.unpack(scales)[0][1]
+    np.testing.assert_allclose(h_speech, 1e4**0.6, 1e-4)
+    np.testing.assert_allclose(w_noise, 1e4 ** (1.89 / 4), 1e-4)
+    # U d theta is a number without a unit.
+    slopes = [b.target.potential().grad(b.theta) * b.theta for b in (one, other)]
+    np.testing.assert_allclose(*slopes, rtol=2e-2, atol=1e-2 * np.abs(slopes[0]).max())
+
+
+def test_every_method_has_as_many_trials_within_its_ranges():
+    jobs = SEARCH.jobs(True, 0)
+    counts = {name: sum(job["method"] == name for job in jobs) for name in speech_search.METHODS}
+    assert set(counts.values()) == {speech_search.TRIALS}
+    for job in jobs:
+        chosen = job["settings"]
+        assert 1 <= chosen["unit"] <= 1e6
+        assert 0.01 <= chosen.get("gamma", 1) <= 1000
+        step = chosen["step_size"] * chosen.get("gamma", 1)
+        exponent = 0.6 if "damping" in chosen else 1.2
+        assert 0.9e-7 <= step / chosen["unit"] ** exponent <= 0.11
+        speech_search.sampler_of(job["method"], chosen)
+
+
+def test_tuned_settings_are_the_best_of_the_search():
+    """docs/benchmarks has the table that the search wrote; the experiment takes the first rows."""
+    with open(ROOT / "docs/benchmarks/alpha-mf-speech-search.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for method in speech_search.METHODS:
+        own = [row for row in rows if row["method"] == method]
+        assert len(own) == speech_search.TRIALS
+        scores = [
+            -99.0 if row["SDR in dB"] == "diverged" else float(row["SDR in dB"]) for row in own
+        ]
+        assert scores == sorted(scores, reverse=True)
+        names = ("unit", "step_size", "damping", "gamma", "trust", "memory")
+        best = {name: float(own[0][name]) for name in names if own[0][name]}
+        assert best == pytest.approx(speech.TUNED[method])
+
+
+def test_interleaved_is_hamcmc_with_an_identity_and_one_gradient():
+    target = linear.target_of(2, 0)
+    ours, theirs = Interleaved(2e-4, memory=3), HAMCMC(2e-4 / 50, memory=3, gamma=50.0)
+    start = target.start(generator(0))
+    # The first step of HAMCMC has no pair yet.
+    rng, again = generator(1), generator(1)
+    first = ours.step(rng, ours.init(rng, start), target).theta
+    np.testing.assert_allclose(first, theirs.step(again, theirs.init(again, start), target).theta)
+    # Each chain is one of SGLD, of every third step.
+    rng, chain = generator(1), [start] * 3
+    for step in range(7):
+        origin = chain[step % 3]
+        gradient = target.draw(rng, origin).grad(origin)
+        kick = np.sqrt(4e-4) * rng.standard_normal(2)
+        chain[step % 3] = origin - 2e-4 * gradient + kick
+    rng = generator(1)
+    state = ours.init(rng, start)
+    for _ in range(7):
+        state = ours.step(rng, state, target)
+    np.testing.assert_allclose(state.theta, chain[0])
 
 
 @pytest.mark.slow
-def test_speech(shared, small_dictionary, monkeypatch):
-    """The five methods on a signal, from one start, with few steps."""
-    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
-    monkeypatch.setattr(speech, "dictionary", lambda: small_dictionary)
-    jobs = SPEECH.jobs(True, 0)
-    signals = {job["noisy"] for job in jobs}
-    assert len(signals) == 80 and len(jobs) == 80 * len(speech.METHODS)
-    assert all(noisy.split("/")[0].endswith("_5dB") for noisy in signals)
-    first = [{**job, "steps": 60, "sweeps": 1} for job in jobs if job["noisy"] == jobs[0]["noisy"]]
-    records = [Record(job, SPEECH.work(job)) for job in first]
+def test_speech(small):
+    """All methods on a signal, from one start, with few steps."""
+    first = speech_data.test_clips()[0][0]
+    records = []
+    for job in SPEECH.jobs(True, 0):
+        if job["noisy"] == first:
+            passes = "Gibbs" in job["method"]
+            short = {"steps": min(job["steps"], 1 if passes else 60)}
+            records.append(Record(job | short, SPEECH.work(job | short)))
     found = {job["method"]: numbers["sdr"] for job, numbers in records}
+    assert list(found) == list(speech.METHODS)
     assert 3 < found["noisy"] < 7
     assert np.isfinite(list(found.values())).all()
-    em = {**first[0], "method": "EM", "steps": 800}
-    assert SPEECH.work(em)["sdr"] > max(found["noisy"], found["start"])
+    assert found["EM"] > max(found["noisy"], found["start"])
     rows = SPEECH.table(records)
     assert [row["method"] for row in rows] == list(speech.METHODS)
     assert SPEECH.figure(records).get_axes()
+
+
+@pytest.mark.slow
+def test_speech_search(small):
+    jobs = [job | {"steps": 40} for job in SEARCH.jobs(False, 0) if job["trial"] == 0]
+    records = [Record(job, SEARCH.work(job)) for job in jobs]
+    assert all(len(numbers["sdr"]) == 3 for _, numbers in records)
+    rows = SEARCH.table(records)
+    assert [row["method"] for row in rows] == list(speech_search.METHODS)
+    assert SEARCH.figure(records).get_axes()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from alphamf.inference.random import generator
+from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.experiments.base import Record, markdown
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
 from alphamf.research.experiments.ratings import Ratings
@@ -72,6 +73,21 @@ def test_gaussian_jobs_start_alike():
         np.testing.assert_array_equal(start, starts[0])
 
 
+def test_gradient_descent_falls_at_every_step_and_reaches_the_optimum():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((80, 3)) * [1.0, 3.0, 0.3]
+    y = (x @ [1.0, -0.5, 2.0] + rng.standard_normal(80) > 0).astype(float)
+    target = LogisticRegression(x, y, prior_variance=1.0)
+    potential = target.draw(None, np.zeros(3))
+    values = [float(potential.value(mnist.descend(target, steps))) for steps in range(20)]
+    assert all(np.diff(values) < 0)
+    end = mnist.descend(target, 5000)
+    np.testing.assert_allclose(potential.grad(end), 0, atol=1e-8)
+    # By hand: step 1 / L of the whole gradient, from zero.
+    length = 1 / (np.linalg.eigvalsh(x.T @ x).max() / 4 + 1)
+    np.testing.assert_allclose(mnist.descend(target, 1), -length * (x.T @ (0.5 - y)))
+
+
 @pytest.mark.slow
 def test_digits_are_told_apart(data):
     x, y, x_test, y_test = mnist.data()
@@ -92,7 +108,9 @@ def test_digits_are_told_apart(data):
     for method in ("HMC", "QNHMC", "HMC-BFGS"):
         assert of[method]["acceptance"] > 0.3
         # A posterior's typical set lies above its mode.
-        assert min(of[method]["energy"]) > of["GD"]["energy"][0]
+        assert min(of[method]["energy"]) > of["optimum"]["energy"][0]
+    # Descent is on its way to the optimum.
+    assert of["optimum"]["energy"][0] < of["GD"]["energy"][0] < 600 * np.log(2)
     rows = draw(mnist, records)
     assert rows["GD"]["ESS per second"] is None
     assert rows["HMC"]["error"].startswith(f"{np.mean(of['HMC']['errors']):.4g}")

@@ -128,7 +128,24 @@ def test_table_and_figure_of_all_points():
     printed = {row["figure"]: row["paper"] for row in rows if row["paper"]}
     assert printed["step, SGRRLD"] == "bias 1e-4"
     assert markdown(rows).count("\n") == len(rows) + 1
-    assert len(gaussian_report.figure(records).axes) == 6
+    panels = gaussian_report.figure(records).axes
+    assert len(panels) == 9
+    for panel in panels:
+        assert len(panel.lines) >= 2 and len(panel.get_legend_handles_labels()[1]) >= 2
+
+
+def test_figure_1a_has_the_mean_and_variance_of_a_run():
+    job = {"figure": "step", "method": "SGLD", "size": 1, "gamma": 1e-3, "seed": 0}
+    numbers = linear.work(job | {"steps": 2200, "burn_in": 200, "chains": 3})
+    target = model(1)
+    centre, variance = numbers["truth"]
+    assert variance == pytest.approx(exact(target))
+    assert centre == pytest.approx(math.sqrt(PRIOR_VARIANCE) * target.mean[0])
+    # SGLD's variance is that of its law, three times the posterior's; samples are correlated.
+    mean, found = numbers["found"]
+    wanted = law(target, sampler_of("SGLD", 1e-3))
+    assert found == pytest.approx(wanted, rel=0.3) and found > 2 * variance
+    assert abs(mean - centre) < 5 * math.sqrt(wanted / 400)
 
 
 def test_slope_of_a_power():

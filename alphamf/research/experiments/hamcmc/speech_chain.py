@@ -1,0 +1,113 @@
+r"""A chain of ``alpha-mf-speech``: the model in a unit of power, and the gain that a sampler finds.
+
+The paper's step sizes depend on the unit of :math:`|X|^2`, which it does not print. In a unit c the
+factors of a source are :math:`c^{\alpha/2}` times as large: H of the speech, whose W is fixed; W
+and H of the noise by half of the exponent each. Priors and starting values go along, so that the
+posterior is the same: the unit is a hyperparameter of the samplers alone.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.denoising.sampling import bin_levels, sources
+from alphamf.denoising.settings import PRESETS
+from alphamf.evaluation.score import sdr
+from alphamf.factorization.alpha_mf import AlphaMF
+from alphamf.factorization.priors import Gamma
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.inference.records import Mean
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.research.experiments.hamcmc.gibbs import Gibbs
+from alphamf.tools.arrays import Floats
+
+SPEECH_PRIOR = Gamma(1.0, 300.0)
+"""Of H of the speech in the unit of mean power one; the rate is from a search on three train
+signals: docs/log/research.md."""
+
+SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)
+
+KEPT = SETTINGS.keep / SETTINGS.steps
+"""Part of the steps that is averaged: the last 200 of 2500."""
+
+
+class Start(NamedTuple):
+    """The posterior of a clip, and where every method starts."""
+
+    target: AlphaMF
+    theta: Floats
+
+
+def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: int) -> Start:
+    """Return the posterior given |X|^2, of mean `unit` in every bin, and a starting value.
+
+    Parameters
+    ----------
+    power
+        |X|^2, shape (bins, frames).
+    model
+        The speech's W.
+    seed
+        Of the starting value.
+    unit
+        c.
+    blocks
+        Row blocks; a step reads one.
+    """
+    level = bin_levels(power)
+    speech, noise = sources(model, SETTINGS, level)
+    by_speech, by_noise = unit ** (speech.alpha / 2), unit ** (noise.alpha / 4)
+    parts = [
+        replace(
+            source,
+            level=source.level * factor,
+            prior_gains=Gamma(prior.shape, prior.rate / factor),
+        )
+        for source, prior, factor in (
+            (speech, SPEECH_PRIOR, by_speech),
+            (noise, Gamma(30.0, 30.0), by_noise),
+        )
+    ]
+    target = AlphaMF(power * (np.float32(unit) / level), parts, blocks=blocks)
+    theta = target.start(generator(seed, Key.CHAIN, START))
+    target.unpack(theta)[1][0][...] *= by_noise
+    return Start(target, theta)
+
+
+def sampled(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
+    """Return the mean gain over the last steps of a chain, and the CPU seconds that it took."""
+    record = Mean(
+        lambda theta, target: target.gain(theta),
+        burn_in=steps - max(1, round(KEPT * steps)),
+        thin=SETTINGS.thin,
+    )
+    began = time.process_time()
+    chain = run(begin.target, sampler, steps=steps, seed=seed, start=begin.theta, record=record)
+    for _ in chain:
+        pass
+    return record.mean, time.process_time() - began
+
+
+def swept(begin: Start, sweeps: int, seed: int, *, collapsed: bool) -> tuple[Floats, float]:
+    """Return the mean gain over the last third of a Gibbs sampler's sweeps, and the CPU seconds."""
+    rng = generator(seed, 0, 1)
+    began = time.process_time()
+    chain = Gibbs(begin.target, rng, begin.theta, collapsed=collapsed)
+    total: Floats = np.zeros_like(begin.target.power)
+    kept = max(1, sweeps // 3)
+    for sweep in range(sweeps):
+        chain.sweep(rng)
+        if sweep >= sweeps - kept:
+            total += chain.gain() / np.float32(kept)
+    return total, time.process_time() - began
+
+
+def restored_sdr(spectrum: stft.Complexes, gain: Floats, model: Dictionary, clean: Floats) -> float:
+    """Return the SDR in dB of a spectrum times a gain, back in time."""
+    return sdr(clean, stft.inverse(spectrum * gain, model.frame, len(clean)))
