@@ -36,6 +36,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgrld": _sampler("positive.SGRLD"),
     "em": _sampler("positive.EM"),
     "hamcmc": _sampler("hamcmc.HAMCMC"),
+    "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
@@ -56,5 +57,6 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
 }
 """Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 
-"sgrld" and "em" move positive factors only, whose potential splits into positive parts.
+"sgrld", "em" and "hamcmc-positive" move positive factors only, whose potential splits into
+positive parts.
 """
