@@ -37,6 +37,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "em": _sampler("positive.EM"),
     "hamcmc": _sampler("hamcmc.HAMCMC"),
     "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
+    "hamcmc-momentum": _sampler("hamcmc_momentum.HAMCMCMomentum"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
