@@ -31,6 +31,7 @@ DISCRETISED = {
 NEAR = {
     "psgld-gamma": (0.2, {"damping": 100.0}),
     "hamcmc": (0.02, {"memory": 4, "gamma": 0.1}),
+    "hamcmc-richardson": (0.02, {"memory": 4, "gamma": 0.1}),
     "hamcmc-momentum": (0.3, {"memory": 4, "gamma": 0.03}),
     "sghmc-em": (0.1, {"leaps": 5, **LEARNER}),
     "sgnht": (0.05, {"leaps": 10}),

@@ -11,6 +11,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState, remember
+from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
 
@@ -135,11 +136,7 @@ class HAMCMCMomentum:
         AlphaMFError
             The target is positive.
         """
-        if target.positive:
-            raise AlphaMFError(
-                "HAMCMCMomentum needs a target without a wall, which targets.unbounded.Unbounded "
-                "makes of a positive one"
-            )
+        refuse_wall(self, target)
         _, step, chain, momentum, extra = state
         h = at(self.step_size, step - step % self.memory)
         place = step % self.memory

@@ -38,6 +38,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "hamcmc": _sampler("hamcmc.HAMCMC"),
     "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
     "hamcmc-momentum": _sampler("hamcmc_momentum.HAMCMCMomentum"),
+    "hamcmc-richardson": _sampler("hamcmc_richardson.HAMCMCRichardson"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
