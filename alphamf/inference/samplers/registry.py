@@ -46,6 +46,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
     "qnhmc": _sampler("quasi.QNHMC"),
     "qnhmc-lbfgs": _sampler("quasi.QNHMC", memory=7),
+    "sgqnhmc": _sampler("quasi_noisy.SGQNHMC"),
     "sghmc": _sampler("sghmc.SGHMC"),
     "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
     "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
