@@ -87,8 +87,8 @@ def extensions() -> str:
             newest,
         ),
         "HAMCMC": (partial(HAMCMC, **memory), 2, newest),
-        "HAMCMC with momenta": (partial(HAMCMCMomentum, friction=0.3, **memory), 2, newest),
-        "Richardson-Romberg": (partial(HAMCMCRichardson, **memory), 4, extrapolated),
+        "HAMCMC with momenta": (partial(HAMCMCMomentum, friction=0.3, **memory), 3, newest),
+        "Richardson-Romberg": (partial(HAMCMCRichardson, **memory), 5, extrapolated),
     }
     rows = []
     for name, (kind, gradients, values) in kinds.items():

@@ -229,29 +229,8 @@ def _step(
     kick *= sqrt(2 * h)
     new += kick
     reflect(new, target)
-    return remember(state, new, before, potential.grad(new), trust)
-
-
-def remember(
-    state: HAMCMCState, new: Array, before: Array, after: Array, trust: float
-) -> HAMCMCState:
-    """Put a new sample and its pair in the places of the oldest.
-
-    Parameters
-    ----------
-    state
-        State that was moved from, whose memory is written into.
-    new
-        The sample.
-    before, after
-        Gradients of one potential where the move began and at the new sample.
-    trust
-        lambda.
-    """
-    _, step, past, s, y, products = state
-    xp, place = namespace(past), step % len(s)
-    xp.subtract(new, past[step % len(past)], out=s[place])
-    xp.subtract(after, before, out=y[place])
+    xp.subtract(new, origin, out=s[place])
+    xp.subtract(potential.grad(new), before, out=y[place])
     if trust:
         y[place] += trust * s[place]
     past[step % len(past)] = new

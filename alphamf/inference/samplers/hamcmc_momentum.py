@@ -9,15 +9,14 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState, remember
+from alphamf.inference.samplers.between import Members, check, gathered, inverse, joined
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCMomentumState(NamedTuple):
-    """Newest sample, number of steps, HAMCMC's memory, and a momentum for each past sample.
+    """Newest sample, number of steps, and the chains with their momenta.
 
     As with `HAMCMCState`, of a state that has been moved on from only theta and step hold.
 
@@ -27,17 +26,17 @@ class HAMCMCMomentumState(NamedTuple):
         Newest sample, shape (*chains, D).
     step
         Number of steps made.
-    chain
-        Samples and pairs, as `HAMCMC` has them.
+    members
+        Chains and pairs.
     momentum
         One for each coordinate, shape (M, *chains, D), in a ring like the samples.
     extra
-        One for each pair, shape (M, *chains, M - 1).
+        One for each pair, shape (M, *chains, M - 2).
     """
 
     theta: Array
     step: int
-    chain: HAMCMCState
+    members: Members
     momentum: Array
     extra: Array
 
@@ -46,9 +45,9 @@ class HAMCMCMomentumState(NamedTuple):
 class HAMCMCMomentum:
     r"""HAMCMC with momenta, which go on in the direction that they had.
 
-    With F F' = H of `HAMCMC`, D rows and D + M - 1 columns, a step from the sample M steps back
-    and its momentum p, of N(0, I) in the posterior, is a leap of leapfrog through F between two
-    half steps of friction A:
+    With F F' = H of L-BFGS, D rows and D + M - 2 columns, a step from the sample M steps back and
+    its momentum p, of N(0, I) in the posterior, is a leap of leapfrog through F between two half
+    steps of friction A:
 
     .. math:: p &\leftarrow e^{-hA/2} p + \mathcal N(0, 1 - e^{-hA}), \qquad
        p \leftarrow p - \tfrac h2 F^\top \nabla \tilde U(\theta_{t-M}), \\
@@ -56,15 +55,19 @@ class HAMCMCMomentum:
        p &\leftarrow p - \tfrac h2 F^\top \nabla \tilde U(\theta_t), \qquad
        p \leftarrow e^{-hA/2} p + \mathcal N(0, 1 - e^{-hA}),
 
-    with HAMCMC's two gradients, both on one minibatch. For a constant F, of any shape, the flow
-    keeps the posterior times N(0, I); at H = Hessian^-1 all directions turn at the frequency one.
-    As p has the same law under every H, H may be another one at each step, and no momentum is drawn
-    anew. The leap has to be symmetric for that: that of `SGHMC` leaves a correlation of theta and p
-    of the order of h, which depends on F, so that each change of F heats or cools by as much,
-    whatever the step size (``tests/inference/samplers/test_hamcmc_momentum.py``).
+    with both gradients on one minibatch. For a constant F, of any shape, the flow keeps the
+    posterior times N(0, I); at H = Hessian^-1 all directions turn at the frequency one. As p has
+    the same law under every H, H may be another one at each step, and no momentum is drawn anew.
+    Two things differ from the combination of `HAMCMC` with `SGHMC`, each of which leaves a bias
+    that does not shrink with h (``tests/inference/samplers/test_hamcmc_momentum.py``):
 
-    For a constant F the law is right to O(h^2). The bias of the memory is HAMCMC's. Gradient noise
-    of variance v heats in proportion to h v / A.
+    - H is made of pairs *between* the other chains (``samplers.between``), since the directions of
+      pairs along the chains tell of p, which persists. This takes a third gradient.
+    - The leap is symmetric. That of SGHMC leaves a correlation of theta and p of the order of h,
+      which depends on F, so that each change of F heats or cools by as much.
+
+    The law is right to O(h^2) with full gradients; their noise, of variance v, heats in proportion
+    to h v / A.
 
     Attributes
     ----------
@@ -73,8 +76,12 @@ class HAMCMCMomentum:
         step index, held over blocks of M steps.
     friction
         A, per unit of time.
-    memory, gamma, trust
-        As in `HAMCMC`.
+    memory
+        M, at least 3: the number of chains that move in turn.
+    gamma
+        Scale of the initial inverse Hessian.
+    trust
+        lambda, as in `HAMCMC`.
 
     References
     ----------
@@ -97,7 +104,7 @@ class HAMCMCMomentum:
 
     step_size: Schedule
     friction: float = 1.0
-    memory: int = 2
+    memory: int = 3
     gamma: float = 1.0
     trust: float = 0.0
 
@@ -105,22 +112,19 @@ class HAMCMCMomentum:
         """Check the hyperparameters."""
         if not self.friction > 0:
             raise AlphaMFError(f"friction must be positive, not {self.friction}")
-        self._kept()
-
-    def _kept(self) -> HAMCMC:
-        return HAMCMC(self.step_size, self.memory, self.gamma, self.trust)
+        check(self.memory, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCMomentumState:
         """Return the state that starts at theta, of shape (*chains, D), with p from N(0, I)."""
-        chain = self._kept().init(rng, theta)
-        shape = (*chain.past.shape[:-1], self.memory - 1)
+        members = gathered(theta, self.memory)
+        shape = (*members.past.shape[:-1], self.memory - 2)
         extra = noise(rng, namespace(theta).empty(shape, theta.dtype))
-        return HAMCMCMomentumState(theta, 0, chain, noise(rng, chain.past), extra)
+        return HAMCMCMomentumState(theta, 0, members, noise(rng, members.past), extra)
 
     def step(
         self, rng: Any, state: HAMCMCMomentumState, target: Target[Potential]
     ) -> HAMCMCMomentumState:
-        """Make one step, with two gradients.
+        """Make one step, with three gradients.
 
         Parameters
         ----------
@@ -137,26 +141,24 @@ class HAMCMCMomentum:
             The target is positive.
         """
         refuse_wall(self, target)
-        _, step, chain, momentum, extra = state
+        newest, step, members, momentum, extra = state
         h = at(self.step_size, step - step % self.memory)
         place = step % self.memory
-        origin = chain.past[place]
+        origin = members.past[place]
         potential = target.draw(rng, origin)
-        before = potential.grad(origin)
-        inverse = lbfgs.from_products(
-            chain.s, chain.y, self.gamma, chain.products, oldest=step % (self.memory - 1)
-        )
+        through = inverse(members, step, self.gamma)
         p = momentum[place], extra[place]
         self._rub(rng, p, h)
-        _kick(p, inverse.pull(before), h)
-        new = inverse.draw(*p)
+        _kick(p, through.pull(potential.grad(origin)), h)
+        new = through.draw(*p)
         new *= h
         new += origin
         after = potential.grad(new)
-        _kick(p, inverse.pull(after), h)
+        _kick(p, through.pull(after), h)
         self._rub(rng, p, h)
-        chain = remember(chain, new, before, after, self.trust)
-        return HAMCMCMomentumState(new, step + 1, chain, momentum, extra)
+        y = after - potential.grad(newest)
+        members = joined(members, step, new, new - newest, y, self.trust)
+        return HAMCMCMomentumState(new, step + 1, members, momentum, extra)
 
     def _rub(self, rng: Any, momenta: tuple[Array, Array], h: float) -> None:
         """Make half a step of friction, in place."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState, remember
+from alphamf.inference.samplers.between import Members, check, gathered, inverse, joined
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.samplers.richardson import refuse_latents
 from alphamf.inference.schedule import at
@@ -19,7 +19,7 @@ from alphamf.tools.arrays import Array
 class HAMCMCRichardsonState(NamedTuple):
     """Both chains after one step, as `Extrapolated` reads them, and their memory.
 
-    Of a state that has been moved on from, `chain` and `past` no longer hold.
+    Of a state that has been moved on from, `members` and `past` no longer hold.
 
     Attributes
     ----------
@@ -33,10 +33,10 @@ class HAMCMCRichardsonState(NamedTuple):
         The coarse chain's newest sample.
     size
         h of the step that led here.
-    chain
-        The fine chain as `HAMCMC` keeps it, from whose pairs H is made.
+    members
+        The fine chains, and the pairs between them.
     past
-        Samples of the coarse chain still to be moved from, shape (M, *chains, D), in a ring.
+        The coarse chains' newest samples, shape (M, *chains, D), in a ring.
     """
 
     theta: Array
@@ -44,7 +44,7 @@ class HAMCMCRichardsonState(NamedTuple):
     middle: Array
     coarse: Array
     size: float
-    chain: HAMCMCState
+    members: Members
     past: Array
 
 
@@ -60,18 +60,22 @@ class HAMCMCRichardson:
        \theta'_t &= \theta'_{t-M} - h H \nabla \tilde U(\theta'_{t-M}) + \sqrt h\, (Z_1 + Z_2),
        \qquad Z \sim \mathcal N(0, H),
 
-    with H of the fine chain's pairs for both, so that their difference stays small. `Extrapolated`
-    makes of both an estimate whose bias is of second order in h, where HAMCMC's is of first order.
-    What the memory adds where the curvature varies does not fall with h, and does not cancel
-    either. A step costs four gradients.
+    with one H for both, so that their difference stays small, of pairs *between* the other chains
+    (``samplers.between``). Those of HAMCMC itself depend on the chain that moves, to the order of
+    h, alike for both step sizes: that would not cancel. `Extrapolated` makes of both an estimate
+    whose bias is of second order in h. A step costs five gradients.
 
     Attributes
     ----------
     step_size
         h of the coarse chain, a number or a function of the step index, held over blocks of M
         steps.
-    memory, gamma, trust
-        As in `HAMCMC`.
+    memory
+        M, at least 3: the number of pairs of chains that move in turn.
+    gamma
+        Scale of the initial inverse Hessian.
+    trust
+        lambda, as in `HAMCMC`.
 
     References
     ----------
@@ -85,7 +89,7 @@ class HAMCMCRichardson:
     >>> from alphamf.inference.targets.gaussian import LinearGaussian
     >>> target = LinearGaussian(np.eye(2), np.zeros(2), 1.0)  # its posterior is N(0, I/2)
     >>> record = Extrapolated(lambda theta, target: theta**2, burn_in=100)
-    >>> sampler = HAMCMCRichardson(0.2, memory=3, gamma=0.5)
+    >>> sampler = HAMCMCRichardson(0.2, memory=4, gamma=0.5)
     >>> for _ in run(target, sampler, steps=400, seed=0, chains=(2000,), record=record):
     ...     pass
     >>> record.mean.round(2)
@@ -95,21 +99,18 @@ class HAMCMCRichardson:
     needs: ClassVar[tuple[Need, ...]] = ("no wall", "no latents")
 
     step_size: Schedule
-    memory: int = 2
+    memory: int = 3
     gamma: float = 1.0
     trust: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
-        self._kept()
-
-    def _kept(self) -> HAMCMC:
-        return HAMCMC(self.step_size, self.memory, self.gamma, self.trust)
+        check(self.memory, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCRichardsonState:
         """Return the state with both chains at theta, of shape (*chains, D), without pairs."""
-        chain = self._kept().init(rng, theta)
-        return HAMCMCRichardsonState(theta, 0, theta, theta, 0.0, chain, chain.past.copy())
+        members = gathered(theta, self.memory)
+        return HAMCMCRichardsonState(theta, 0, theta, theta, 0.0, members, members.past.copy())
 
     def step(
         self, rng: Any, state: HAMCMCRichardsonState, target: Target[Potential]
@@ -132,25 +133,24 @@ class HAMCMCRichardson:
         """
         refuse_wall(self, target)
         refuse_latents(self, target)
-        step, chain, past = state.step, state.chain, state.past
+        newest, step, members, past = state.theta, state.step, state.members, state.past
         h = at(self.step_size, step - step % self.memory)
-        origin, rough = (ring[step % self.memory] for ring in (chain.past, past))
-        inverse = lbfgs.from_products(
-            chain.s, chain.y, self.gamma, chain.products, oldest=step % (self.memory - 1)
-        )
-        first, second = (_kick(rng, inverse, origin, h) for _ in range(2))
+        place = step % self.memory
+        origin, rough = members.past[place], past[place]
+        h_t = inverse(members, step, self.gamma)
+        first, second = (_kick(rng, h_t, origin, h) for _ in range(2))
         potential = target.draw(rng, origin)
-        before = potential.grad(origin)
-        middle = origin - 0.5 * h * inverse.apply(before) + first
-        new = middle - 0.5 * h * inverse.apply(target.draw(rng, middle).grad(middle)) + second
-        coarse = rough - h * inverse.apply(target.draw(rng, rough).grad(rough)) + (first + second)
-        past[step % self.memory] = coarse
-        chain = remember(chain, new, before, potential.grad(new), self.trust)
-        return HAMCMCRichardsonState(new, step + 1, middle, coarse, h, chain, past)
+        middle = origin - 0.5 * h * h_t.apply(potential.grad(origin)) + first
+        new = middle - 0.5 * h * h_t.apply(target.draw(rng, middle).grad(middle)) + second
+        coarse = rough - h * h_t.apply(target.draw(rng, rough).grad(rough)) + (first + second)
+        past[place] = coarse
+        y = potential.grad(new) - potential.grad(newest)
+        members = joined(members, step, new, new - newest, y, self.trust)
+        return HAMCMCRichardsonState(new, step + 1, middle, coarse, h, members, past)
 
 
-def _kick(rng: Any, inverse: lbfgs.InverseHessian, like: Array, h: float) -> Array:
+def _kick(rng: Any, h_t: lbfgs.InverseHessian, like: Array, h: float) -> Array:
     """Draw from N(0, h H): the noise of half a step."""
-    kick = inverse.draw(noise(rng, like), noise(rng, inverse.form.sy))
+    kick = h_t.draw(noise(rng, like), noise(rng, h_t.form.sy))
     kick *= sqrt(h)
     return kick

@@ -40,11 +40,11 @@ def stepped(target, s, y, draws):
     """Return (middle, fine, coarse) after a step of many chains, all with the same pairs."""
     _, fine, coarse = np.split(draws, 3, -1)
     s, y = (np.repeat(x[:, None], len(fine), 1).astype(fine.dtype) for x in (s, y))
-    state = HAMCMCRichardson(H, memory=3, gamma=GAMMA).init(None, fine)
-    chain = state.chain._replace(s=s, y=y, products=compact.products(s, y))
+    state = HAMCMCRichardson(H, memory=4, gamma=GAMMA).init(None, fine)
+    members = state.members._replace(s=s, y=y, products=compact.products(s, y))
     state.past[0] = coarse
-    sampler = HAMCMCRichardson(H, memory=3, gamma=GAMMA)
-    state = sampler.step(generator(2), state._replace(chain=chain), target)
+    sampler = HAMCMCRichardson(H, memory=4, gamma=GAMMA)
+    state = sampler.step(generator(2), state._replace(members=members), target)
     assert state.theta.dtype == fine.dtype
     return np.concatenate([state.middle, state.theta, state.coarse], -1)
 
@@ -84,7 +84,7 @@ def test_bias_of_the_variance_is_of_second_order():
     def squares(theta, target):
         return ((theta - target.mean) @ np.linalg.cholesky(target.precision)) ** 2
 
-    sampler = HAMCMCRichardson(H, memory=3, gamma=GAMMA)
+    sampler = HAMCMCRichardson(H, memory=4, gamma=GAMMA)
     start = gaussian_draws(target.mean, target.covariance, n=chains)
     record, fine, coarse, count = Extrapolated(squares, burn_in=60), 0.0, 0.0, 0
     for state in run(target, sampler, steps=400, seed=3, start=start, record=record):
@@ -105,7 +105,7 @@ def test_bias_of_the_variance_is_of_second_order():
 
 @pytest.mark.parametrize("chains", [(), (2,)])
 def test_resumes_bit_for_bit(chains, tmp_path):
-    sampler = HAMCMCRichardson(0.05, memory=3, gamma=GAMMA)
+    sampler = HAMCMCRichardson(0.05, memory=4, gamma=GAMMA)
     check_resume(space(batch=6), sampler, chains, tmp_path / "run.npz")
 
 
@@ -120,7 +120,7 @@ def test_refuses_a_wall_and_latents():
         sampler.step(generator(0), state, target)
 
 
-@pytest.mark.parametrize(("field", "value"), [("memory", 1), ("gamma", 0.0), ("trust", -1.0)])
+@pytest.mark.parametrize(("field", "value"), [("memory", 2), ("gamma", 0.0), ("trust", -1.0)])
 def test_refuses_hyperparameters_out_of_range(field, value):
     with pytest.raises(AlphaMFError, match=f"{field} must"):
         HAMCMCRichardson(0.1, **{field: value})
