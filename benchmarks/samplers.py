@@ -6,6 +6,7 @@ The tables and figures of docs/samplers.md::
     python -m benchmarks.samplers size
     python -m benchmarks.samplers memory
     python -m benchmarks.samplers mass
+    python -m benchmarks.samplers extensions
 
 cost
     Time of a step on linear regression with 10 000 points in 100 dimensions, minibatches of 100
@@ -19,6 +20,8 @@ memory
 mass
     What does a mass adapt to, given momenta or positions? A Gaussian in 10 dimensions with
     standard deviations from 0.1 to 10.
+extensions
+    HAMCMC with momenta, and Richardson-Romberg around it, on a Gaussian in 10 dimensions.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from pathlib import Path
 
 from benchmarks.report import caption, options_of, write_section
 from benchmarks.sampler_cost import cost, size
+from benchmarks.sampler_extensions import extensions
 from benchmarks.sampler_laws import mass, memory
 
 REPOSITORY = Path(__file__).parents[1]
@@ -37,7 +41,13 @@ PAGE = REPOSITORY / "docs" / "samplers.md"
 PACKAGES = ("alphamf", "numpy", "arviz-stats")
 
 
-PARTS: dict[str, Callable[[], str]] = {"cost": cost, "size": size, "memory": memory, "mass": mass}
+PARTS: dict[str, Callable[[], str]] = {
+    "cost": cost,
+    "size": size,
+    "memory": memory,
+    "mass": mass,
+    "extensions": extensions,
+}
 
 
 def main() -> None:

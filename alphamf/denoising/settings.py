@@ -15,6 +15,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgld": {"step_size": 1e-6},
     "psgld": {"step_size": 3e-4, "damping": 1.0},
     "sgrld": {"step_size": 0.5, "decay": 0.5, "freeze": 150},
+    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
     "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
     "em": {"relaxation": 1.5},
 }

@@ -198,13 +198,16 @@ class State(Protocol):
 S = TypeVar("S", bound=State)
 
 
-Need = Literal["bounded gradient", "value", "metric", "parts", "hessian_diagonal", "no latents"]
+Need = Literal[
+    "bounded gradient", "value", "metric", "parts", "hessian_diagonal", "no latents", "no wall"
+]
 """What a sampler may need besides a gradient.
 
 ``"value"``, ``"metric"``, ``"parts"`` and ``"hessian_diagonal"`` are methods of the potential.
 ``"bounded gradient"``: on a positive target, the gradient must have a bound at zero, so that priors
 of positive factors must have a shape of at least one; samplers that move by ``parts`` take any
-shape. ``"no latents"``: the target must have none.
+shape. ``"no latents"``: the target must have none. ``"no wall"``: the target must not be positive,
+but may be one of `Unbounded`.
 """
 
 

@@ -31,6 +31,9 @@ DISCRETISED = {
 NEAR = {
     "psgld-gamma": (0.2, {"damping": 100.0}),
     "hamcmc": (0.02, {"memory": 4, "gamma": 0.1}),
+    "hamcmc-richardson": (0.02, {"memory": 4, "gamma": 0.1}),
+    "hamcmc-momentum": (0.3, {"memory": 4, "gamma": 0.03}),
+    "sgqnhmc": (1.0, {"leaps": 3, "freeze": 300, "gamma": 0.02}),
     "sghmc-em": (0.1, {"leaps": 5, **LEARNER}),
     "sgnht": (0.05, {"leaps": 10}),
     "sgnht-em": (0.05, {"leaps": 10, **LEARNER}),
@@ -42,7 +45,7 @@ NEAR = {
 # (tests/inference/samplers/test_hamcmc.py).
 WRONG = {"psgld": (0.2, {"damping": 1.0}), "psgld-lagged": (0.4, {"damping": 3.0})}
 OTHERS = {"naive-qn": (0.02, {"memory": 4, "gamma": 0.1})}
-FACTORS = {"sgrld", "em"}
+FACTORS = {"sgrld", "em", "hamcmc-positive"}
 CASES = EXACT | DISCRETISED | NEAR | WRONG | OTHERS
 
 

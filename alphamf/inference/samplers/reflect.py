@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Target
 from alphamf.tools.arrays import Array, namespace
 
@@ -34,3 +35,12 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
         momentum *= xp.where(theta < 0, -1, 1).astype(theta.dtype)
     xp.abs(theta, out=theta)
     return theta
+
+
+def refuse_wall(sampler: Any, target: Target[Any]) -> None:
+    """Raise where the target is positive, and the sampler's moves cannot be mirrored."""
+    if target.positive:
+        raise AlphaMFError(
+            f"{type(sampler).__name__} needs a target without a wall, which "
+            "targets.unbounded.Unbounded makes of a positive one"
+        )

@@ -37,6 +37,9 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "sgrld": _sampler("positive.SGRLD"),
     "em": _sampler("positive.EM"),
     "hamcmc": _sampler("hamcmc.HAMCMC"),
+    "hamcmc-positive": _sampler("hamcmc_positive.PositiveHAMCMC"),
+    "hamcmc-momentum": _sampler("hamcmc_momentum.HAMCMCMomentum"),
+    "hamcmc-richardson": _sampler("hamcmc_richardson.HAMCMCRichardson"),
     "naive-qn": _sampler("hamcmc.NaiveQN"),
     "hmc": _sampler("hmc.HMC"),
     "hmc-em": _sampler("hmc.HMC", mass=_MASS),
@@ -44,6 +47,7 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "hmc-bfgs": _sampler("hmc_bfgs.HMCBFGS"),
     "qnhmc": _sampler("quasi.QNHMC"),
     "qnhmc-lbfgs": _sampler("quasi.QNHMC", memory=7),
+    "sgqnhmc": _sampler("quasi_noisy.SGQNHMC"),
     "sghmc": _sampler("sghmc.SGHMC"),
     "sghmc-splitting": _sampler("sghmc.SGHMC", integrator="splitting"),
     "sghmc-em": _sampler("sghmc.SGHMC", mass=_MASS),
@@ -57,5 +61,6 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
 }
 """Every sampler by name: call it with its hyperparameters, the step size first (EM has none).
 
-"sgrld" and "em" move positive factors only, whose potential splits into positive parts.
+"sgrld", "em" and "hamcmc-positive" move positive factors only, whose potential splits into
+positive parts.
 """

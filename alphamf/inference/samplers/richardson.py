@@ -113,7 +113,7 @@ class SGRRLD:
         AlphaMFError
             The target has latents.
         """
-        _refuse_latents(self, target)
+        refuse_latents(self, target)
         theta, step, _, coarse, _ = state
         h = at(self.step_size, step)
         first, second, both = _increments(rng, theta)
@@ -224,7 +224,7 @@ class SGRRHMC:
         AlphaMFError
             The target has latents.
         """
-        _refuse_latents(self, target)
+        refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
         h = at(self.step_size, step)
         first, second, both = _increments(rng, theta)
@@ -243,7 +243,8 @@ class SGRRHMC:
         return reflect(position, target, new), new
 
 
-def _refuse_latents(sampler: Any, target: Target[Any]) -> None:
+def refuse_latents(sampler: Any, target: Target[Any]) -> None:
+    """Raise where the target has latents, which two chains cannot share."""
     if target.latents:
         raise AlphaMFError(
             f"{type(sampler).__name__} needs a target without latents, which its two chains cannot "

@@ -63,7 +63,7 @@ def trace_of(name, *, steps=3000):
     sampler, h = made(name, target)
     record = Trace(lambda theta, _: theta, burn_in=500)
     *_, state = run(target, sampler, steps=steps, seed=1, chains=(CHAINS,), record=record)
-    turns = {"hamcmc": 4, "hmc-bfgs": 5}.get(name, 1)
+    turns = 5 if name == "hmc-bfgs" else 4 if name.startswith("hamcmc") else 1
     return target, interleaved(record.values, turns), h, state
 
 

@@ -1,0 +1,88 @@
+r"""Pairs between chains: an inverse Hessian of L-BFGS that knows nothing of the chain that moves.
+
+M chains move in turn, as in `HAMCMC`, whose pairs lie along the chains,
+:math:`\theta_t - \theta_{t-M}`. Those of the other chains were made under matrices that knew this
+one, and where it has a momentum, or where two step sizes are to be compared, their directions tell
+of it: its variance comes out a fifth too small, at any step size. Here a pair is the difference of
+two chains' newest samples, :math:`\theta_t - \theta_{t-1}`, with both gradients on one minibatch,
+and H of a move is made of the M - 2 pairs between the other chains. It is then a function of these
+alone, so that to move one chain given the others keeps the product of their laws, as in `HMCBFGS`,
+whatever H is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.samplers import compact, lbfgs
+from alphamf.tools.arrays import Array, namespace
+
+
+class Members(NamedTuple):
+    """The chains and the pairs between them, in rings that are written into.
+
+    Attributes
+    ----------
+    past
+        The chains' newest samples, shape (M, *chains, D); the next to move at step modulo M.
+    s, y
+        Displacements and gradient differences, shape (M - 2, *chains, D), zero while empty; the
+        oldest at step modulo M - 2.
+    products
+        Inner products of the pairs.
+    """
+
+    past: Array
+    s: Array
+    y: Array
+    products: compact.Products
+
+
+def check(memory: int, gamma: float, trust: float) -> None:
+    """Raise where a hyperparameter is out of range."""
+    if memory < 3:
+        raise AlphaMFError(f"memory must be at least 3, not {memory}")
+    lbfgs.check_gamma(gamma)
+    if not trust >= 0:
+        raise AlphaMFError(f"trust must not be negative, not {trust}")
+
+
+def gathered(theta: Array, memory: int) -> Members:
+    """Return M chains at theta, of shape (*chains, D), without pairs."""
+    xp = namespace(theta)
+    s, y = (xp.zeros((memory - 2, *theta.shape), theta.dtype) for _ in range(2))
+    return Members(xp.stack([theta] * memory), s, y, compact.products(s, y))
+
+
+def inverse(members: Members, step: int, gamma: float) -> lbfgs.InverseHessian:
+    """Return H for the chain that moves at a step, of the pairs between the others."""
+    _, s, y, products = members
+    return lbfgs.from_products(s, y, gamma, products, oldest=step % len(s))
+
+
+def joined(
+    members: Members, step: int, new: Array, s_new: Array, y_new: Array, trust: float
+) -> Members:
+    """Put a new sample in the place of its chain's last one, and its pair in that of the oldest.
+
+    Parameters
+    ----------
+    members
+        Chains and pairs, written into.
+    step
+        Number of steps made before.
+    new
+        The sample.
+    s_new, y_new
+        What it and its gradient differ by from those of the sample before it.
+    trust
+        lambda.
+    """
+    past, s, y, products = members
+    past[step % len(past)] = new
+    place = step % len(s)
+    s[place], y[place] = s_new, y_new
+    if trust:
+        y[place] += trust * s_new
+    return Members(past, s, y, compact.renewed(products, s, y, place))

@@ -1,0 +1,134 @@
+r"""HAMCMC on positive factors, in coordinates without a wall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from alphamf.errors import AlphaMFError
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
+from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
+from alphamf.inference.samplers.positive import SGRLD, SGRLDState
+from alphamf.inference.targets.unbounded import Unbounded
+from alphamf.tools.arrays import Array, namespace
+
+
+class PositiveHAMCMCState(NamedTuple):
+    """Newest sample, number of steps, and the states of the two stretches.
+
+    Attributes
+    ----------
+    theta
+        Newest sample, shape (*chains, D).
+    step
+        Number of steps made.
+    warm
+        SGRLD's state, which rests from `freeze` on.
+    chain
+        HAMCMC's state in the coordinates of `Unbounded`, without meaning before.
+    """
+
+    theta: Array
+    step: int
+    warm: SGRLDState
+    chain: HAMCMCState
+
+
+@dataclass(frozen=True)
+class PositiveHAMCMC:
+    r"""HAMCMC on positive factors: SGRLD's metric for H_0, and no mirror.
+
+    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
+    on c rests, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
+    (``targets.unbounded``), with gamma = 1: H without pairs is SGRLD's metric diag(theta c), as a
+    constant. u has no wall, so a dense H is right, and the law is that of HAMCMC with the exact
+    Jacobian: its bias is that of a discretisation, O(h), and of its memory (`HAMCMC`).
+
+    Attributes
+    ----------
+    step_size
+        h of both stretches, a number or a function of the step index; of the order of 0.1 to 1 in
+        any units.
+    memory
+        M, at least 2.
+    trust
+        lambda, in units of the metric: V is flat at minus infinity, and pairs found there would
+        send H to infinity without it.
+    decay
+        Weight of the past in the running mean that gives c, from 0 to below 1.
+    freeze
+        Number of steps of SGRLD.
+
+    References
+    ----------
+    Simsekli et al., ICML 2016; Patterson & Teh, NIPS 2013, for the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.factorization.alpha_mf import AlphaMF, Source
+    >>> from alphamf.inference.chain import run
+    >>> power = np.random.default_rng(0).exponential(size=(20, 30))
+    >>> target = AlphaMF(power, [Source(2.0, rank=2)])
+    >>> *_, last = run(target, PositiveHAMCMC(0.2, freeze=20), steps=50, seed=0)
+    >>> last.theta.shape, bool((last.theta > 0).all())
+    ((100,), True)
+    """
+
+    needs: ClassVar[tuple[Need, ...]] = ("parts",)
+
+    step_size: Schedule
+    memory: int = 2
+    trust: float = 1.0
+    decay: float = 0.9
+    freeze: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the hyperparameters."""
+        if self.freeze < 1:
+            raise AlphaMFError(f"freeze must be at least 1, not {self.freeze}")
+        self._stretches()
+
+    def _stretches(self) -> tuple[SGRLD, HAMCMC]:
+        moved = HAMCMC(self.step_size, memory=self.memory, gamma=1.0, trust=self.trust)
+        return SGRLD(self.step_size, decay=self.decay), moved
+
+    def init(self, rng: Any, theta: Array) -> PositiveHAMCMCState:
+        """Return the state that starts at theta, of shape (*chains, D)."""
+        warm, moved = self._stretches()
+        chain = moved.init(rng, namespace(theta).zeros_like(theta))
+        return PositiveHAMCMCState(theta, 0, warm.init(rng, theta), chain)
+
+    def step(
+        self, rng: Any, state: PositiveHAMCMCState, target: Target[FactorPotential]
+    ) -> PositiveHAMCMCState:
+        """Make one step, with one gradient before `freeze` and two from then on.
+
+        Parameters
+        ----------
+        rng
+            Generator of theta's array module.
+        state
+            State to move from.
+        target
+            Posterior to sample.
+        """
+        theta, step, learnt, chain = state
+        warm, moved = self._stretches()
+        if step < self.freeze:
+            learnt = warm.step(rng, learnt, target)
+            return PositiveHAMCMCState(learnt.theta, step + 1, learnt, chain)
+        space = Unbounded(target, _scale(learnt))
+        if step == self.freeze:
+            chain = moved.init(rng, space.coordinates(theta))._replace(step=step)
+        chain = moved.step(rng, chain, space)
+        return PositiveHAMCMCState(space.position(chain.theta), chain.step, learnt, chain)
+
+
+def _scale(learnt: SGRLDState) -> Array:
+    """Return c; what no minibatch has read has none, and takes its own size."""
+    theta, _, mean, weight = learnt
+    xp = namespace(theta)
+    tiny = xp.finfo(theta.dtype).tiny
+    scale: Array = xp.where(mean > tiny, weight / xp.maximum(mean, tiny), xp.maximum(theta, tiny))
+    return scale

@@ -1,0 +1,148 @@
+r"""A positive posterior in coordinates that have no wall, so that any sampler may move in it.
+
+.. math:: \theta = \frac c4\, \zeta(u)^2, \qquad \zeta(u) = \log(1 + e^u).
+
+Far from zero :math:`u = 2 \sqrt{\theta / c}`, the coordinate in which the metric of `SGRLD`,
+diag(theta c), is the identity; with its c, 1 over the gradient's positive part, U has a curvature
+of about one there, whatever the size of the factor. Near zero :math:`2 u = \log \theta` but for a
+constant, so that the wall lies at minus infinity: nothing is mirrored, and a preconditioner may be
+dense. The law of u has the potential
+
+.. math:: V(u) = U(\theta(u)) - \log \theta'(u), \qquad
+   \nabla V = \tfrac c2 \zeta \sigma\, (\mathit{plus} - \mathit{minus})
+   + (1 - 2\, \mathit{shape})\, \sigma / \zeta - (1 - \sigma),
+
+with :math:`\sigma = \zeta'`, whose gradient is bounded at minus infinity, where it tends to -2
+shape, for Gamma priors of any shape.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from typing import Any
+
+from alphamf.inference.protocols import FactorPotential, Target
+from alphamf.inference.samplers.positive import parts_of
+from alphamf.tools.arrays import Array, namespace
+
+LOWEST = -20.0
+"""Coordinate below which theta stays as it is, 1e-18 c: smaller ones would become subnormal, whose
+products are slow. The gradient is at its limit by then."""
+
+
+class Unbounded:
+    """A positive target as one of coordinates u on the whole line, with the exact Jacobian.
+
+    Parameters
+    ----------
+    target
+        A target of positive factors, whose potentials have ``parts``.
+    scale
+        c, positive, shape (*chains, D) or (D,): for a curvature of one, 1 over the gradient's
+        positive part. It must not depend on where the chain is.
+
+    Attributes
+    ----------
+    size, latents
+        The target's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from alphamf.inference.chain import run
+    >>> from alphamf.inference.protocols import Parts
+    >>> from alphamf.inference.samplers.langevin import SGLD
+    >>> class Gamma:
+    ...     # Shape 3 and rate 2.
+    ...     size, positive, latents = 1, True, {}
+    ...     def draw(self, rng, theta):
+    ...         return self
+    ...     def parts(self, theta):
+    ...         return Parts(np.full_like(theta, 2.0), 0 * theta, np.array([3.0]), np.ones(1))
+    >>> space = Unbounded(Gamma(), scale=np.array([0.5]))
+    >>> start = space.coordinates(np.ones((4000, 1)))
+    >>> *_, last = run(space, SGLD(0.05), steps=200, seed=0, start=start)
+    >>> space.position(last.theta).mean().round(1)  # shape / rate
+    np.float64(1.5)
+    """
+
+    positive = False
+
+    def __init__(self, target: Target[FactorPotential], scale: Array) -> None:
+        self.target, self.scale = target, scale
+        self.size: int = target.size
+        self.latents: dict[str, Array] = target.latents
+
+    def position(self, u: Array) -> Array:
+        """Return theta at coordinates u, of the same shape."""
+        theta, _ = _softplus(u)
+        theta *= theta
+        theta *= self.scale
+        theta *= 0.25
+        return theta
+
+    def coordinates(self, theta: Array) -> Array:
+        """Return u at theta, of the same shape; close to `LOWEST` where theta is smaller."""
+        xp = namespace(theta)
+        root = xp.maximum(2 * xp.sqrt(theta / self.scale), exp(LOWEST))
+        u: Array = root + xp.log(-xp.expm1(-root))
+        return u
+
+    def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+        """Draw a start of the target's, shape (*chains, D), in its coordinates."""
+        theta = self.target.start(rng, chains)
+        self.latents = self.target.latents
+        return self.coordinates(theta)
+
+    def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
+        """Draw from the target at coordinates theta, and return the potential V."""
+        place = self.position(theta)
+        return UnboundedPotential(self, self.target.draw(rng, place), theta, place)
+
+
+class UnboundedPotential:
+    """V at fixed minibatch and latents.
+
+    Parameters
+    ----------
+    space
+        The coordinates.
+    potential
+        U.
+    origin, place
+        Where it was drawn: coordinates, and theta there, whose gradient the draw may have made.
+    """
+
+    def __init__(
+        self, space: Unbounded, potential: FactorPotential, origin: Array, place: Array
+    ) -> None:
+        self._space, self._potential = space, potential
+        self._origin, self._place = origin, place
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient of V at coordinates theta, of the same shape."""
+        place = self._place if theta is self._origin else self._space.position(theta)
+        plus, minus, shape, _ = parts_of(self._potential, place)
+        root, slope = _softplus(theta)
+        gradient: Array = plus - minus
+        gradient *= self._space.scale
+        gradient *= 0.5
+        gradient *= root
+        gradient += (1 - 2 * shape) / root
+        gradient *= slope
+        gradient += slope
+        gradient -= 1
+        return gradient
+
+
+def _softplus(u: Array) -> tuple[Array, Array]:
+    """Return zeta and its slope, a logistic function."""
+    xp = namespace(u)
+    bounded = xp.maximum(u, LOWEST)
+    small = xp.exp(-xp.abs(bounded))
+    slope = xp.where(bounded > 0, 1, small)
+    root: Array = xp.maximum(bounded, 0)
+    root += xp.log1p(small)
+    small += 1
+    slope /= small
+    return root, slope
