@@ -71,7 +71,7 @@ def experiment(
 def _list(experiments: Iterable[Experiment]) -> None:
     for known in experiments:
         quick, long = (f"{minutes:g} min" for minutes in known.minutes)
-        typer.echo(f"{known.name:18}{known.paper:60}{quick:>8}, full {long:>8}")
+        typer.echo(f"{known.name:24}{known.paper:60}{quick:>8}, full {long:>8}")
 
 
 def _each(

@@ -173,13 +173,13 @@ def finished(
     xp
         Array module that the networks run on.
     """
-    spectra, scales, gains, befores, highs, agreed = (
+    spectra, scales, gains, plain, highs, agreed = (
         list(each) for each in zip(*channels, strict=True)
     )
     gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
-        found = linked(spectra, gains, befores, highs, weights, settings, xp)
+        found = linked(spectra, gains, plain, highs, weights, settings, xp)
     else:
         found = [
             separate(*each, weights, settings, xp)

@@ -32,7 +32,7 @@ different cells, also of other channels (docs/log/in-and-out.md)."""
 def linked(
     channels: Sequence[Spectra],
     gains: Sequence[tuple[Floats, Floats]],
-    befores: Sequence[Floats],
+    plain: Sequence[Floats],
     highs: Sequence[Posterior],
     weights: Weights,
     settings: Settings,
@@ -46,7 +46,7 @@ def linked(
         The segment, each of its channels scaled to a like level.
     gains, highs, weights, settings, xp
         As in `gain.separate`, of each channel.
-    befores
+    plain
         The posterior mean of each channel's gain, before the refiner, as `gain.moved` takes it.
     """
     native = native_grid(weights.dictionary, channels[0].rate)
@@ -59,7 +59,7 @@ def linked(
             (k,) = group
             estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
             continue
-        before = np.stack([on_native(befores[k], channels[k], weights.dictionary) for k in group])
+        before = np.stack([on_native(plain[k], channels[k], weights.dictionary) for k in group])
         found = spatial.speech(spectra[group], _mixed(gain[group], before))
         sounds = [channels[k] for k in group]
         network = weights.second_stage if settings.refine else None

@@ -89,7 +89,7 @@ def test_the_network_of_the_bands_changes_nothing_below():
     first = Spectra(0.5 * spectra.sound, 48000)
     frames = spectra.on(grid_of(MODEL)).shape[1]
     rows = [np.full((ABOVE, frames), each, np.float32) for each in (0.5, 0.1, 1, 1)]
-    high = Posterior(*rows, [1.0, 1.0], draws=1)
+    posterior = Posterior(*rows, [1.0, 1.0], draws=1)
 
     class Third(type(weights.high_band)):
         def gains(self, inputs):
@@ -100,11 +100,11 @@ def test_the_network_of_the_bands_changes_nothing_below():
     frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
     low, high = bands.CROSSED
     alone = of_second_stage(spectra, first, weights.second_stage, np)
-    found = coefficients(spectra, first, high, third, np)
+    found = coefficients(spectra, first, posterior, third, np)
     for each, before, wanted in zip(found, alone, (1 / 3, 0), strict=True):
         np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])
         np.testing.assert_allclose(each[frequencies >= high], wanted, atol=1e-6)
-    without = coefficients(spectra, first, high, replace(weights, high_band=None), np)
+    without = coefficients(spectra, first, posterior, replace(weights, high_band=None), np)
     for each, before in zip(without, alone, strict=True):
         np.testing.assert_array_equal(each, before)
 

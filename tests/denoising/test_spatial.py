@@ -16,6 +16,7 @@ from alphamf.cli.app import app
 from alphamf.denoising import spatial
 from alphamf.denoising.estimate import Sampled, finished
 from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
 from alphamf.denoising.workers import Workers
 from alphamf.evaluation.score import si_sdr
@@ -169,10 +170,12 @@ def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
     weights = find(rate, second_stage="none")
     spectra = Spectra(clean, rate)
     ones = np.ones_like(spectra.on(grid_of(weights.dictionary)), np.float32)
+    none = Posterior(*np.ones((4, 0, ones.shape[1]), np.float32), [1.0, 1.0], draws=1)
     power = {}
     for channels in ("linked", "separate"):
         for before in (1.0, 0.1):
-            one = Sampled(spectra, np.float32(1), (ones, 0 * ones), before * ones, [1.0, 1.0])
+            gains = ones, 0 * ones
+            one = Sampled(spectra, np.float32(1), gains, before * ones, none, None)
             settings = replace(QUICK, channels=channels)
             found = finished([one, one], weights, settings, np)
             power[channels, before] = np.sum(found[0].speech ** 2)

@@ -7,28 +7,11 @@ from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.protocols import FactorPotential, Need, Parts, Schedule, Target
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
-
-
-def parts_of(potential: Any, theta: Array) -> Parts:
-    """Return the gradient's positive parts.
-
-    Raises
-    ------
-    AlphaMFError
-        The potential has none.
-    """
-    if not hasattr(potential, "parts"):
-        raise AlphaMFError(
-            "a sampler of positive factors needs a target whose potential has parts(theta), "
-            f"which {type(potential).__name__} does not have"
-        )
-    parts: Parts = potential.parts(theta)
-    return parts
 
 
 class SGRLDState(NamedTuple):

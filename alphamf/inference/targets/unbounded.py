@@ -21,8 +21,7 @@ from __future__ import annotations
 from math import exp
 from typing import Any
 
-from alphamf.inference.protocols import FactorPotential, Target
-from alphamf.inference.samplers.positive import parts_of
+from alphamf.inference.protocols import FactorPotential, Target, parts_of
 from alphamf.tools.arrays import Array, namespace
 
 LOWEST = -20.0

@@ -46,8 +46,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.cells import TINY
-from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
-from alphamf.inference.samplers.positive import parts_of
+from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
 from alphamf.inference.schedule import Polynomial, at
 from alphamf.tools.arrays import Array
 

@@ -106,11 +106,15 @@ class Data:
     ----------
     voices, sounds, rooms
         Of clean speech, of other sounds, and of room responses (may be empty).
+    most
+        Most files of one speaker that are used, by the column of the manifest, evenly apart; 0:
+        all.
     """
 
     voices: tuple[str, ...]
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
+    most: int = 0
 
 
 @dataclass(frozen=True)

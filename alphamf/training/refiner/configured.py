@@ -168,6 +168,7 @@ def _check_mixtures(config: Config) -> None:
     for key in ("voices", "sounds"):
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")
+    _within("[data] most", config.data.most, 0, math.inf)
     if mixtures.rooms and not config.data.rooms:
         raise AlphaMFError("[mixtures] rooms is above 0, and [data] rooms names no folder")
     for key in SHARES:

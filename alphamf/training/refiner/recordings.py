@@ -51,7 +51,7 @@ class Recordings(NamedTuple):
     rooms: Sequence[Floats]
 
 
-def sources(name: str, split: str) -> list[Source]:
+def sources(name: str, split: str, most: int = 0) -> list[Source]:
     """List the files of a split of a corpus.
 
     Parameters
@@ -60,6 +60,8 @@ def sources(name: str, split: str) -> list[Source]:
         Folder, file or pattern: as it is, or below ``$ALPHAMF_DATA/corpora``.
     split
         One of `SPLITS`.
+    most
+        Most files of one speaker of a manifest, evenly apart; 0: all.
 
     Raises
     ------
@@ -74,10 +76,23 @@ def sources(name: str, split: str) -> list[Source]:
     try:
         with manifest.open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.DictReader(file) if row["split"] == split]
-            return [Source(str(folder / row["path"])) for row in rows]
+            chosen = _few(rows, most) if most else rows
+            return [Source(str(folder / row["path"])) for row in chosen]
     except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
         raise AlphaMFError(f"{shown(manifest)} cannot be read: {problem}") from error
+
+
+def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
+    """Return at most so many rows of each speaker, in their order."""
+    speakers: dict[str, list[dict[str, str]]] = {}
+    for row in rows:
+        speakers.setdefault(row["speaker"], []).append(row)
+    chosen = []
+    for files in speakers.values():
+        count = min(most, len(files))
+        chosen += [files[k * len(files) // count] for k in range(count)]
+    return chosen
 
 
 def _without_manifest(paths: list[str], split: str) -> list[Source]:
@@ -110,10 +125,11 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
         A recording cannot be read, or a split has no voice or no sound.
     """
     for split in SPLITS:
-        for kind, names in data.__dict__.items():
-            target = _file(folder, split, kind)
+        for kind in Recordings._fields:
+            names, target = getattr(data, kind), _file(folder, split, kind)
             if not target.exists():
-                count = _write(target, _decoded(names, split, rate))
+                most = data.most if kind == "voices" else 0
+                count = _write(target, _decoded(names, split, rate, most))
                 # A corpus may have no dev rooms: those of training do then, as no voice is in them.
                 if not count and kind == "rooms" and split == "dev":
                     _write(target, _decoded(names, "train", rate))
@@ -134,9 +150,9 @@ def _file(folder: Path, split: str, kind: str) -> Path:
     return folder / f"{kind}-{split}.f32"
 
 
-def _decoded(names: Sequence[str], split: str, rate: int) -> Iterator[Floats]:
+def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iterator[Floats]:
     for name in names:
-        for source in sources(name, split):
+        for source in sources(name, split, most):
             sound, found = read(source.path)
             if found < rate:
                 raise AlphaMFError(
