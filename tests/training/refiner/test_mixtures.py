@@ -240,6 +240,20 @@ def test_only_the_rows_of_a_split_are_read(tmp_path, monkeypatch):
         recordings.sources("mine", "train")
 
 
+def test_few_files_of_each_speaker_may_be_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
+    folder = tmp_path / "corpora" / "few"
+    folder.mkdir(parents=True)
+    speakers = ["a"] * 7 + ["b", "a", "b", "c"]
+    rows = [f"{k}.wav,train,{name}" for k, name in enumerate(speakers)] + ["x.wav,dev,a"]
+    (folder / "MANIFEST.csv").write_text("\n".join(["path,split,speaker", *rows]))
+    found = [Path(each.path).stem for each in recordings.sources("few", "train", 2)]
+    assert found == ["0", "4", "7", "9", "10"]  # evenly apart, those who have fewer with all
+    assert (
+        len(recordings.sources("few", "train", 0)) == len(recordings.sources("few", "train")) == 11
+    )
+
+
 def test_every_fifth_file_of_a_folder_without_a_manifest_is_held_out(corpora):
     split = {name: recordings.sources(str(corpora / "speech"), name) for name in ("train", "dev")}
     assert [len(split["train"]), len(split["dev"])] == [4, 1]
