@@ -106,6 +106,9 @@ class Data:
     ----------
     voices, sounds, rooms
         Of clean speech, of other sounds, and of room responses (may be empty).
+    narrow
+        Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
+        (`alphamf.training.refiner.widened`): for the network of the bands alone.
     most
         Most files of one speaker that are used, by the column of the manifest, evenly apart; 0:
         all.
@@ -114,6 +117,7 @@ class Data:
     voices: tuple[str, ...]
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
+    narrow: tuple[str, ...] = ()
     most: int = 0
 
 

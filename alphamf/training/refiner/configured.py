@@ -169,6 +169,8 @@ def _check_mixtures(config: Config) -> None:
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")
     _within("[data] most", config.data.most, 0, math.inf)
+    if config.data.narrow and not config.network.high_band:
+        raise AlphaMFError("[data] narrow is for a network of the bands above alone")
     if mixtures.rooms and not config.data.rooms:
         raise AlphaMFError("[mixtures] rooms is above 0, and [data] rooms names no folder")
     for key in SHARES:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 from alphamf.training.refiner.config import Data
+from alphamf.training.refiner.widened import widened
 
 SPLITS = ("train", "dev")
 
@@ -129,7 +131,10 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if not target.exists():
                 most = data.most if kind == "voices" else 0
-                count = _write(target, _decoded(names, split, rate, most))
+                sounds = _decoded(names, split, rate, most)
+                if kind == "voices" and data.narrow:
+                    sounds = chain(sounds, _widened(data, split))
+                count = _write(target, sounds)
                 # A corpus may have no dev rooms: those of training do then, as no voice is in them.
                 if not count and kind == "rooms" and split == "dev":
                     _write(target, _decoded(names, "train", rate))
@@ -163,6 +168,15 @@ def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iter
             mono = sound[first:last].mean(axis=1)
             if mono.any():
                 yield resample(mono, found, rate)
+
+
+def _widened(data: Data, split: str) -> Iterator[Floats]:
+    """Yield the voices of a lower rate, each always with the same band above."""
+    paths = [source.path for name in data.narrow for source in sources(name, split, data.most)]
+    for k, path in enumerate(paths):
+        sound, found = read(path)
+        if sound.any():
+            yield widened(np.random.default_rng([k, *split.encode()]), sound.mean(axis=1), found)
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:

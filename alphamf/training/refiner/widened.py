@@ -1,0 +1,70 @@
+"""Voices recorded at 16 kHz with a made-up band above 8 kHz, for want of voices recorded in full.
+
+Above 8 kHz a voice is noise, as loud as what it has from 5 to 7.5 kHz says, in its own way: how
+much softer in each band, and how closely it follows, differ from voice to voice. The ranges are
+those of a regression on the full-band voices of training.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.audio.resample import resample
+from alphamf.audio.stft import Frame
+from alphamf.tools.arrays import Floats
+from alphamf.training.refiner.config import FULL_BAND
+from alphamf.training.refiner.shaping import Rng
+
+FRAME = Frame(768, 384)
+KNOWN = (5000, 7500)
+"""In Hz: the highest band that both have."""
+
+EDGE, END = 7600, 20000
+"""In Hz: where the made-up band begins, at the resampler's edge, and where it ends."""
+
+PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
+DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
+"""Frequencies in Hz, and by how many dB a loud frame is softer there than at the one before."""
+
+FOLLOWING = (0.7, 1.05)
+"""By how many dB the band falls where `KNOWN` falls by one."""
+
+WANDERING, MEMORY = 6.0, 0.9
+"""Standard deviation in dB of what it does on its own, and how much of that a frame keeps."""
+
+
+def widened(rng: Rng, sound: Floats, rate: int) -> Floats:
+    """Return a voice at `FULL_BAND`, with a band up to `END`.
+
+    Parameters
+    ----------
+    rng
+        Source of random numbers.
+    sound, rate
+        Shape (samples,), and its sampling rate in Hz, of 16 kHz or more.
+    """
+    wide = resample(sound, rate, FULL_BAND)
+    frequencies = np.arange(FRAME.bins) * (FULL_BAND / FRAME.n_fft)
+    low, high = np.searchsorted(frequencies, KNOWN)
+    power = np.abs(stft.forward(wide, FRAME)[low:high]) ** 2
+    level = 10 * np.log10(power.mean(axis=0) + 1e-12)
+    loud = np.percentile(level, 95)
+    drops = np.cumsum([rng.uniform(*each) for each in DROPS])
+    below = np.interp(frequencies, PLACES, drops)[:, None]
+    follows = loud + rng.uniform(*FOLLOWING) * (level - loud) + _wandering(rng, len(level))
+    hiss = stft.forward(rng.standard_normal(len(wide)).astype(np.float32), FRAME)
+    hiss[(frequencies < EDGE) | (frequencies > END)] = 0
+    unit = np.sqrt(FRAME.n_fft / 2)  # of white noise, in such windows
+    made = hiss / unit * 10 ** ((follows - below) / 20)
+    found: Floats = wide + stft.inverse(made.astype(np.complex64), FRAME, len(wide))
+    return found
+
+
+def _wandering(rng: Rng, frames: int) -> Floats:
+    """Return an autoregressive process of the first order, in dB."""
+    from scipy.signal import lfilter
+
+    steps = rng.standard_normal(frames) * WANDERING * np.sqrt(1 - MEMORY**2)
+    found: Floats = lfilter([1.0], [1.0, -MEMORY], steps)
+    return found
