@@ -34,10 +34,20 @@ def counts(records):
     return [{"method": job["method"], "bias": n["bias"][0], "paper": None} for job, n in records]
 
 
+def picture(records):
+    from matplotlib.figure import Figure
+
+    drawing = Figure()
+    drawing.subplots().plot([n["bias"][0] for _, n in records])
+    return drawing
+
+
 @pytest.fixture
 def small(monkeypatch):
     """`richardson` with those jobs; the processes that do them find its own ``work``."""
-    experiment = dataclasses.replace(EXPERIMENTS["richardson"], jobs=tiny, table=counts)
+    experiment = dataclasses.replace(
+        EXPERIMENTS["richardson"], jobs=tiny, table=counts, figure=picture
+    )
     monkeypatch.setitem(EXPERIMENTS, "richardson", experiment)
     return experiment
 
