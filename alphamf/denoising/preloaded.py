@@ -32,5 +32,6 @@ def _end_in_silence(
 sys.excepthook = _end_in_silence
 
 for rate in (8000, 16000):
-    for kind in (Refiner, SecondStage, HighBand):
-        network(kind, "auto", rate)
+    network(Refiner, "auto", rate)
+    network(SecondStage, "auto", rate)
+    network(HighBand, "auto", rate)

@@ -52,7 +52,7 @@ LEAST_CELLS = 2000
 STEADY = 1.8
 """Least alpha of a noise that is called steady."""
 
-GRID = 2 - np.linspace(np.sqrt(1.5), 0, 33) ** 2
+GRID: Reals = 2 - np.linspace(np.sqrt(1.5), 0, 33) ** 2
 """The alphas at which the likelihood is computed: closer together towards 2, where it changes
 most; `FINE` of them are had by interpolation."""
 

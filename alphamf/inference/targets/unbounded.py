@@ -68,7 +68,8 @@ class Unbounded:
     positive = False
 
     def __init__(self, target: Target[FactorPotential], scale: Array) -> None:
-        self.target, self.scale = target, scale
+        self.target: Target[FactorPotential] = target
+        self.scale: Array = scale
         self.size: int = target.size
         self.latents: dict[str, Array] = target.latents
 

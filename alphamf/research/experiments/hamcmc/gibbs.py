@@ -70,7 +70,8 @@ class Gibbs:
     collapsed: bool
 
     def __init__(self, target: AlphaMF, rng: Any, theta: Array, *, collapsed: bool = False) -> None:
-        self.target, self.collapsed = target, collapsed
+        self.target: AlphaMF = target
+        self.collapsed = collapsed
         self.theta: Array = theta.copy()
         self.amplitude: Array = np.sqrt(target.power)
         self.phi: list[Array] = [
