@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from alphamf.audio.stft import Complexes
 from alphamf.denoising.grids import Grid, Spectra, at_times, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.learnt import bands
@@ -23,6 +24,9 @@ from alphamf.tools.arrays import Array, Floats, to_host
 QUIETEST = 1e-8
 """Mean power of a band, in that of the bins of the whole sound, below which nothing was recorded
 there: telephones, MP3 and sound of a lower rate end at an edge, and rounding to 16 bits is left."""
+
+MOST_RAISED = np.float32(3.0)
+"""Largest factor of the first speech in a band."""
 
 CROSSED = (7000.0, 7600.0)
 """Where the gains below fade into those of the bands, in Hz: resampling has its edge there."""
@@ -201,6 +205,50 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
     """
     (found,) = network.gains([xp.asarray(each) for each in inputs])
     return to_host(found)[bands.BELOW : bands.BELOW + count]
+
+
+def as_below(gains: Floats, native: Grid) -> Floats:
+    """Return gains in which all that lies above has the mean gain of what lies just below.
+
+    Parameters
+    ----------
+    gains
+        Shape (channels, bins, frames) on `native`.
+    native
+        The grid.
+    """
+    spacing = native.rate / native.frame.n_fft
+    first, top = (int(edge / spacing) for edge in (0.8 * CROSSED[0], CROSSED[0]))
+    flat: Floats = gains.copy()
+    flat[:, top:] = gains[:, first:top].mean(axis=1, keepdims=True)
+    return flat
+
+
+def through_first(
+    gains: Floats, noisy: Complexes, first: Complexes, native: Grid
+) -> tuple[Floats, Floats]:
+    """Return coefficients of the sound and of the first speech that are as loud as gains say.
+
+    The first speech of linked channels keeps the voice in its place, which a gain of the sound
+    would not: so it is raised or lowered, to `MOST_RAISED` times at the most, and the sound does
+    the rest.
+
+    Parameters
+    ----------
+    gains
+        Of the bands above that have sound, shape (bands, frames).
+    noisy, first
+        Spectra on `native`.
+    native
+        The grid.
+    """
+    pool = above(native)
+    of_noisy, of_first = (pool(_square(each))[: len(gains)] for each in (noisy, first))
+    tiny = np.float32(1e-20)
+    ratio: Floats = np.sqrt(of_noisy / (of_first + tiny) + tiny)
+    raised: Floats = np.minimum(gains * ratio, MOST_RAISED)
+    rest: Floats = gains - raised / ratio
+    return rest, raised
 
 
 def _square(spectrum: Array) -> Floats:

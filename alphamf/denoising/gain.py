@@ -161,7 +161,13 @@ def separate(
 
 
 def coefficients(
-    spectra: Spectra, first: Spectra, high: Posterior, weights: Weights, xp: Any
+    spectra: Spectra,
+    first: Spectra,
+    high: Posterior,
+    weights: Weights,
+    xp: Any,
+    *,
+    placed: bool = False,
 ) -> tuple[Floats, Floats]:
     """Return the coefficients of a segment and of its first speech, on the second stage's grid.
 
@@ -175,6 +181,8 @@ def coefficients(
         With a second stage; without a network of the bands above, that goes on there.
     xp
         Array module that the networks run on.
+    placed
+        Whether the first speech is that of linked channels, which is to keep its place.
 
     Returns
     -------
@@ -188,10 +196,10 @@ def coefficients(
     known = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     gains = bands.gains(known, len(high.gain), weights.high_band, xp)
     native = native_grid(network, spectra.rate)
-    of_noisy, of_first = (
-        bands.spread(*each, native)
-        for each in zip((gains, np.zeros_like(gains)), factors, strict=True)
-    )
+    shares = gains, np.zeros_like(gains)
+    if placed:
+        shares = bands.through_first(gains, spectra.on(native), first.on(native), native)
+    of_noisy, of_first = (bands.spread(*each, native) for each in zip(shares, factors, strict=True))
     return of_noisy, of_first
 
 

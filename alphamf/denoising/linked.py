@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import spatial
+from alphamf.denoising import bands, spatial
 from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import (
     Estimate,
@@ -60,7 +60,11 @@ def linked(
             estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
             continue
         before = np.stack([on_native(plain[k], channels[k], weights.dictionary) for k in group])
-        found = spatial.speech(spectra[group], _mixed(gain[group], before))
+        mixed = _mixed(gain[group], before)
+        if len(highs[group[0]].gain):
+            # The bands' posterior says less of where a voice is than what lies below.
+            mixed = bands.as_below(mixed, native)
+        found = spatial.speech(spectra[group], mixed)
         sounds = [channels[k] for k in group]
         network = weights.second_stage if settings.refine else None
         if network is None:
@@ -96,7 +100,10 @@ def _corrected(
     """Return the speech after link 5, whose coefficients the channels share."""
     network: Any = weights.second_stage
     firsts = [Spectra(one, channels[0].rate) for one in speech]
-    found = [coefficients(*each, weights, xp) for each in zip(channels, firsts, highs, strict=True)]
+    found = [
+        coefficients(*each, weights, xp, placed=True)
+        for each in zip(channels, firsts, highs, strict=True)
+    ]
     native = native_grid(network, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
     of_noisy, of_first = (

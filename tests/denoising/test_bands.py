@@ -128,6 +128,37 @@ def test_hiss_above_goes_and_what_is_not_there_does_not_appear(refine):
             assert after[nothing].sum() < 1.01 * before[nothing].sum()
 
 
+def test_the_first_speech_of_linked_channels_is_made_as_loud_as_the_gains_say():
+    """Where it is there at all; what it lacks beyond that comes from the sound."""
+    grid = native_grid(find(48000).second_stage, 48000)
+    noisy = Spectra(noise(1), 48000).on(grid)
+    gains = np.full((ABOVE, noisy.shape[1]), 0.6, np.float32)
+    for part, raised in ((0.5, 1.2), (0.1, float(bands.MOST_RAISED)), (2.0, 0.3)):
+        of_noisy, of_first = bands.through_first(gains, noisy, part * noisy, grid)
+        np.testing.assert_allclose(of_first, raised, rtol=1e-3)
+        np.testing.assert_allclose(of_noisy + part * of_first, 0.6, rtol=1e-3)
+    of_noisy, of_first = bands.through_first(gains, noisy, 0 * noisy, grid)
+    np.testing.assert_allclose(of_noisy, 0.6, rtol=1e-3)
+
+
+def test_a_voice_in_two_channels_keeps_its_level_and_place_above():
+    """One hiss that comes and goes, 12 dB softer on the right, in other noise on each side."""
+    rng = np.random.default_rng(0)
+    t = np.arange(96000) / 48000
+    voice = rng.standard_normal(96000) * (np.sin(2 * np.pi * 2 * t) > 0)
+    noisy = np.stack([voice, 0.25 * voice], 1) + 0.1 * rng.standard_normal((96000, 2))
+    out = denoise(0.1 * noisy.astype(np.float32), 48000, "fast", seed=0).audio
+    spectra = np.fft.rfft(out, axis=0)
+    high = slice(2 * 9000, 2 * 19000)
+    cross = np.vdot(spectra[high, 0], spectra[high, 1])
+    powers = (np.abs(spectra[high]) ** 2).sum(axis=0)
+    assert 0.2 < np.sqrt(powers[1] / powers[0]) < 0.35
+    before = np.fft.rfft(noisy, axis=0)[high]
+    mixed = np.vdot(before[:, 0], before[:, 1])
+    coherence = abs(cross) / np.sqrt(powers.prod())
+    assert coherence > abs(mixed) / np.sqrt((np.abs(before) ** 2).sum(axis=0).prod()) + 0.02
+
+
 def test_16_khz_has_no_use_for_the_bands():
     sound = noise(1, 16000)
     weights = find(16000)
