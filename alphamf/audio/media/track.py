@@ -117,12 +117,12 @@ class Track:
     channels: int
 
     def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
-        from av.stream import Discard
-
         with ExitStack() as stack:
             self._container = stack.enter_context(opened(path, name, kind))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
+        from av.stream import Discard  # only now is it known that there is PyAV
+
         for stream in self._container.streams:
             stream.discard = Discard.default if stream is self._stream else Discard.all
         context = self._stream.codec_context
