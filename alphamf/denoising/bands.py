@@ -13,7 +13,15 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from alphamf.audio.stft import Complexes
-from alphamf.denoising.grids import Grid, Spectra, at_times, grid_of, native_grid
+from alphamf.denoising.grids import (
+    Grid,
+    Spectra,
+    at_times,
+    density,
+    grid_of,
+    interpolated,
+    native_grid,
+)
 from alphamf.denoising.posterior import Posterior
 from alphamf.learnt import bands
 from alphamf.learnt.dictionary import Dictionary
@@ -96,9 +104,7 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     if not count:
         return found
     native = native_grid(dictionary, spectra.rate)
-    # As loud as a sound of this density would be in the dictionary's bins.
-    unit = np.float32((grid.rate * grid.frame.n_fft) / (native.rate * native.frame.n_fft))
-    rows = above(native)(np.abs(spectra.on(native)) ** 2)[:count] * unit
+    rows = above(native)(np.abs(spectra.on(native)) ** 2)[:count] * density(native, grid)
     return np.concatenate([found, at_times(rows, native, grid, found.shape[1])])
 
 
@@ -125,10 +131,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     edges = bands.edges()[bands.BELOW :]
     centres = (edges[:-1] + edges[1:])[: len(gains)] / 2
     at = np.interp(inside, centres, np.arange(len(gains)))
-    lower = np.minimum(at.astype(int), max(len(gains) - 2, 0))
-    upper = np.minimum(lower + 1, len(gains) - 1)
-    part = (at - lower)[:, None].astype(np.float32)
-    taken = gains[lower] * (1 - part) + gains[upper] * part
+    taken = interpolated(gains, at, 0)
     weight = np.clip((inside - low) / (high - low), 0, 1)[:, None].astype(np.float32)
     result: Floats = values.copy()
     result[first:] += weight * (taken - values[first:])
@@ -174,8 +177,7 @@ def features_of(
     whole = high(_square(noisy))
     whole[posterior.gain.shape[0] :] = 0
     grid, frames = grid_of(dictionary), noisy.shape[1]
-    # As loud as in the windows of the second stage.
-    unit = np.float32((native.rate * native.frame.n_fft) / (grid.rate * grid.frame.n_fft))
+    unit = density(grid, native)
     found = [
         _filled(at_times(to_host(each), grid, native, frames))
         for each in (

@@ -40,14 +40,12 @@ class Sampled(NamedTuple):
     scale
         A power of two.
     gains
-        Gain after link 2 and its standard deviation on the dictionary's grid, of its bins and of
-        the bands above in which there is sound, shape (rows, frames).
+        Gain after link 2 and its standard deviation on the dictionary's grid, shape (bins, frames).
     before
         The posterior mean of the gain, likewise.
     high
-        Posterior of those bands, shape (bands, frames).
+        Posterior of the bands above in which there is sound, shape (bands, frames).
     agreement
-        As in `Estimate`.
         As in `Estimate`.
     """
 
@@ -111,15 +109,10 @@ def sampled(
         network = weights.refiner if settings.refine else None
         refine = partial(refined, power[..., :bins, :], refiner=network)
         low, high = posterior.rows(slice(bins)), posterior.rows(slice(bins, None))
-        gain, gain_std = (
-            xp.concatenate(each, axis=-2)
-            for each in zip(refine(low), (high.gain, high.gain_std), strict=True)
-        )
         own = [spectra[k].on(grid)[:, frames] for k in group]
         units = [float(scales[k]) ** -2 for k in group]
         agreeing = agreements(own, low, refine, grid.frame, units)
-        arrays = [_by_clip(each, len(group)) for each in (gain, gain_std, posterior.gain)]
-        arrays += [_by_clip(each, len(group)) for each in high.arrays]
+        arrays = [_by_clip(each, len(group)) for each in (*refine(low), low.gain, *high.arrays)]
         for place, k in enumerate(group):
             whole = (*found[k].gains, found[k].before, *found[k].high.arrays)
             for each, part in zip(whole, arrays, strict=True):
@@ -151,11 +144,11 @@ def _known(
 
 def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> Sampled:
     """Return what is found of digital silence: a gain of one."""
-    rows = power[bins:]
+    low, rows = power[:bins], power[bins:]
     gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
     high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0, 1.0], draws=0)
-    gains = np.ones_like(power), np.zeros_like(power)
-    return Sampled(spectra, scale, gains, np.ones_like(power), high, None)
+    gains = np.ones_like(low), np.zeros_like(low)
+    return Sampled(spectra, scale, gains, np.ones_like(low), high, None)
 
 
 @one_thread()
@@ -176,7 +169,7 @@ def finished(
     spectra, scales, gains, plain, highs, agreed = (
         list(each) for each in zip(*channels, strict=True)
     )
-    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, strict=True)]
+    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, highs, strict=True)]
     # Where nothing may be taken away, there is nothing to link.
     if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
         found = linked(spectra, gains, plain, highs, weights, settings, xp)

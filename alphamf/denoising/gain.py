@@ -87,7 +87,7 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
 
 
 def moved(
-    spectra: Spectra, gains: tuple[Floats, Floats], model: Dictionary
+    spectra: Spectra, gains: tuple[Floats, Floats], high: Posterior, model: Dictionary
 ) -> tuple[Floats, Floats]:
     """Return the gain and its standard deviation after link 3.
 
@@ -96,20 +96,25 @@ def moved(
     spectra
         A segment of one channel.
     gains
-        Both on the dictionary's grid, of its bins and of bands above them, shape (rows, frames).
+        Both on the dictionary's grid, shape (bins, frames).
+    high
+        Posterior of the bands above the dictionary in which there is sound, shape (bands, frames).
     model
         The dictionary.
     """
-    gain, gain_std = (on_native(each, spectra, model) for each in gains)
+    grid, native = grid_of(model), native_grid(model, spectra.rate)
+    frames = spectra.on(native).shape[1]
+    gain, gain_std = (
+        bands.spread(at_times(rows, grid, native, frames), on_native(each, spectra, model), native)
+        for rows, each in zip((high.gain, high.gain_std), gains, strict=True)
+    )
     return gain, gain_std
 
 
 def on_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
-    """Return one of the `gains` of `moved` on the segment's own grid, shape (bins, frames)."""
-    grid, native = grid_of(model), native_grid(model, spectra.rate)
-    shape = spectra.on(native).shape
-    rows = at_times(values[model.bins :], grid, native, shape[1])
-    return bands.spread(rows, regrid(values[: model.bins], grid, native, shape), native)
+    """Return a gain of the dictionary's bins on the segment's own grid, shape (bins, frames)."""
+    native = native_grid(model, spectra.rate)
+    return regrid(values, grid_of(model), native, spectra.on(native).shape)
 
 
 def least_gain(settings: Settings) -> np.float32:
@@ -135,7 +140,7 @@ def separate(
     gains
         Gain and standard deviation after link 3, shape (bins, frames).
     high
-        Posterior of the bands above the dictionary in which there is sound, shape (bands, frames).
+        As for `moved`.
     weights, settings
         Of the run; without `settings.refine` there is no second stage.
     xp
@@ -176,7 +181,7 @@ def coefficients(
     spectra, first
         The segment, and the speech after link 4.
     high
-        As for `separate`.
+        As for `moved`.
     weights
         With a second stage; without a network of the bands above, that goes on there.
     xp

@@ -65,6 +65,11 @@ class Spectra:
         return self._spectra[grid]
 
 
+def density(source: Grid, target: Grid) -> np.float32:
+    """Return what turns |X|^2 of noise in a bin of one grid into that in a bin of another."""
+    return np.float32((target.rate * target.frame.n_fft) / (source.rate * source.frame.n_fft))
+
+
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
     """Interpolate cells linearly; above the band they get the mean of the band's top.
 
@@ -83,7 +88,7 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     top = values[low : high + 1].mean(axis=0, keepdims=True)
     values = np.concatenate([values[: high + 1], top])
     for axis, positions in enumerate(_positions(source, target, shape)):
-        values = _interpolated(values, positions, axis)
+        values = interpolated(values, positions, axis)
     return values
 
 
@@ -99,10 +104,11 @@ def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     frames
         Of `target`.
     """
-    return _interpolated(values, _positions(source, target, (1, frames))[1], 1)
+    return interpolated(values, _positions(source, target, (1, frames))[1], 1)
 
 
-def _interpolated(values: Floats, positions: Any, axis: int) -> Floats:
+def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
+    """Return values at positions along an axis, linear between its indices and held at the end."""
     at = np.minimum(positions, values.shape[axis] - 1)
     first = np.minimum(at.astype(int), max(values.shape[axis] - 2, 0))
     second = np.minimum(first + 1, values.shape[axis] - 1)

@@ -47,7 +47,7 @@ def linked(
     gains, highs, weights, settings, xp
         As in `gain.separate`, of each channel.
     plain
-        The posterior mean of each channel's gain, before the refiner, as `gain.moved` takes it.
+        The posterior mean of each channel's gain, before the refiner, on the dictionary's grid.
     """
     native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])

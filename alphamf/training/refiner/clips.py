@@ -219,7 +219,7 @@ def _bands(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
     )
     grid = native_grid(weights.dictionary, noisy.rate)
-    gain, _ = moved(spectra, gains, weights.dictionary)
+    gain, _ = moved(spectra, gains, high, weights.dictionary)
     sound = stft.inverse(spectra.on(grid) * gain, grid.frame, len(noisy.sound))
     first = Spectra(sound, noisy.rate)
     factors = of_second_stage(spectra, first, network, np)
