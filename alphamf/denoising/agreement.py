@@ -16,9 +16,8 @@ Only sums are kept, over cells, channels and segments, so hours of sound need no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from math import log10, sqrt
 
 import numpy as np
@@ -137,12 +136,6 @@ class Agreement:
             return None
         place = np.searchsorted(self._rhats.cumsum(), probability * self._rhats.sum())
         return float(np.sqrt(EDGES[place] * EDGES[place + 1]))
-
-
-def total(parts: Iterable[Agreement | None]) -> Agreement | None:
-    """Return the agreement on several sounds together, of which some may have none."""
-    known = [each for each in parts if each is not None]
-    return reduce(Agreement.__add__, known) if known else None
 
 
 def agreements(

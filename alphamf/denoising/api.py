@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
-from alphamf.denoising.agreement import Agreement, total
+from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
 from alphamf.denoising.samples import (
@@ -36,10 +36,10 @@ from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization import tail
 from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
+from alphamf.tools.sums import total
 
 __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
 
@@ -227,7 +227,7 @@ class _Collected:
         self._acceptance.append(segment.acceptance)
         self._activity.append(segment.activity)
         self._agreement = total([self._agreement, segment.agreement])
-        self._noise_tail = tail.total([self._noise_tail, segment.noise_tail])
+        self._noise_tail = total([self._noise_tail, segment.noise_tail])
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:

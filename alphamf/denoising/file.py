@@ -21,7 +21,7 @@ from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.denoising.agreement import Agreement, total
+from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.part import denoise_part, first_sample
@@ -30,10 +30,10 @@ from alphamf.denoising.samples import Samples
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.factorization import tail
 from alphamf.factorization.tail import Tail
 from alphamf.tools.files import make_folder, permissions, shown
 from alphamf.tools.stopping import leave_if_stopped
+from alphamf.tools.sums import total
 from alphamf.tools.work import Update
 
 
@@ -244,7 +244,7 @@ def _denoise(
             write(block)
         observer.add(segment)
         agreement = total([agreement, segment.agreement])
-        noise = tail.total([noise, segment.noise_tail])
+        noise = total([noise, segment.noise_tail])
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))

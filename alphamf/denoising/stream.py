@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.denoising.agreement import Agreement, total
+from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.gain import least_gain, with_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
@@ -33,10 +33,10 @@ from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
-from alphamf.factorization import tail
 from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, module
+from alphamf.tools.sums import total
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 1
@@ -324,7 +324,7 @@ class Stream:
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
             activity=activity,
             agreement=total(e.agreement for e in estimates),
-            noise_tail=tail.total(e.noise_tail for e in estimates),
+            noise_tail=total(e.noise_tail for e in estimates),
         )
 
     def _heed(

@@ -22,9 +22,8 @@ Kanter, Annals of Probability 3 (1975); Tierney & Kadane, JASA 81 (1986), for La
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -90,7 +89,7 @@ class Tail:
     def __add__(self, other: Tail) -> Tail:
         return Tail(self.counts + other.counts)
 
-    @property
+    @cached_property
     def alpha(self) -> float | None:
         """Posterior mean of alpha under a flat prior from 0.5 to 2; None of too few cells."""
         if self.counts.sum() < LEAST_CELLS:
@@ -107,12 +106,6 @@ class Tail:
     def facts(self) -> dict[str, float | str | None]:
         """Return both, as ``alphamf denoise --json`` prints them."""
         return {"alpha": self.alpha, "kind": self.kind}
-
-
-def total(parts: Iterable[Tail | None]) -> Tail | None:
-    """Return that of several noises together, of which some may have none."""
-    known = [each for each in parts if each is not None]
-    return reduce(Tail.__add__, known) if known else None
 
 
 def tail(power: Reals) -> Tail:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.agreement import total
 from alphamf.denoising.api import Settings, denoise, denoise_stream
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.sums import total
 
 RATE = 8000
 SETTLED = Settings(warm_up=30, steps=60, keep=40, chains=2, noise_rank=2)

@@ -1,0 +1,32 @@
+"""Sums of what may be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, Self, TypeVar
+
+
+class Addable(Protocol):
+    """What can be added to its like."""
+
+    def __add__(self, other: Self, /) -> Self:
+        """Return both together."""
+        ...
+
+
+A = TypeVar("A", bound=Addable)
+
+
+def total(parts: Iterable[A | None]) -> A | None:
+    """Return the sum of the parts that are there; None where there is none.
+
+    Examples
+    --------
+    >>> total([1, None, 2]), total([None])
+    (3, None)
+    """
+    found: A | None = None
+    for part in parts:
+        if part is not None:
+            found = part if found is None else found + part
+    return found
