@@ -26,8 +26,8 @@ import numpy as np
 
 from alphamf.denoising.api import PRESETS, Settings, denoise
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
+from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips
 from benchmarks.report import options_of
 
@@ -41,7 +41,6 @@ GRID = (
     "fast, alpha 1.89=fast:alpha_noise=1.89",
     "fast 10+30=fast:warm_up=10,steps=30,keep=16",
 )
-SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 HEADINGS = ("clip", "settings", *SCORES, "CPU s per s")
 
 
@@ -75,16 +74,7 @@ def measure(clip: Clip, settings: Settings) -> list[float]:
     start = time.process_time()
     sound = denoise(clip.noisy, clip.rate, settings).audio
     spent = (time.process_time() - start) / (len(clip.noisy) / clip.rate)
-    try:
-        quality = pesq(clip.clean, sound, clip.rate)
-    except AlphaMFError:  # too long, or no utterance found
-        quality = float("nan")
-    return [
-        si_sdr(clip.clean, sound),
-        quality,
-        stoi(clip.clean, sound, clip.rate, extended=True),
-        spent,
-    ]
+    return [*scores(clip.clean, sound, clip.rate), spent]
 
 
 def summary(found: dict[str, list[list[float]]]) -> tuple[list[str], list[list[str]]]:

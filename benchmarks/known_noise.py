@@ -20,11 +20,10 @@ import numpy as np
 
 from alphamf.denoising.api import PRESETS, denoise, denoise_stream
 from alphamf.denoising.hints import Hints
-from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
+from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import TALKERS, manifest, mono
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
@@ -36,7 +35,6 @@ LEAD = 3
 KINDS = ("stationary", "babble", "nonstationary", "impulsive", "music")
 SNRS = (0, 5, 10)
 PLACES = ("before it", "elsewhere")
-SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 
 
 class Clip(NamedTuple):
@@ -85,16 +83,6 @@ def narrow(count: int, rate: int = 8000) -> Iterator[Clip]:
         yield Clip(kind, rate, noise[: LEAD * rate], clean, noisy)
 
 
-def scores(clip: Clip, audio: Floats) -> list[float]:
-    """Return `SCORES` of a denoised clip."""
-    try:
-        quality = pesq(clip.clean, audio, clip.rate)
-    except AlphaMFError:  # no utterance found
-        quality = float("nan")
-    intelligible = stoi(clip.clean, audio, clip.rate, extended=True)
-    return [si_sdr(clip.clean, audio), quality, intelligible]
-
-
 def measured(clip: Clip, preset: str) -> dict[str, list[list[float]]]:
     """Return the scores without and with what is known of the noise, by place."""
     whole, lead = np.concatenate([clip.lead, clip.noisy]), len(clip.lead)
@@ -108,7 +96,7 @@ def measured(clip: Clip, preset: str) -> dict[str, list[list[float]]]:
     other = [elsewhere(hints) for hints in (None, Hints(noise=clip.lead[:, None]))]
     found = [[one.audio[lead:] for one in before], other]
     return {
-        place: [scores(clip, audio) for audio in pair]
+        place: [scores(clip.clean, audio, clip.rate) for audio in pair]
         for place, pair in zip(PLACES, found, strict=True)
     }
 

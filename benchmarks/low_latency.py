@@ -26,12 +26,12 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
 from alphamf.evaluation.methods import known
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
+from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips, manifest, mono
 
-SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 PEERS = ("noisy", "logmmse", "rnnoise")
 CHAIN = "chain"
 SECONDS, CHANGE = 12, 6
@@ -47,15 +47,6 @@ def run(name: str, clip: Clip) -> Floats:
     return known()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))
 
 
-def scores(clip: Clip, out: Floats) -> list[float]:
-    """Return SI-SDR, PESQ and ESTOI; NaN for PESQ where it cannot score the clip."""
-    try:
-        quality = pesq(clip.clean, out, clip.rate)
-    except AlphaMFError:
-        quality = float("nan")
-    return [si_sdr(clip.clean, out), quality, stoi(clip.clean, out, clip.rate, extended=True)]
-
-
 def quality(rate: int, count: int, names: list[str], output: Path) -> None:
     """Print the table of scores, and write those of each clip."""
     found: dict[str, list[list[float]]] = {name: [] for name in names}
@@ -64,7 +55,7 @@ def quality(rate: int, count: int, names: list[str], output: Path) -> None:
         writer.writerow(["clip", "method", *SCORES])
         for number, clip in enumerate(clips(rate, count)):
             for name in names:
-                row = scores(clip, run(name, clip))
+                row = scores(clip.clean, run(name, clip), clip.rate)
                 found[name].append(row)
                 writer.writerow([clip.name, name, *(f"{value:.4f}" for value in row)])
             file.flush()

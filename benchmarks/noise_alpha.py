@@ -17,11 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.denoising.api import PRESETS, denoise
-from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.factorization.stable import positive_stable
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
+from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import Clip, clips
 from benchmarks.report import caption, options_of, publish
 
@@ -31,7 +30,6 @@ LOUDNESS = 0.2
 """Median of the noise's amplitude, in standard deviations of the speech."""
 
 PRESET = "fast"
-SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
 
 
 def found(chosen: list[Clip]) -> str:
@@ -58,16 +56,6 @@ def alpha_of(audio: Floats, rate: int) -> float:
     return float("nan") if tail is None or tail.alpha is None else tail.alpha
 
 
-def scores(clip: Clip, audio: Floats) -> list[float]:
-    """Return `SCORES` of a denoised clip."""
-    try:
-        quality = pesq(clip.clean, audio, clip.rate)
-    except AlphaMFError:  # no utterance found
-        quality = float("nan")
-    intelligible = stoi(clip.clean, audio, clip.rate, extended=True)
-    return [si_sdr(clip.clean, audio), quality, intelligible]
-
-
 def helps(chosen: list[Clip]) -> str:
     """Return a table of the scores with the preset's alpha, and what the found one changes."""
     rows = []
@@ -78,7 +66,9 @@ def helps(chosen: list[Clip]) -> str:
             continue
         settings = replace(PRESETS[PRESET], alpha_noise=alpha)
         again = denoise(clip.noisy, clip.rate, settings)
-        before, after = (np.array(scores(clip, each.audio)) for each in (once, again))
+        before, after = (
+            np.array(scores(clip.clean, each.audio, clip.rate)) for each in (once, again)
+        )
         rows.append([alpha, *before, *(after - before)])
         print(f"\r{k + 1} of {len(chosen)} clips", end="", file=sys.stderr)
     groups = {

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers import compact, lbfgs
 from alphamf.tools.arrays import Array, namespace
 
@@ -40,12 +39,8 @@ class Members(NamedTuple):
 
 
 def check(memory: int, gamma: float, trust: float) -> None:
-    """Raise where a hyperparameter is out of range."""
-    if memory < 3:
-        raise AlphaMFError(f"memory must be at least 3, not {memory}")
-    lbfgs.check_gamma(gamma)
-    if not trust >= 0:
-        raise AlphaMFError(f"trust must not be negative, not {trust}")
+    """Raise where a hyperparameter is out of range: two chains have no others between them."""
+    lbfgs.check_pairs(memory, 3, gamma, trust)
 
 
 def gathered(theta: Array, memory: int) -> Members:

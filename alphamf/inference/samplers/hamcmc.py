@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar, NamedTuple
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import compact, lbfgs
@@ -115,7 +114,7 @@ class HAMCMC:
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
-        _check(self.memory, self.gamma, self.trust)
+        lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
         """Return the state that starts at theta, of shape (*chains, D), with an empty memory."""
@@ -168,7 +167,7 @@ class NaiveQN:
 
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
-        _check(self.memory, self.gamma, self.trust)
+        lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
         """Return the state that starts at theta, of shape (*chains, D), with an empty memory."""
@@ -188,15 +187,6 @@ class NaiveQN:
         """
         h = at(self.step_size, state.step)
         return _step(rng, state, target, h, self.gamma, self.trust)
-
-
-def _check(memory: int, gamma: float, trust: float) -> None:
-    if memory < 2:
-        raise AlphaMFError(f"memory must be at least 2, not {memory}")
-    if not gamma > 0:
-        raise AlphaMFError(f"gamma must be positive, not {gamma}")
-    if not trust >= 0:
-        raise AlphaMFError(f"trust must not be negative, not {trust}")
 
 
 def _init(theta: Array, lag: int, pairs: int) -> HAMCMCState:

@@ -154,6 +154,15 @@ def from_products(
     return InverseHessian(chains_first(s), chains_first(y), compact(known, gamma, age))
 
 
+def check_pairs(memory: int, least: int, gamma: float, trust: float) -> None:
+    """Raise where a hyperparameter of `HAMCMC` or of its kin is out of range."""
+    if memory < least:
+        raise AlphaMFError(f"memory must be at least {least}, not {memory}")
+    check_gamma(gamma)
+    if not trust >= 0:
+        raise AlphaMFError(f"trust must not be negative, not {trust}")
+
+
 def check_gamma(gamma: float) -> None:
     """Raise where the scale of an initial inverse Hessian is not positive."""
     if not gamma > 0:

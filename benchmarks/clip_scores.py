@@ -1,0 +1,26 @@
+"""The scores of a denoised clip that benchmarks compare."""
+
+from __future__ import annotations
+
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.tools.arrays import Floats
+
+SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
+
+
+def scores(clean: Floats, found: Floats, rate: int) -> list[float]:
+    """Return `SCORES` of a denoised sound; NaN for PESQ of what is too long or has no utterance.
+
+    Parameters
+    ----------
+    clean, found
+        Shape (samples,).
+    rate
+        In Hz.
+    """
+    try:
+        quality = pesq(clean, found, rate)
+    except AlphaMFError:
+        quality = float("nan")
+    return [si_sdr(clean, found), quality, stoi(clean, found, rate, extended=True)]
