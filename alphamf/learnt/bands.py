@@ -21,6 +21,9 @@ FIRST_HZ, LAST_HZ = 7500.0, 20000.0
 """Where the bands above begin, below the edge of resampling to 16 kHz, and where they end, as what
 they were learnt from does."""
 
+FULL_BAND = 48000
+"""Sampling rate in Hz of the sound that is learnt from."""
+
 BELOW, ABOVE = 12, 18
 """Number of bands below `FIRST_HZ` and above it."""
 

@@ -42,6 +42,7 @@ def test_a_server_that_cannot_fork_is_a_process_that_cannot_be_started(monkeypat
         raise EOFError("unexpected EOF")
 
     monkeypatch.setattr(context.Process, "start", start)
+    monkeypatch.setattr(processes, "_method", "spawn")  # whatever other tests preloaded
     notes = []
     found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
     assert [outcome.result for outcome in found] == [2, 3]

@@ -25,9 +25,6 @@ from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import Activation, activate
 from alphamf.training.dictionary.speech import beginning
 
-RATE = 48000
-"""Sampling rate in Hz at which speech is read: the bands end at half of it."""
-
 STEPS, KEEP = 80, 30
 """Steps of EM, and how many of the last are averaged."""
 
@@ -107,9 +104,9 @@ def _voices(
     if not paths:
         raise AlphaMFError("there is no speech to learn from: no files were given")
     for k, path in enumerate(paths):
-        sound = beginning(path, RATE, dictionary.frame, seconds)
+        sound = beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
         if sound.any():
-            spectra = Spectra(sound / np.abs(sound).max(), RATE)
+            spectra = Spectra(sound / np.abs(sound).max(), bands.FULL_BAND)
             yield _speech(dictionary, spectra, (seed, k))
         if progress:
             progress(k + 1, len(paths))

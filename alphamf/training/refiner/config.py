@@ -9,6 +9,7 @@ from typing import Any
 from alphamf.audio.stft import Frame
 from alphamf.denoising import causal
 from alphamf.learnt import second_stage
+from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
@@ -16,9 +17,6 @@ from alphamf.learnt.network import Sizes
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
-
-FULL_BAND = 48000
-"""Sampling rate in Hz of mixtures for the bands above."""
 
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded")
 """Kinds of a layer of noise."""

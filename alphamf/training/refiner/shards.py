@@ -15,6 +15,7 @@ import numpy as np
 
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.high_band import HighBand
@@ -32,7 +33,7 @@ from alphamf.training.refiner.clips import (
     SecondStageClip,
     TrainingClip,
 )
-from alphamf.training.refiner.config import FULL_BAND, Config, Network
+from alphamf.training.refiner.config import Config, Network
 
 KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     Refiner: FirstStageClip,

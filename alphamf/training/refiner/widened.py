@@ -12,8 +12,8 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.learnt.bands import FULL_BAND
 from alphamf.tools.arrays import Floats
-from alphamf.training.refiner.config import FULL_BAND
 from alphamf.training.refiner.shaping import Rng
 
 FRAME = Frame(768, 384)

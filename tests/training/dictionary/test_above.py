@@ -7,8 +7,9 @@ import soundfile
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import bands
+from alphamf.learnt.bands import FULL_BAND as RATE
 from alphamf.learnt.dictionary import Dictionary, load
-from alphamf.training.dictionary.above import RATE, extend
+from alphamf.training.dictionary.above import extend
 from tests.support.commands import run
 
 FRAME = Frame(1024, 256)

@@ -7,8 +7,9 @@ import soundfile
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import forward
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.bands import FULL_BAND
 from alphamf.training.refiner import configured, recordings
-from alphamf.training.refiner.config import FULL_BAND, Data
+from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.widened import DROPS, END, FRAME, PLACES, widened
 from tests.support import tones
 
