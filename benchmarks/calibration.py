@@ -1,19 +1,28 @@
 r"""Check the calibration of the gain's standard deviation: predicted against true errors.
 
-For example, on the test sentences of NOIZEUS at 5 dB::
+For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises of the corpora at
+16 and 48 kHz of which nothing was trained on::
 
-    python -m benchmarks.calibration --split test --snr 5 --presets fast,balanced,plain --write
+    python -m benchmarks.calibration --split test --presets fast,balanced,plain --write
+    python -m benchmarks.calibration --rate 16000 --split test --presets fast,balanced --write
+    python -m benchmarks.calibration --rate 48000 --split test --presets fast,balanced --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
-applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut
-into ten bins of as many cells, and each bin's mean squared error is set beside its mean variance.
-With ``--write``, table and plot go to docs/log/quality.md and docs/figures/calibration.png.
+applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
+of as many cells, or of as much power of the noisy clips, and each bin's mean squared error is set
+beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
+docs/figures.
+
+The deviation after the second stage (`alphamf.denoising.spread`) has three constants, chosen by::
+
+    python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
 """
 
 from __future__ import annotations
 
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +30,6 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from alphamf.audio import stft
-from alphamf.audio.reader import read
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.errors import AlphaMFError
@@ -29,19 +37,36 @@ from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
+from benchmarks.front_clips import Clip, clips, mono
+from benchmarks.full_band_mixtures import mixtures
 from benchmarks.pairs import files
 from benchmarks.report import caption, options_of, publish
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
-HEADINGS = ("preset", "clips", "rank correlation", *(f"{k + 1}" for k in range(BINS)))
+HEADINGS = (
+    *("preset", "clips", "rank correlation", "bins of as many"),
+    *(f"{k + 1}" for k in range(BINS)),
+)
 
 
 class Cells(NamedTuple):
-    """Predicted variance and true squared error of the cells of a clip, shape (cells,) each."""
+    """Cells of a clip, shape (cells,) each: what is predicted, and what is true.
+
+    Attributes
+    ----------
+    variance, error
+        Predicted variance, and the squared error.
+    power
+        Of the noisy clip, in units of its mean.
+    gain
+        That was found.
+    """
 
     variance: Floats
     error: Floats
+    power: Floats
+    gain: Floats
 
 
 class Curve(NamedTuple):
@@ -50,7 +75,7 @@ class Curve(NamedTuple):
     Attributes
     ----------
     variance, error
-        Means of the bins, shape (`BINS`,).
+        Means of the bins, shape (2, `BINS`): of as many cells, and of as much power.
     correlations
         Rank correlation of each clip.
     """
@@ -60,43 +85,98 @@ class Curve(NamedTuple):
     correlations: list[float]
 
 
-def cells(pair: tuple[Path, Path], preset: str) -> Cells:
-    """Denoise a clip, and compare the gain with the true one.
+def sounds(rate: int, split: str, snrs: list[str], count: int | None) -> list[Clip]:
+    """Return noisy clips: NOIZEUS at 8 kHz, mixtures of the corpora at 16 and 48 kHz.
 
     Parameters
     ----------
-    pair
-        The clean and the noisy file.
+    rate
+        In Hz.
+    split
+        ``train``, ``dev`` or ``test``.
+    snrs
+        Of NOIZEUS.
+    count
+        How many; None: all, or 40 at 16 kHz.
+
+    Raises
+    ------
+    AlphaMFError
+        There are no such clips.
     """
-    (clean, _), (noisy, rate) = (read(str(path)) for path in pair)
-    found = denoise(noisy[:, 0], rate, PRESETS[preset])
-    frame = native_grid(choose("auto", rate), rate).frame
-    mixture, speech = (stft.forward(sound[:, 0], frame) for sound in (noisy, clean))
+    if rate == 8000:
+        pairs = files(split=split, snrs=snrs)[:count]
+        return [
+            Clip(noisy.stem, rate, mono(clean, rate), mono(noisy, rate)) for clean, noisy in pairs
+        ]
+    if split not in ("dev", "test"):
+        raise AlphaMFError(f"there are no such files at {rate} Hz: --split is dev or test")
+    if rate == 16000:
+        return clips(rate, count or 40, split)
+    return [Clip(each.name, rate, each.clean, each.noisy) for each in mixtures(split, count)]
+
+
+def cells(clip: Clip, preset: str) -> Cells:
+    """Denoise a clip, and compare the gain with the true one."""
+    found = denoise(clip.noisy, clip.rate, PRESETS[preset])
+    frame = native_grid(choose("auto", clip.rate), clip.rate).frame
+    mixture, speech = (stft.forward(sound, frame) for sound in (clip.noisy, clip.clean))
     power = np.abs(mixture) ** 2
     some = power > 0
     true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
-    return Cells(found.gain_std[0][some] ** 2, (true - found.gain[0][some]) ** 2)
+    gain = found.gain[0][some]
+    return Cells(found.gain_std[0][some] ** 2, (true - gain) ** 2, power[some] / power.mean(), gain)
 
 
 def curve(clips: list[Cells]) -> Curve:
     """Sort the cells of all clips into bins by predicted variance."""
-    variance, error = (np.concatenate(each) for each in zip(*clips, strict=True))
-    groups = np.array_split(np.argsort(variance, kind="stable"), BINS)
-    return Curve(
-        np.array([variance[group].mean() for group in groups]),
-        np.array([error[group].mean() for group in groups]),
-        [float(spearmanr(clip.variance, clip.error).statistic) for clip in clips],
-    )
+    variance, error, power, _ = (np.concatenate(each) for each in zip(*clips, strict=True))
+    order = np.argsort(variance, kind="stable")
+    means = []
+    for weight in (np.ones_like(power), power):
+        part = weight[order].cumsum(dtype=float)
+        groups = np.split(order, np.searchsorted(part, part[-1] * np.arange(1, BINS) / BINS))
+        means.append(
+            [[np.average(x[g], weights=weight[g]) for g in groups] for x in (variance, error)]
+        )
+    found = np.array(means).swapaxes(0, 1)
+    ranks = [float(spearmanr(clip.variance, clip.error).statistic) for clip in clips]
+    return Curve(found[0], found[1], ranks)
+
+
+def fitted(clips: list[Cells]) -> tuple[tuple[float, float, float], float]:
+    """Return the scale, power and least of `spread.deviation`, and how far bins are off.
+
+    The last is the root mean square of the decibels between predicted and true errors. The scale
+    is that of the whole.
+    """
+    tried = {}
+    for power, least in product((0.15, 0.2, 0.3, 0.4, 0.5), (0.0, 0.003, 0.01, 0.02, 0.04, 0.08)):
+        shapes = [(each.gain * (1 - each.gain) + least) ** (2 * power) for each in clips]
+        scale = np.sqrt(
+            sum(float(each.error.sum()) for each in clips) / sum(float(s.sum()) for s in shapes)
+        )
+        made = [
+            each._replace(variance=scale**2 * shape)
+            for each, shape in zip(clips, shapes, strict=True)
+        ]
+        found = curve(made)
+        off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
+        tried[float(scale), power, least] = float(np.sqrt((off**2).mean()))
+    best = min(tried, key=lambda each: tried[each])
+    return best, tried[best]
 
 
 def table(curves: dict[str, Curve]) -> str:
-    """Return a line of predicted and of true standard deviations for each preset."""
+    """Return two lines of predicted and of true standard deviations for each preset."""
     lines = []
     for name, found in curves.items():
         mean, spread = tables.mean_and_error(found.correlations)
-        both = zip(np.sqrt(found.variance), np.sqrt(found.error), strict=True)
-        bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]
-        lines.append([name, str(len(found.correlations)), f"{mean:.3f} ± {spread:.3f}", *bins])
+        names = [name, str(len(found.correlations)), f"{mean:.3f} ± {spread:.3f}"]
+        for k, kind in enumerate(("cells", "power")):
+            both = zip(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), strict=True)
+            bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]
+            lines.append([*(names if k == 0 else [""] * 3), kind, *bins])
     return tables.markdown(HEADINGS, lines)
 
 
@@ -105,15 +185,18 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6, 5), dpi=110, layout="constrained")
+    figure = Figure(figsize=(10, 5), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
     most = max(float(np.sqrt(max(c.variance.max(), c.error.max()))) for c in curves.values())
-    axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
-    for name, found in curves.items():
-        axes.plot(np.sqrt(found.variance), np.sqrt(found.error), marker="o", label=name)
-    axes.set(xlabel="predicted standard deviation of the gain", ylabel="root mean square error")
-    axes.legend()
+    for k, (axes, kind) in enumerate(zip(panels, ("cells", "power"), strict=True)):
+        axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
+        for name, found in curves.items():
+            axes.plot(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), marker="o", label=name)
+        axes.set(xlabel="predicted standard deviation of the gain", title=f"bins of as many {kind}")
+    panels[0].set(ylabel="root mean square error", title="bins of as many cells")
+    panels[1].set(title="bins of as much power")
+    panels[0].legend()
     with atomic(path) as part:
         figure.savefig(part, format="png")
 
@@ -122,37 +205,46 @@ def main() -> None:
     """Denoise, print the table, and write it if asked to."""
     parser = options_of("benchmarks.calibration", __doc__)
     parser.add_argument("--presets", default="balanced,plain", metavar="NAME,NAME,...")
-    parser.add_argument("--split", default="train", metavar="NAME", help="(default train)")
-    parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="(default 5)")
+    parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=8000)
+    parser.add_argument("--split", metavar="NAME", help="(default train, dev at 16 and 48 kHz)")
+    parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="of NOIZEUS (default 5)")
+    parser.add_argument("--clips", type=int, metavar="N", help="(default: all, 40 at 16 kHz)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
+    parser.add_argument("--fit", action="store_true", help="print the constants of the deviation")
     parser.add_argument(
         "--write", action="store_true", help="put the table into docs/log/quality.md"
     )
     asked = parser.parse_args()
     names = asked.presets.split(",")
+    split = asked.split or ("train" if asked.rate == 8000 else "dev")
     try:
-        clips = files(split=asked.split, snrs=asked.snr.split(","))
+        noisy = sounds(asked.rate, split, asked.snr.split(","), asked.clips)
         if unknown := [name for name in names if name not in PRESETS]:
             raise AlphaMFError(f"there is no preset {unknown[0]!r}")
     except AlphaMFError as error:
         parser.error(str(error))
-    curves = {
-        name: curve(list(pool.results(partial(cells, preset=name), clips, workers=asked.jobs)))
+    found = {
+        name: list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs))
         for name in names
     }
+    if asked.fit:
+        for name, each in found.items():
+            print(name, *fitted(each))
+    curves = {name: curve(each) for name, each in found.items()}
     legend = (
-        "1 to 10: tenths of the cells, by predicted standard deviation; its root "
+        "1 to 10: tenths of the cells, or of the power, by predicted standard deviation; its root "
         "mean square, and that of the true error."
     )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
+    section = "calibration" if asked.rate == 8000 else f"calibration-{asked.rate // 1000}k"
     publish(
         DOCS / "log" / "quality.md",
-        "calibration",
+        section,
         f"{table(curves)}\n\n{legend}\n\n{note}",
         write=asked.write,
     )
     if asked.write:
-        draw(curves, DOCS / "figures" / "calibration.png")
+        draw(curves, DOCS / "figures" / f"{section}.png")
 
 
 if __name__ == "__main__":

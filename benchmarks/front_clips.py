@@ -1,4 +1,4 @@
-"""Noisy clips that settings may be chosen on: at 16 kHz mixed here, at 8 kHz NOIZEUS's own."""
+"""Noisy clips to choose settings on, or to test: at 16 kHz mixed here, at 8 kHz NOIZEUS's own."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ class Clip(NamedTuple):
     noisy: Floats
 
 
-def clips(rate: int, count: int) -> list[Clip]:
-    """Return clips, of voices and noises of which nothing was trained on and nothing is tested on.
+def clips(rate: int, count: int, split: str = "dev") -> list[Clip]:
+    """Return clips, of voices and noises of which nothing was trained on.
 
     Parameters
     ----------
     rate
         16000: utterances of ``speech-16k`` in noises of ``noise-48k`` and in babble of other
-        voices, all of the split ``dev``, at `SNRS`. 8000: train sentences of NOIZEUS at 0, 5 and
-        10 dB.
+        voices, all of one split, at `SNRS`. 8000: train sentences of NOIZEUS at 0, 5 and 10 dB.
     count
         How many.
+    split
+        ``dev``, or ``test``, which chooses nothing; of 16000.
     """
     if rate == 8000:
         every = files(split="train", snrs=["0", "5", "10"])
@@ -50,7 +51,7 @@ def clips(rate: int, count: int) -> list[Clip]:
             Clip(f"{noisy.parent.name}/{noisy.stem}", rate, mono(clean, rate), mono(noisy, rate))
             for clean, noisy in chosen
         ]
-    voices, noises = (manifest(name) for name in ("speech-16k", "noise-48k"))
+    voices, noises = (manifest(name, split) for name in ("speech-16k", "noise-48k"))
     order = np.random.default_rng(1).permutation(len(voices))
     return [_mixed(k, [voices[j] for j in np.roll(order, -k)], noises, rate) for k in range(count)]
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands
+from alphamf.denoising import bands, spread
 from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid
@@ -43,7 +43,8 @@ class Estimate(NamedTuple):
     speech
         Shape (samples,), float32.
     gain, gain_std
-        Gain after link 4 of the chain and its standard deviation, shape (bins, frames).
+        Gain that the speech has, 0 to 1, and its standard deviation, shape (bins, frames): those
+        of link 4, or of the output of link 5.
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
     activity
@@ -162,6 +163,9 @@ def separate(
         factors = coefficients(spectra, first, high, weights, xp)
         speech = combined(spectra, first, factors, network, least)
     activity = probability(np.abs(spectrum) ** 2, gain, native)
+    if staged:
+        found = Spectra(speech, spectra.rate).on(native)
+        limited, gain_std = spread.of_output(spectrum, found, least)
     return Estimate(speech, limited, gain_std, high.acceptance, activity)
 
 

@@ -167,7 +167,8 @@ class Observers:
             self._archive.append("gain_std", segment.gain_std)
         if self._picture:
             self._picture.after.add(segment.audio)
-            self._picture.add_spread(segment.gain_std, self._frame.hop_length)
+            sound = segment.audio + segment.noise
+            self._picture.add_gain(sound, segment.gain, segment.gain_std, self._frame)
         if self._scores:
             self._scores.after.append(segment.audio)
         if self._vad:

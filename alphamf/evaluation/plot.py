@@ -1,4 +1,4 @@
-"""Picture of a denoised file: spectrograms before and after, and the gain's uncertainty."""
+"""Picture of a denoised file: before and after, and where the speech may be wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.stft import sqrt_hann
+from alphamf.audio.stft import Frame, sqrt_hann
+from alphamf.denoising.spread import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import caches
 from alphamf.tools.arrays import Floats
@@ -20,6 +21,15 @@ _COLUMNS = 1200
 
 _RANGE = 80.0
 """Decibels shown below the loudest cell of the input."""
+
+_HEARD = 50.0
+"""Decibels below the loudest cell of the speech at which a doubt is drawn black."""
+
+_SURE = -15.0
+"""Decibels from the speech to its error at which it counts as sure."""
+
+_DOUBTS = ("#3b8bff", "#e0e0e0", "#ff7a1a")
+"""Colours from sure to unsure."""
 
 _QUIETEST = 1e-20
 """Reference power for digital silence."""
@@ -127,24 +137,35 @@ class Picture:
         self._title = title
         self._frames = frames
         self._rate = rate
-        self._spread: Columns | None = None
-        self._spread_frames = 0
+        self._found: tuple[Columns, Columns, Columns] | None = None
+        self._found_frames = 0
 
-    def add_spread(self, gain_std: Floats, hop_length: int) -> None:
-        """Add the standard deviation of the next frames of the gain.
+    def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
+        """Add the next segment: what is speech in it, and how far that may be off.
 
         Parameters
         ----------
-        gain_std
+        audio
+            The input, shape (samples, channels).
+        gain, gain_std
             Shape (channels, bins, frames), from 0 Hz to half the rate.
-        hop_length
-            Distance between frames in samples of the file.
+        frame
+            Of the gain, in samples of the file.
         """
-        if self._spread is None:
-            self._spread = Columns(self.before.width, gain_std.shape[1])
-        index = self._spread_frames + np.arange(gain_std.shape[2])
-        self._spread.add(gain_std.mean(0).T, index * hop_length / self._frames)
-        self._spread_frames += len(index)
+        if self._found is None:
+            rows = (frame.bins, frame.bins, 3)
+            speech, error, level = (Columns(self.before.width, each) for each in rows)
+            self._found = speech, error, level
+        power = powers(audio, frame, gain.shape[2])
+        found = (
+            (gain**2 * power).mean(0).T,
+            (gain_std**2 * power).mean(0).T,
+            levels(power, gain, gain_std),
+        )
+        index = self._found_frames + np.arange(gain.shape[2])
+        for columns, values in zip(self._found, found, strict=True):
+            columns.add(values, index * frame.hop_length / self._frames)
+        self._found_frames += len(index)
 
     def save(self, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
         """Draw the picture and write it as PNG with the permissions `mode` less the umask.
@@ -159,17 +180,18 @@ class Picture:
 
         before, after = self.before.power(), self.after.power()
         loudest = max(float(before.max()), _QUIETEST)
-        level = {"cmap": "magma", "vmin": -_RANGE, "vmax": 0.0}
-        figure = Figure(figsize=(12, 9), dpi=110, layout="constrained")
+        colours = {"cmap": "magma", "vmin": -_RANGE, "vmax": 0.0}
+        figure = Figure(figsize=(12, 11), dpi=110, layout="constrained")
         FigureCanvasAgg(figure)
         figure.suptitle(self._title, parse_math=False)
-        panels = figure.subplots(3, 1, sharex=True, sharey=True)
-        self._draw(panels[0], _decibels(before, loudest), "Before", "dB", level)
-        self._draw(panels[1], _decibels(after, loudest), "After", "dB", level)
-        if self._spread is not None:
-            spread = {"cmap": "viridis", "vmin": 0.0, "vmax": 0.5}
-            title = "Standard deviation of the gain (0: sure)"
-            self._draw(panels[2], self._spread.mean(), title, "", spread)
+        panels = figure.subplots(4, 1, sharex=True, height_ratios=(3, 3, 3, 2))
+        for axes, power, title in zip(panels, (before, after), ("Before", "After"), strict=False):
+            image = self._spectrogram(axes, _decibels(power, loudest), title, **colours)
+            figure.colorbar(image, ax=axes, label="dB", pad=0.01)
+        if self._found is not None:
+            speech, error, level = (each.mean() for each in self._found)
+            self._doubts(panels[2], speech, error)
+            self._levels(panels[3], level)
         with atomic(path, mode=mode) as part:
             try:
                 figure.savefig(part, format="png")
@@ -177,9 +199,7 @@ class Picture:
                 raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
         figure.clear()
 
-    def _draw(
-        self, axes: Any, data: Floats, title: str, unit: str, colours: dict[str, Any]
-    ) -> None:
+    def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
         caches.ensure()
         import librosa.display
 
@@ -188,13 +208,39 @@ class Picture:
             x_coords=np.linspace(0, self._frames / self._rate, data.shape[1]),
             y_coords=np.linspace(0, self._rate / 2, data.shape[0]),
             x_axis="time",
-            y_axis="hz",
+            y_axis="mel",
             ax=axes,
             **colours,
         )
         axes.set(title=title)
         axes.label_outer()
-        axes.figure.colorbar(image, ax=axes, label=unit, pad=0.01)
+        return image
+
+    def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
+        """Draw how far the speech may be off: the louder, the brighter."""
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+        colours = LinearSegmentedColormap.from_list("doubts", _DOUBTS)
+        scale = Normalize(_SURE, 0.0, clip=True)
+        both = speech + error
+        loud = _decibels(both, max(float(both.max()), _QUIETEST))
+        ratio = 10 * np.log10((error + _QUIETEST) / (speech + _QUIETEST))
+        brightness = np.clip(1 + loud / _HEARD, 0, 1)
+        picture = colours(scale(ratio))[..., :3] * brightness[..., None]
+        title = "Where the speech may be wrong (bright: loud, orange: unsure)"
+        self._spectrogram(axes, picture, title)
+        label = "error over speech, dB"
+        axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
+
+    def _levels(self, axes: Any, level: Floats) -> None:
+        """Draw the level of the speech, and the range that it may be in."""
+        low, middle, high = _decibels(level, 1.0)
+        seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
+        axes.fill_between(seconds, low, high, color=_DOUBTS[2], alpha=0.5, linewidth=0)
+        axes.plot(seconds, middle, color=_DOUBTS[0], linewidth=1)
+        axes.set(title="Level of the speech, and the range that it may be in", ylim=(-_RANGE, 0))
+        axes.set(xlabel="Time", ylabel="dB of full scale")
 
 
 def _decibels(power: Floats, reference: float) -> Floats:

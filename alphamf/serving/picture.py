@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
+from alphamf.denoising.spread import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 COLUMNS = 1200
@@ -29,9 +30,6 @@ BAND_RECORD = 3
 
 FLOOR = -120.0
 """Decibels below full scale that the byte 0 stands for; 255 stands for 0 dB."""
-
-LOUDEST = 1e12
-"""Full scales that larger samples are drawn as, so that their powers do not overflow."""
 
 _CHUNK = 512
 """Frames transformed at a time."""
@@ -146,10 +144,7 @@ class Picture:
 
 
 class Band:
-    """Level of the speech, and the range in which the posterior has it, in columns.
-
-    The gain of each cell is taken one standard deviation up and down, in all cells of a frame at
-    once: the widest range that these deviations allow.
+    """Level of the speech, and the range that it may be in, in columns.
 
     Parameters
     ----------
@@ -175,12 +170,8 @@ class Band:
         gain, gain_std
             Shape (channels, bins, frames).
         """
-        audio = audio.clip(-LOUDEST, LOUDEST)
-        power = np.stack([np.abs(stft.forward(sound, self._frame)) ** 2 for sound in audio.T])
-        power = power[:, :, : gain.shape[2]] / (self._frame.n_fft / 2) ** 2
-        ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))
-        levels = np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)
-        self._columns.add(levels)
+        power = powers(audio, self._frame, gain.shape[2])
+        self._columns.add(levels(power, gain, gain_std))
         self._write()
 
     def finish(self) -> None:

@@ -32,7 +32,8 @@ def test_calibrated_and_overconfident_variances():
     rng = np.random.default_rng(0)
     variance = rng.uniform(0.01, 0.1, (3, 20_000)) ** 2
     error = variance * rng.standard_normal(variance.shape) ** 2
-    clips = [calibration.Cells(*each) for each in zip(variance, error, strict=True)]
+    power = rng.uniform(0, 2, variance.shape)
+    clips = [calibration.Cells(*x, x[0]) for x in zip(variance, error, power, strict=True)]
     right = calibration.curve(clips)
     np.testing.assert_allclose(right.error, right.variance, rtol=0.1)
     assert len(right.correlations) == 3 and min(right.correlations) > 0.4
@@ -41,7 +42,7 @@ def test_calibrated_and_overconfident_variances():
     blind = calibration.curve([each._replace(variance=rng.permutation(v)) for each, v in zip(
         clips, variance, strict=True)])  # fmt: skip
     assert np.abs(blind.correlations).max() < 0.05
-    assert calibration.table({"right": right}).count("\n") == 2
+    assert calibration.table({"right": right}).count("\n") == 3
 
 
 @pytest.mark.parametrize("wrong", [("--snr", "7"), ("--split", "tset"), ("--presets", "good")])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation import plot
 
@@ -64,10 +65,33 @@ def test_the_picture_is_written_for_any_length_and_level(tmp_path, frames, chann
     samples = level * noise(frames, channels)
     picture.before.add(samples)
     picture.after.add(0.5 * samples)
-    picture.add_spread(np.full((channels, 257, 1 + frames // 128), 0.2, np.float32), 128)
+    gain = np.full((channels, 257, 1 + frames // 128), 0.2, np.float32)
+    picture.add_gain(samples, gain, gain / 2, Frame(512, 128))
     picture.save(tmp_path / "a.png")
     height, width, _ = imread(tmp_path / "a.png").shape
     assert width > height > 500
     assert matplotlib.pyplot.get_fignums() == figures
     with pytest.raises(AlphaMFError, match=r"b\.png cannot be written"):
         picture.save(tmp_path / "none" / "b.png")
+
+
+def test_what_is_unsure_is_orange_and_what_is_sure_is_blue(tmp_path):
+    from matplotlib.image import imread
+
+    rate, seconds, frame = 8000, 3, Frame(512, 128)
+    samples = noise(rate * seconds)
+    frames = 1 + len(samples) // frame.hop_length
+    picture = plot.Picture("a.wav", len(samples), rate)
+    picture.before.add(samples)
+    picture.after.add(samples)
+    gain = np.full((1, frame.bins, frames), 0.8, np.float32)
+    std = np.full_like(gain, 0.05)
+    std[..., frames // 2 :] = 0.5
+    picture.add_gain(samples, gain, std, frame)
+    picture.save(tmp_path / "a.png")
+    drawn = imread(tmp_path / "a.png")[..., :3]
+    height, width, _ = drawn.shape
+    panel = drawn[int(0.58 * height) : int(0.74 * height)]
+    sure, unsure = panel[:, width // 8 : width // 3], panel[:, width // 2 : 4 * width // 5]
+    assert sure[..., 2].mean() > 1.5 * sure[..., 0].mean()
+    assert unsure[..., 0].mean() > 1.5 * unsure[..., 2].mean()

@@ -1,0 +1,90 @@
+"""How sure the output is: its gain, how far that may be off, and what both say of its level."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alphamf.audio import stft
+from alphamf.audio.stft import Complexes, Frame
+from alphamf.tools.arrays import Floats
+
+SCALE, POWER, LEAST = np.float32(0.55), np.float32(0.5), np.float32(0.02)
+"""Of `deviation`: chosen on development clips (``benchmarks.calibration``)."""
+
+LOUDEST = 1e12
+"""Full scales that larger samples are taken as, so that their powers do not overflow."""
+
+
+def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> tuple[Floats, Floats]:
+    """Return the gain that an output has, and its standard deviation.
+
+    Parameters
+    ----------
+    noisy, speech
+        Spectra of the sound and of the output, shape (bins, frames).
+    least
+        Smallest gain of a cell.
+
+    Returns
+    -------
+    tuple of ndarray
+        Shape (bins, frames).
+    """
+    power = np.abs(noisy) ** 2
+    shared = (speech * noisy.conj()).real
+    gain = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
+    gain = np.clip(gain, least, np.float32(1))
+    return gain, deviation(gain)
+
+
+def deviation(gain: Floats) -> Floats:
+    """Return the root mean square error of gains after the second stage, which knows none.
+
+    A power of g (1 - g), the variance of a cell that is speech with the probability g and else
+    noise; what it lacks where a gain is next to 0 or 1 is added (docs/quality.md).
+    """
+    found: Floats = SCALE * (gain * (1 - gain) + LEAST) ** POWER
+    return found
+
+
+def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
+    """Return the powers of a sound's cells, which add up to the mean square over a frame.
+
+    Parameters
+    ----------
+    audio
+        Shape (samples, channels).
+    frame
+        Of the gain, in samples.
+    frames
+        How many, from the first on.
+
+    Returns
+    -------
+    ndarray
+        Shape (channels, bins, frames).
+    """
+    spectra = [stft.forward(sound, frame) for sound in audio.clip(-LOUDEST, LOUDEST).T]
+    found: Floats = np.abs(np.stack(spectra)[:, :, :frames]) ** 2 / (frame.n_fft / 2) ** 2
+    return found
+
+
+def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
+    """Return the power of the speech in every frame, and the range that it may be in.
+
+    The gain of each cell is taken one standard deviation down and up, in all cells of a frame at
+    once: the widest range that these deviations allow.
+
+    Parameters
+    ----------
+    power, gain, gain_std
+        Shape (channels, bins, frames).
+
+    Returns
+    -------
+    ndarray
+        Lower end, middle and upper end, mean over channels, shape (frames, 3).
+    """
+    ends = (np.maximum(gain - gain_std, 0), gain, np.minimum(gain + gain_std, 1))
+    found: Floats = np.stack([(each**2 * power).sum(1).mean(0) for each in ends], 1)
+    return found

@@ -1,0 +1,75 @@
+"""The gain of an output and its deviation, and the range of the speech's level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alphamf.audio import stft
+from alphamf.audio.reader import read
+from alphamf.audio.stft import Frame
+from alphamf.denoising import spread
+from alphamf.denoising.api import PRESETS, denoise
+from alphamf.learnt.dictionary import choose
+
+FRAME = Frame(512, 128)
+
+
+def complexes(shape: tuple[int, ...]) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    real, imaginary = rng.standard_normal((2, *shape)).astype(np.float32)
+    return real + 1j * imaginary
+
+
+@given(least=st.sampled_from([0.0, 0.1, 0.5]))
+def test_the_gain_of_an_output_is_the_one_that_made_it(least):
+    noisy = complexes((20, 30))
+    noisy[3] = 0
+    gain = np.random.default_rng(1).uniform(0, 1, noisy.shape).astype(np.float32)
+    found, std = spread.of_output(noisy, gain * noisy, np.float32(least))
+    expected = np.maximum(np.where(noisy == 0, 0, gain), least)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert found.dtype == std.dtype == np.float32
+
+
+def test_no_gain_is_surer_than_one_at_an_end():
+    std = spread.deviation(np.linspace(0, 1, 21, dtype=np.float32))
+    assert (np.diff(std[:11]) > 0).all() and std[0] > 0 and std[10] < 0.5
+    np.testing.assert_allclose(std, std[::-1], rtol=1e-5)
+
+
+def test_the_powers_of_a_frame_add_up_to_the_mean_square():
+    time = np.arange(8000) / 8000
+    sine = np.sin(2 * np.pi * 1000 * time).astype(np.float32)[:, None]
+    power = spread.powers(sine, FRAME, 60)
+    assert power.shape == (1, 257, 60)
+    np.testing.assert_allclose(power[0, :, 10:50].sum(0), 0.5, rtol=1e-3)
+
+
+def test_the_range_of_the_level_is_around_it_and_no_wider_than_no_and_all_of_the_sound():
+    shape = (2, 20, 30)
+    rng = np.random.default_rng(0)
+    power, gain, std = rng.uniform(0, 1, (3, *shape))
+    low, middle, high = spread.levels(power, gain, std).T
+    assert (low <= middle).all() and (middle <= high).all()
+    assert (low >= 0).all() and (high <= power.sum(1).mean(0) + 1e-9).all()
+    sure = spread.levels(power, gain, 0 * std).T
+    np.testing.assert_array_equal(sure[0], sure[2])
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_the_gain_after_a_second_stage_is_that_of_the_output(channels):
+    noisy, rate = read("data/sample-noisy.wav")
+    noisy = noisy[:rate, 0]
+    both = np.stack([noisy, 0.5 * noisy], axis=1)[:, :channels]
+    found = denoise(both, rate, replace(PRESETS["fast"], warm_up=2, steps=3, keep=1))
+    frame = choose("auto", rate).frame
+    mixture, output = (stft.forward(x, frame) for x in (noisy, found.audio[:, 0]))
+    power = np.abs(mixture) ** 2
+    share = np.clip((output * mixture.conj()).real / power, 0, 1)
+    loud = power > 1e-3 * power.mean()
+    np.testing.assert_allclose(found.gain[0][loud], share[loud], atol=1e-3)
