@@ -1,0 +1,29 @@
+"""The table of voices and noises that nothing was trained on."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks import unheard
+
+
+def test_rows_are_grouped_by_kind_level_and_language():
+    rows = [
+        unheard.Row("a", "babble", -5, "en", {"fast": [1.0, 2.0, 0.5]}),
+        unheard.Row("b", "babble", 10, "fr", {"fast": [3.0, 3.0, 0.7]}),
+        unheard.Row("c", "street", 5, "fr", {"fast": [5.0, float("nan"), 0.9]}),
+    ]
+    names = [name for name, _ in unheard.groups(rows)]
+    assert names == "all,babble,street,-5 dB,5 dB,10 dB,language en,language fr".split(",")
+    lines = unheard.table(rows).splitlines()
+    assert lines[2] == "| all (3) | 3.00 ± 1.15 / 2.50 / 0.700 |"
+    assert lines[3] == "| babble (2) | 2.00 ± 1.00 / 2.50 / 0.600 |"
+
+
+def test_an_unknown_method_is_one_sentence(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["unheard", "--methods", "good", "-o", str(tmp_path / "a")])
+    with pytest.raises(SystemExit):
+        unheard.main()
+    assert "there is no method 'good'" in capsys.readouterr().err
