@@ -40,6 +40,35 @@ def gaussian_draws(mean, covariance, *, n=CHAINS, seed=0, dtype=np.float64):
     return (mean + z @ np.linalg.cholesky(covariance).T).astype(dtype)
 
 
+class Quadrant:
+    """A Gaussian on the positive quadrant, of correlation -.8: its density is large at the wall."""
+
+    positive = True
+    size = 2
+    latents: dict = {}  # noqa: RUF012
+    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
+
+    def draw(self, rng, theta):
+        return self
+
+    def grad(self, theta):
+        return theta @ self.precision
+
+    def parts(self, theta):
+        from alphamf.inference.protocols import Parts
+
+        return Parts(theta @ self.precision, 0 * theta, np.ones(2), np.ones(2))
+
+    def metric(self, theta):
+        from alphamf.inference.metric import Dense
+
+        return Dense(self.precision)
+
+    def sample(self, n):
+        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
+        return draws[(draws > 0).all(1)][:n]
+
+
 def whiten(sample, mean, covariance):
     """Return draws (n, D) in the coordinates in which the law is standard normal."""
     centred = sample.astype(np.float64) - mean

@@ -19,7 +19,7 @@ from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.positive import SGRLD
 from alphamf.inference.targets.unbounded import LOWEST, Unbounded, UnboundedPotential
-from tests.support.laws import P_LEAST, Z_MOST, gaussian_draws, step_many
+from tests.support.laws import P_LEAST, Z_MOST, Quadrant, step_many
 from tests.support.states import check_resume
 
 FEW = 4000
@@ -47,28 +47,6 @@ class Factors:
     def least_p(self, theta):
         laws = [stats.gamma(a, scale=1 / b) for a, b in zip(self.shape, self.rate, strict=True)]
         return min(stats.kstest(x, law.cdf).pvalue for x, law in zip(theta.T, laws, strict=True))
-
-
-class Quadrant:
-    """A Gaussian on the positive quadrant, of correlation -.8: its density is large at the wall."""
-
-    positive = True
-    size = 2
-    latents: dict = {}  # noqa: RUF012
-    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return theta @ self.precision
-
-    def parts(self, theta):
-        return Parts(theta @ self.precision, 0 * theta, np.ones(2), np.ones(2))
-
-    def sample(self, n=FEW):
-        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
-        return draws[(draws > 0).all(1)][:n]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -153,7 +131,7 @@ def moved(draws, sampler, steps):
 @pytest.mark.parametrize("memory", [2, 3])
 def test_dense_h_needs_no_mirror_and_a_mirror_is_wrong(memory):
     """E theta^2 is .707; a mirror under the dense H of the same hyperparameters gives 1.1."""
-    draws = Quadrant().sample()
+    draws = Quadrant().sample(FEW)
     exact = (Quadrant().sample(100_000) ** 2).mean()
     steps = 120 * memory
     sampler = PositiveHAMCMC(0.05, memory=memory, freeze=1)

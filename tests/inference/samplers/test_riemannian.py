@@ -19,6 +19,7 @@ from tests.support.laws import (
     CHAINS,
     P_LEAST,
     Z_MOST,
+    Quadrant,
     discretised,
     gaussian_draws,
     gaussian_p,
@@ -204,28 +205,6 @@ def test_mirror_folds_the_law():
     assert p_value() > P_LEAST
     target.positive = False
     assert p_value() < P_LEAST
-
-
-class Quadrant:
-    """A correlated Gaussian on the positive quadrant, with its precision as the metric."""
-
-    positive = True
-    size = 2
-    latents: dict = {}  # noqa: RUF012
-    precision = np.array([[1.0, 0.8], [0.8, 1.0]])
-
-    def draw(self, rng, theta):
-        return self
-
-    def grad(self, theta):
-        return theta @ self.precision
-
-    def metric(self, theta):
-        return Dense(self.precision)
-
-    def sample(self, n):
-        draws = gaussian_draws(np.zeros(2), np.linalg.inv(self.precision), n=15 * n)
-        return draws[(draws > 0).all(1)][:n]
 
 
 @pytest.mark.slow
