@@ -13,7 +13,7 @@ of as many cells, or of as much power of the noisy clips, and each bin's mean sq
 beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
 docs/figures.
 
-The deviation after the second stage (`alphamf.denoising.spread`) has three constants, chosen by::
+The deviation after the second stage (`alphamf.denoising.spread`) has five constants, chosen by::
 
     python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
 """
@@ -144,27 +144,34 @@ def curve(clips: list[Cells]) -> Curve:
     return Curve(found[0], found[1], ranks)
 
 
-def fitted(clips: list[Cells]) -> tuple[tuple[float, float, float], float]:
-    """Return the scale, power and least of `spread.deviation`, and how far bins are off.
+def fitted(clips: list[Cells]) -> tuple[dict[str, float], float]:
+    """Return the constants of `spread.deviation`, and how far bins are off with them.
 
     The last is the root mean square of the decibels between predicted and true errors. The scale
     is that of the whole.
     """
-    tried = {}
-    for power, least in product((0.15, 0.2, 0.3, 0.4, 0.5), (0.0, 0.003, 0.01, 0.02, 0.04, 0.08)):
-        shapes = [(each.gain * (1 - each.gain) + least) ** (2 * power) for each in clips]
-        scale = np.sqrt(
-            sum(float(each.error.sum()) for each in clips) / sum(float(s.sum()) for s in shapes)
-        )
+    few = [Cells(*(each[::7] for each in clip)) for clip in clips]
+    tried: list[tuple[float, dict[str, float]]] = []
+    powers, leasts, stds, levels = (0.3, 0.4, 0.5), (0.001, 0.003), (0.3, 0.35, 0.4), (0.003, 0.01)
+    for power, least, std, level in product(powers, leasts, stds, levels):
+        faint = [level / (level + each.power) for each in few]
+        shapes = [(each.gain * (1 - each.gain) + least) ** (2 * power) for each in few]
+        whole = [
+            ((1 - part) @ (each.error - part * std**2), (1 - part) ** 2 @ shape)
+            for each, part, shape in zip(few, faint, shapes, strict=True)
+        ]
+        scale = np.sqrt(np.divide(*np.sum(whole, axis=0)))
         made = [
-            each._replace(variance=scale**2 * shape)
-            for each, shape in zip(clips, shapes, strict=True)
+            each._replace(variance=(1 - part) * scale**2 * shape + part * std**2)
+            for each, part, shape in zip(few, faint, shapes, strict=True)
         ]
         found = curve(made)
         off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
-        tried[float(scale), power, least] = float(np.sqrt((off**2).mean()))
-    best = min(tried, key=lambda each: tried[each])
-    return best, tried[best]
+        names = ("SCALE", "POWER", "LEAST", "FAINT", "FAINT_STD")
+        values = (float(scale), power, least, level, std)
+        tried.append((float(np.sqrt((off**2).mean())), dict(zip(names, values, strict=True))))
+    off_by, best = min(tried, key=lambda each: each[0])
+    return best, off_by
 
 
 def table(curves: dict[str, Curve]) -> str:

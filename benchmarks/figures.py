@@ -1,16 +1,15 @@
-r"""Draw the figure of README.md: spectrograms of the sample before and after.
+r"""Draw the sample: spectrograms before and after for README.md, and what ``--plot`` draws.
 
 From the repository root::
 
     python -m benchmarks.figures
 
 It denoises data/sample-noisy.wav with the default settings and seed 0, and writes
-docs/figures/sample.png.
+docs/figures/sample.png and docs/figures/plot.png.
 """
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +18,10 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from alphamf.audio.reader import read
-from alphamf.denoising.api import denoise
-from alphamf.evaluation.plot import Spectrogram
+from alphamf.denoising.api import Denoised, denoise
+from alphamf.denoising.grids import native_grid
+from alphamf.evaluation.plot import Picture, Spectrogram
+from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
 
@@ -70,15 +71,37 @@ def draw(before: Floats, after: Floats, rate: int, seconds: float) -> Figure:
     return figure
 
 
+def plot(noisy: Floats, found: Denoised, rate: int, path: Path) -> None:
+    """Write the picture that ``alphamf denoise --plot`` draws."""
+    picture = Picture("talk.wav", len(noisy), rate)
+    picture.before.add(noisy.astype(np.float32))
+    picture.after.add(np.asarray(found.audio, np.float32))
+    frame = native_grid(choose("auto", rate), rate).frame
+    picture.add_gain(noisy.astype(np.float32), found.gain, found.gain_std, frame)
+    picture.save(path)
+
+
+def small(path: Path) -> None:
+    """Leave `COLOURS` in a PNG."""
+    with Image.open(path) as drawn:
+        few = drawn.convert("RGB").quantize(COLOURS)
+    with atomic(path) as part:
+        few.save(part, format="png", optimize=True)
+
+
 def main() -> None:
-    """Denoise the sample, and write the figure."""
+    """Denoise the sample, and write the figures."""
     noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
-    clean = denoise(noisy, rate).audio
-    figure = draw(power(noisy, rate), power(clean, rate), rate, len(noisy) / rate)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    with atomic(REPOSITORY / "docs" / "figures" / "sample.png") as part:
-        Image.open(buffer).convert("RGB").quantize(COLOURS).save(part, format="png", optimize=True)
+    found = denoise(noisy, rate)
+    sample, picture = (
+        REPOSITORY / "docs" / "figures" / f"{name}.png" for name in ("sample", "plot")
+    )
+    figure = draw(power(noisy, rate), power(found.audio, rate), rate, len(noisy) / rate)
+    with atomic(sample) as part:
+        figure.savefig(part, format="png")
+    plot(noisy, found, rate, picture)
+    for path in (sample, picture):
+        small(path)
 
 
 if __name__ == "__main__":

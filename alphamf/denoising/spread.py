@@ -8,8 +8,12 @@ from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.tools.arrays import Floats
 
-SCALE, POWER, LEAST = np.float32(0.55), np.float32(0.5), np.float32(0.02)
-"""Of `deviation`: chosen on development clips (``benchmarks.calibration``)."""
+SCALE, POWER, LEAST = np.float32(0.72), np.float32(0.4), np.float32(0.001)
+"""Of the deviation of a loud cell: chosen on development clips (``benchmarks.calibration``)."""
+
+FAINT, FAINT_STD = np.float32(0.01), np.float32(0.35)
+"""Power over the mean at which half of a cell is what lies below all speech, such as the hiss of a
+good recording, and the deviation of the gain there: chosen likewise."""
 
 LOUDEST = 1e12
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
@@ -34,16 +38,25 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> tuple[F
     shared = (speech * noisy.conj()).real
     gain = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
     gain = np.clip(gain, least, np.float32(1))
-    return gain, deviation(gain)
+    return gain, deviation(gain, power / (power.mean() + np.float32(1e-20)))
 
 
-def deviation(gain: Floats) -> Floats:
+def deviation(gain: Floats, level: Floats) -> Floats:
     """Return the root mean square error of gains after the second stage, which knows none.
 
-    A power of g (1 - g), the variance of a cell that is speech with the probability g and else
-    noise; what it lacks where a gain is next to 0 or 1 is added (docs/quality.md).
+    Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
+    probability g and else noise. In a faint one both gains near 0 and near 1 are often wrong.
+
+    Parameters
+    ----------
+    gain
+        0 to 1.
+    level
+        Power of the cells over the mean, of the same shape.
     """
-    found: Floats = SCALE * (gain * (1 - gain) + LEAST) ** POWER
+    faint = FAINT / (FAINT + level)
+    loud = SCALE * (gain * (1 - gain) + LEAST) ** POWER
+    found: Floats = np.sqrt((1 - faint) * loud**2 + faint * FAINT_STD**2)
     return found
 
 

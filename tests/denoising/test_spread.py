@@ -36,10 +36,12 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
     assert found.dtype == std.dtype == np.float32
 
 
-def test_no_gain_is_surer_than_one_at_an_end():
-    std = spread.deviation(np.linspace(0, 1, 21, dtype=np.float32))
-    assert (np.diff(std[:11]) > 0).all() and std[0] > 0 and std[10] < 0.5
-    np.testing.assert_allclose(std, std[::-1], rtol=1e-5)
+def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
+    gain = np.linspace(0, 1, 21, dtype=np.float32)
+    loud, faint = (spread.deviation(gain, np.full_like(gain, x)) for x in (10, 1e-6))
+    assert (np.diff(loud[:11]) > 0).all() and 0 < loud[0] < 0.06 and 0.3 < loud[10] < 0.5
+    np.testing.assert_allclose(loud, loud[::-1], rtol=1e-5)
+    np.testing.assert_allclose(faint, spread.FAINT_STD, rtol=1e-3)
 
 
 def test_the_powers_of_a_frame_add_up_to_the_mean_square():
