@@ -15,7 +15,7 @@ FAINT, FAINT_STD = np.float32(0.01), np.float32(0.35)
 """Power over the mean at which half of a cell is what lies below all speech, such as the hiss of a
 good recording, and the deviation of the gain there: chosen likewise."""
 
-LOUDEST = 1e12
+LOUDEST = np.float32(1e12)
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
 
 
@@ -77,9 +77,9 @@ def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
     ndarray
         Shape (channels, bins, frames).
     """
-    spectra = [stft.forward(sound, frame) for sound in audio.clip(-LOUDEST, LOUDEST).T]
-    found: Floats = np.abs(np.stack(spectra)[:, :, :frames]) ** 2 / (frame.n_fft / 2) ** 2
-    return found
+    spectra = [stft.forward(sound, frame)[:, :frames] for sound in audio.clip(-LOUDEST, LOUDEST).T]
+    unit = np.float32(frame.n_fft / 2)
+    return np.stack([(np.abs(spectrum) / unit) ** 2 for spectrum in spectra])
 
 
 def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
