@@ -115,6 +115,27 @@ def test_a_refiner_in_training_is_the_one_that_denoises():
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
 
 
+def test_a_new_network_learns_its_deviation_from_the_first_step_on():
+    """Its output begins beyond the range of deviations, where a clip would have no gradient."""
+    clean, noisy = pair()
+    shape = stft.forward(noisy, FRAME).shape
+    values = tensors(network.start(np.random.default_rng(0), FRAME.bins, SMALL))
+    values = {name: value.requires_grad_() for name, value in values.items()}
+    cells = [np.full(shape, x, np.float32) for x in (0.5, 0.2, -1, -1)]
+    batch = clips.FirstStageClip(*(torch.from_numpy(x[None]) for x in (noisy, clean, *cells)))
+    grid = losses.Grid(FRAME, RATE)
+    optimiser = torch.optim.Adam(values.values(), 0.02)
+    found = []
+    for _ in range(30):
+        made = losses.found(values, batch, grid, losses.Part(ALL))
+        optimiser.zero_grad()
+        made.likelihood.backward()
+        assert values["out.bias"].grad[1] != 0
+        optimiser.step()
+        found.append(float(made.likelihood.detach()))
+    assert found[-1] < found[0] - 0.1
+
+
 def test_a_second_stage_in_training_is_the_one_that_denoises():
     clean, noisy = pair()
     first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
