@@ -124,17 +124,9 @@ class Lanes:
         """Do a task, and return the worker that is left."""
         begun = monotonic()
         ticket.started()
-        # It may have been killed while it had nothing to do.
-        if worker is not None and not worker.process.is_alive():
-            end([worker])
-            worker = None
-        try:
-            worker = worker or Worker(work, True)
-        except OSError as error:
-            ticket.done(Outcome(None, error=f"no process can be started: {error}", code=1))
-            return None
-        worker.give(0, ticket.task)
-        while True:
+        idle = worker is not None  # it may have been killed, and be so before it begins
+        worker = _given(ticket, worker)
+        while worker:
             late = ticket.seconds is not None and monotonic() - begun > ticket.seconds
             if late or self._closed or ticket.stopped.is_set():
                 end([worker])
@@ -145,11 +137,27 @@ class Lanes:
                 message = worker.receive() if awaited([worker], _WAKE) else None
             except EOFError:
                 end([worker])
-                ticket.done(Outcome(None, error=KILLED, code=1))
-                return None
+                if not idle:
+                    ticket.done(Outcome(None, error=KILLED, code=1))
+                    return None
+                idle, worker = False, _given(ticket, None)
+                continue
+            idle = idle and message is None
             if isinstance(message, Outcome):
                 ticket.done(message)
                 return worker
             if message is not None:
                 _, done, total = message
                 ticket.progress(done, total)
+        return None
+
+
+def _given(ticket: Ticket, worker: Worker | None) -> Worker | None:
+    """Give a task to a worker, or to a new one; where there can be none, the task is over."""
+    try:
+        worker = worker or Worker(work, True)
+    except OSError as error:
+        ticket.done(Outcome(None, error=f"no process can be started: {error}", code=1))
+        return None
+    worker.give(0, ticket.task)
+    return worker
