@@ -136,8 +136,8 @@ def _refined(
     )
     made = outputs(parameters, read, grid.causal)
     logit, log_std = (each.swapaxes(1, 2) for each in network.logits(made, read, torch))
-    # Beyond its range a deviation has no gradient, and a new network begins there: so the output's.
-    free = made[..., 1].swapaxes(1, 2)
+    # Above its range a deviation has no gradient, and a new network begins there: so the output's.
+    free = made[..., 1].swapaxes(1, 2).clamp(min=network.LOG_STD[0])
     log_std = free + (log_std - free).detach()
     predicted = layers.logistic(logit, torch)
     true = ((clean * noisy.conj()).real / power).clamp(0, 1)
