@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +26,10 @@ as loud ones."""
 
 FAINT = 1e-7
 """Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
+
+
+LEAST_LOG_STD = math.log(0.05)
+"""Least log deviation in the likelihood: below it, single cells would outweigh all others."""
 
 
 class Grid(NamedTuple):
@@ -137,8 +142,8 @@ def _refined(
     made = outputs(parameters, read, grid.causal)
     logit, log_std = (each.swapaxes(1, 2) for each in network.logits(made, read, torch))
     # Above its range a deviation has no gradient, and a new network begins there: so the output's.
-    free = made[..., 1].swapaxes(1, 2).clamp(min=network.LOG_STD[0])
-    log_std = free + (log_std - free).detach()
+    free = made[..., 1].swapaxes(1, 2).clamp(min=LEAST_LOG_STD)
+    log_std = free + (log_std.clamp(min=LEAST_LOG_STD) - free).detach()
     predicted = layers.logistic(logit, torch)
     true = ((clean * noisy.conj()).real / power).clamp(0, 1)
     square = ((true - predicted) ** 2).detach()

@@ -135,8 +135,7 @@ def test_training_lowers_the_losses(corpora, tmp_path):
     assert last["distortion"] < first["distortion"] - 0.1
     for name in ("loss", "compression", "intelligibility", "likelihood", "resolutions"):
         assert last[name] < first[name]
-    for name in ("distortion", "compression", "intelligibility", "resolutions"):
-        assert last[f"dev {name}"] < first[f"dev {name}"], name
+    assert last["dev loss"] < first["dev loss"] - 1
 
 
 @pytest.mark.slow
