@@ -13,7 +13,8 @@ of as many cells, or of as much power of the noisy clips, and each bin's mean sq
 beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
 docs/figures.
 
-The deviation after the second stage (`alphamf.denoising.spread`) has five constants, chosen by::
+The deviation after the second stage (`alphamf.denoising.uncertainty`) has five constants, which
+this looks for::
 
     python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
 """
@@ -145,7 +146,7 @@ def curve(clips: list[Cells]) -> Curve:
 
 
 def fitted(clips: list[Cells]) -> tuple[dict[str, float], float]:
-    """Return the constants of `spread.deviation`, and how far bins are off with them.
+    """Return the constants of `uncertainty.deviation`, and how far bins are off with them.
 
     The last is the root mean square of the decibels between predicted and true errors. The scale
     is that of the whole.
@@ -196,13 +197,13 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     most = max(float(np.sqrt(max(c.variance.max(), c.error.max()))) for c in curves.values())
-    for k, (axes, kind) in enumerate(zip(panels, ("cells", "power"), strict=True)):
+    titles = ("bins of as many cells", "bins of as much power")
+    for k, (axes, title) in enumerate(zip(panels, titles, strict=True)):
         axes.plot([0, most], [0, most], color="0.6", linestyle="--", label="calibrated")
         for name, found in curves.items():
             axes.plot(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), marker="o", label=name)
-        axes.set(xlabel="predicted standard deviation of the gain", title=f"bins of as many {kind}")
-    panels[0].set(ylabel="root mean square error", title="bins of as many cells")
-    panels[1].set(title="bins of as much power")
+        axes.set(xlabel="predicted standard deviation of the gain", title=title)
+    panels[0].set(ylabel="root mean square error")
     panels[0].legend()
     with atomic(path) as part:
         figure.savefig(part, format="png")

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.baselines.base import Clip as Noisy
 from alphamf.evaluation.methods import known
 from alphamf.tools import pool, tables
 from benchmarks.clip_scores import SCORES, scores
 from benchmarks.front_clips import KINDS, SNRS, Clip, clips
+from benchmarks.low_latency import run
 from benchmarks.report import caption, options_of, publish
 
 RATE = 16000
@@ -47,10 +47,7 @@ class Row(NamedTuple):
 def measured(job: tuple[int, Clip], methods: list[str]) -> Row:
     """Denoise a clip by several methods, and score what they make of it."""
     number, clip = job
-    found = {
-        name: scores(clip.clean, known()[name].run(Noisy(clip.noisy, RATE, clip.clean)), RATE)
-        for name in methods
-    }
+    found = {name: scores(clip.clean, run(name, clip), RATE) for name in methods}
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
     return Row(clip.name, kind, snr, clip.name.partition("_")[0], found)
 

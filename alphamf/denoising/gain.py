@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, spread
+from alphamf.denoising import bands, uncertainty
 from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid
@@ -162,10 +162,9 @@ def separate(
         first = Spectra(speech, spectra.rate)
         factors = coefficients(spectra, first, high, weights, xp)
         speech = combined(spectra, first, factors, network, least)
-    activity = probability(np.abs(spectrum) ** 2, gain, native)
-    if staged:
         found = Spectra(speech, spectra.rate).on(native)
-        limited, gain_std = spread.of_output(spectrum, found, least)
+        limited, gain_std = uncertainty.of_output(spectrum, found, least)
+    activity = probability(np.abs(spectrum) ** 2, gain, native)
     return Estimate(speech, limited, gain_std, high.acceptance, activity)
 
 

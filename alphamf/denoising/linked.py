@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, spatial, spread
+from alphamf.denoising import bands, spatial, uncertainty
 from alphamf.denoising.activity import probability
 from alphamf.denoising.gain import (
     Estimate,
@@ -76,12 +76,12 @@ def linked(
             known = [highs[k] for k in group]
             speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
-            limits = np.maximum(gain[k], least), gain_std[k]
+            final = np.maximum(gain[k], least), gain_std[k]
             if network is not None:
                 output = Spectra(one, channels[k].rate).on(native)
-                limits = spread.of_output(spectra[k], output, least)
+                final = uncertainty.of_output(spectra[k], output, least)
             activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
-            estimates[k] = Estimate(one, *limits, highs[k].acceptance, activity)
+            estimates[k] = Estimate(one, *final, highs[k].acceptance, activity)
     return [estimates[k] for k in range(len(channels))]
 
 

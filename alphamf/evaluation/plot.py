@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame, sqrt_hann
-from alphamf.denoising.spread import levels, powers
+from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import caches
 from alphamf.tools.arrays import Floats

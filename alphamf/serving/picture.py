@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Frame
-from alphamf.denoising.spread import LOUDEST, levels, powers
+from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 COLUMNS = 1200

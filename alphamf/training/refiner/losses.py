@@ -140,10 +140,10 @@ def _refined(
         log_power + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
     made = outputs(parameters, read, grid.causal)
-    logit, log_std = (each.swapaxes(1, 2) for each in network.logits(made, read, torch))
+    logit = network.logits(made, read, torch)[0].swapaxes(1, 2)
     # Above its range a deviation has no gradient, and a new network begins there: so the output's.
     free = made[..., 1].swapaxes(1, 2).clamp(min=LEAST_LOG_STD)
-    log_std = free + (log_std.clamp(min=LEAST_LOG_STD) - free).detach()
+    log_std = free + (free.clamp(max=network.LOG_STD[1]) - free).detach()
     predicted = layers.logistic(logit, torch)
     true = ((clean * noisy.conj()).real / power).clamp(0, 1)
     square = ((true - predicted) ** 2).detach()

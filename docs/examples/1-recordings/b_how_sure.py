@@ -50,5 +50,5 @@ axes.set(title="Predicted and true error", xlabel="predicted", ylabel="true")
 axes.legend()
 
 # %%
-# One sentence is little. Over the 80 clips of a corpus all ten bins lie within 20 %:
+# One sentence is little. Over 40 clips at this rate nine of the ten bins lie within 20 %:
 # :doc:`/quality`.

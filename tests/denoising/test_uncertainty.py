@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame
-from alphamf.denoising import spread
+from alphamf.denoising import uncertainty
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.learnt.dictionary import choose
 
@@ -30,7 +30,7 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
     noisy = complexes((20, 30))
     noisy[3] = 0
     gain = np.random.default_rng(1).uniform(0, 1, noisy.shape).astype(np.float32)
-    found, std = spread.of_output(noisy, gain * noisy, np.float32(least))
+    found, std = uncertainty.of_output(noisy, gain * noisy, np.float32(least))
     expected = np.maximum(np.where(noisy == 0, 0, gain), least)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == std.dtype == np.float32
@@ -38,16 +38,16 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
 
 def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
     gain = np.linspace(0, 1, 21, dtype=np.float32)
-    loud, faint = (spread.deviation(gain, np.full_like(gain, x)) for x in (10, 1e-6))
+    loud, faint = (uncertainty.deviation(gain, np.full_like(gain, x)) for x in (10, 1e-6))
     assert (np.diff(loud[:11]) > 0).all() and 0 < loud[0] < 0.06 and 0.3 < loud[10] < 0.5
     np.testing.assert_allclose(loud, loud[::-1], rtol=1e-5)
-    np.testing.assert_allclose(faint, spread.FAINT_STD, rtol=1e-3)
+    np.testing.assert_allclose(faint, uncertainty.FAINT_STD, rtol=1e-3)
 
 
 def test_the_powers_of_a_frame_add_up_to_the_mean_square():
     time = np.arange(8000) / 8000
     sine = np.sin(2 * np.pi * 1000 * time).astype(np.float32)[:, None]
-    power = spread.powers(sine, FRAME, 60)
+    power = uncertainty.powers(sine, FRAME, 60)
     assert power.shape == (1, 257, 60)
     np.testing.assert_allclose(power[0, :, 10:50].sum(0), 0.5, rtol=1e-3)
 
@@ -56,10 +56,10 @@ def test_the_range_of_the_level_is_around_it_and_no_wider_than_no_and_all_of_the
     shape = (2, 20, 30)
     rng = np.random.default_rng(0)
     power, gain, std = rng.uniform(0, 1, (3, *shape))
-    low, middle, high = spread.levels(power, gain, std).T
+    low, middle, high = uncertainty.levels(power, gain, std).T
     assert (low <= middle).all() and (middle <= high).all()
     assert (low >= 0).all() and (high <= power.sum(1).mean(0) + 1e-9).all()
-    sure = spread.levels(power, gain, 0 * std).T
+    sure = uncertainty.levels(power, gain, 0 * std).T
     np.testing.assert_array_equal(sure[0], sure[2])
 
 
