@@ -13,8 +13,8 @@ of as many cells, or of as much power of the noisy clips, and each bin's mean sq
 beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
 docs/figures.
 
-The deviation after the second stage (`alphamf.denoising.uncertainty`) has five constants, which
-this looks for::
+The deviation after the second stage has five constants (`alphamf.denoising.uncertainty.Deviation`),
+which this looks for::
 
     python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
 """
@@ -33,6 +33,7 @@ from scipy.stats import spearmanr
 from alphamf.audio import stft
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.uncertainty import Deviation, deviation
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
@@ -145,33 +146,26 @@ def curve(clips: list[Cells]) -> Curve:
     return Curve(found[0], found[1], ranks)
 
 
-def fitted(clips: list[Cells]) -> tuple[dict[str, float], float]:
+def fitted(clips: list[Cells]) -> tuple[Deviation, float]:
     """Return the constants of `uncertainty.deviation`, and how far bins are off with them.
 
     The last is the root mean square of the decibels between predicted and true errors. The scale
     is that of the whole.
     """
     few = [Cells(*(each[::7] for each in clip)) for clip in clips]
-    tried: list[tuple[float, dict[str, float]]] = []
-    powers, leasts, stds, levels = (0.3, 0.4, 0.5), (0.001, 0.003), (0.3, 0.35, 0.4), (0.003, 0.01)
-    for power, least, std, level in product(powers, leasts, stds, levels):
-        faint = [level / (level + each.power) for each in few]
-        shapes = [(each.gain * (1 - each.gain) + least) ** (2 * power) for each in few]
-        whole = [
-            ((1 - part) @ (each.error - part * std**2), (1 - part) ** 2 @ shape)
-            for each, part, shape in zip(few, faint, shapes, strict=True)
-        ]
-        scale = np.sqrt(np.divide(*np.sum(whole, axis=0)))
-        made = [
-            each._replace(variance=(1 - part) * scale**2 * shape + part * std**2)
-            for each, part, shape in zip(few, faint, shapes, strict=True)
-        ]
-        found = curve(made)
+    grid = product((0.3, 0.4, 0.5), (0.001, 0.003), (0.003, 0.01), (0.3, 0.35, 0.4))
+    tried = []
+    for constants in (Deviation(1.0, *each) for each in grid):
+        loud, faint = (
+            sum(float((deviation(x.gain, x.power, part) ** 2).sum()) for x in few)
+            for part in (constants._replace(faint_std=0.0), constants._replace(scale=0.0))
+        )
+        whole = sum(float(x.error.sum()) for x in few)
+        chosen = constants._replace(scale=max((whole - faint) / loud, 0.0) ** 0.5)
+        found = curve([x._replace(variance=deviation(x.gain, x.power, chosen) ** 2) for x in few])
         off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
-        names = ("SCALE", "POWER", "LEAST", "FAINT", "FAINT_STD")
-        values = (float(scale), power, least, level, std)
-        tried.append((float(np.sqrt((off**2).mean())), dict(zip(names, values, strict=True))))
-    off_by, best = min(tried, key=lambda each: each[0])
+        tried.append((float(np.sqrt((off**2).mean())), chosen))
+    off_by, best = min(tried)
     return best, off_by
 
 

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.tools.arrays import Floats
 
-SCALE, POWER, LEAST = np.float32(0.72), np.float32(0.4), np.float32(0.001)
-"""Of the deviation of a loud cell: chosen on development clips (``benchmarks.calibration``)."""
 
-FAINT, FAINT_STD = np.float32(0.01), np.float32(0.35)
-"""Power over the mean at which half of a cell is what lies below all speech, such as the hiss of a
-good recording, and the deviation of the gain there: chosen likewise."""
+class Deviation(NamedTuple):
+    """Constants of `deviation`, chosen on development clips (``benchmarks.calibration --fit``).
+
+    Attributes
+    ----------
+    scale, power, least
+        Of the deviation of a loud cell.
+    faint
+        Power over the mean at which half of a cell is what lies below all speech, such as the hiss
+        of a good recording.
+    faint_std
+        Deviation of the gain there.
+    """
+
+    scale: float = 0.72
+    power: float = 0.4
+    least: float = 0.001
+    faint: float = 0.01
+    faint_std: float = 0.35
+
+
+CHOSEN = Deviation()
+"""The constants."""
 
 LOUDEST = np.float32(1e12)
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
@@ -41,7 +61,7 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> tuple[F
     return gain, deviation(gain, power / (power.mean() + np.float32(1e-20)))
 
 
-def deviation(gain: Floats, level: Floats) -> Floats:
+def deviation(gain: Floats, level: Floats, constants: Deviation = CHOSEN) -> Floats:
     """Return the root mean square error of gains after the second stage, which knows none.
 
     Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
@@ -53,10 +73,13 @@ def deviation(gain: Floats, level: Floats) -> Floats:
         0 to 1.
     level
         Power of the cells over the mean, of the same shape.
+    constants
+        Of the formula.
     """
-    faint = FAINT / (FAINT + level)
-    loud = SCALE * (gain * (1 - gain) + LEAST) ** POWER
-    found: Floats = np.sqrt((1 - faint) * loud**2 + faint * FAINT_STD**2)
+    scale, power, least, half, faint_std = (np.float32(each) for each in constants)
+    faint = half / (half + level)
+    loud = scale * (gain * (1 - gain) + least) ** power
+    found: Floats = np.sqrt((1 - faint) * loud**2 + faint * faint_std**2)
     return found
 
 

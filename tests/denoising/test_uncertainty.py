@@ -41,7 +41,7 @@ def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
     loud, faint = (uncertainty.deviation(gain, np.full_like(gain, x)) for x in (10, 1e-6))
     assert (np.diff(loud[:11]) > 0).all() and 0 < loud[0] < 0.06 and 0.3 < loud[10] < 0.5
     np.testing.assert_allclose(loud, loud[::-1], rtol=1e-5)
-    np.testing.assert_allclose(faint, uncertainty.FAINT_STD, rtol=1e-3)
+    np.testing.assert_allclose(faint, uncertainty.CHOSEN.faint_std, rtol=1e-3)
 
 
 def test_the_powers_of_a_frame_add_up_to_the_mean_square():
