@@ -208,9 +208,9 @@ def _distortion(found: Found) -> Tensor:
 
 
 def _compression(clean: Tensor, estimate: Tensor) -> Tensor:
-    loud, estimated = (torch.sqrt(spectra.power(each) + FAINT) for each in (clean, estimate))
-    error = ((loud**COMPRESSED - estimated**COMPRESSED) ** 2).mean((1, 2))
-    return (error / (loud ** (2 * COMPRESSED)).mean((1, 2))).mean()
+    loud, other = ((spectra.power(each) + FAINT) ** (COMPRESSED / 2) for each in (clean, estimate))
+    error = ((loud - other) ** 2).mean((1, 2))
+    return (error / (loud * loud).mean((1, 2))).mean()
 
 
 def _resolutions(clean: Tensor, estimate: Tensor, grid: Grid) -> Tensor:
