@@ -1,7 +1,7 @@
 """From a posterior to clean speech: the ordered chain of gains.
 
 1. Posterior mean of the speech's Wiener gain, and its standard deviation.
-2. Refiner: a network that reads the posterior gives both anew.
+2. Refiner: a network that reads the posterior gives the gain anew.
 3. Native grid: the gain moves from the dictionary's grid to the sound's own rate. Above the
    dictionary's band, the posterior of its bands goes on (`bands`).
 4. Limit: no gain is below the largest attenuation.
@@ -43,8 +43,8 @@ class Estimate(NamedTuple):
     speech
         Shape (samples,), float32.
     gain, gain_std
-        Gain that the speech has, 0 to 1, and its standard deviation, shape (bins, frames): those
-        of link 4, or of the output of link 5.
+        Gain that the speech has after link 4 or 5, 0 to 1, and its standard deviation, that of the
+        posterior or, with networks, of `uncertainty`; shape (bins, frames).
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
     activity
@@ -65,7 +65,7 @@ class Estimate(NamedTuple):
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
-    """Return the gain and its standard deviation after links 1 and 2.
+    """Return the gain after links 1 and 2, and the standard deviation that it had in the posterior.
 
     Parameters
     ----------
@@ -78,13 +78,19 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
     """
     if refiner is None:
         return posterior.gain, posterior.gain_std
-    return refiner.refine(
+    gain = refiner.refine(
         power,
         gain=posterior.gain,
         gain_std=posterior.gain_std,
         speech=posterior.speech,
         noise=posterior.noise,
     )
+    return gain, posterior.gain_std
+
+
+def refines(weights: Weights, settings: Settings) -> bool:
+    """Whether networks find the gain, and not the posterior alone."""
+    return settings.refine and weights.refiner is not None
 
 
 def moved(
@@ -163,7 +169,9 @@ def separate(
         factors = coefficients(spectra, first, high, weights, xp)
         speech = combined(spectra, first, factors, network, least)
         found = Spectra(speech, spectra.rate).on(native)
-        limited, gain_std = uncertainty.of_output(spectrum, found, least)
+        limited = uncertainty.of_output(spectrum, found, least)
+    if refines(weights, settings):
+        gain_std = uncertainty.after_networks(spectrum, limited)
     activity = probability(np.abs(spectrum) ** 2, gain, native)
     return Estimate(speech, limited, gain_std, high.acceptance, activity)
 

@@ -16,6 +16,7 @@ from alphamf.denoising.gain import (
     combined,
     least_gain,
     on_native,
+    refines,
     separate,
 )
 from alphamf.denoising.grids import Spectra, native_grid
@@ -76,12 +77,14 @@ def linked(
             known = [highs[k] for k in group]
             speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
-            final = np.maximum(gain[k], least), gain_std[k]
+            final, std = np.maximum(gain[k], least), gain_std[k]
             if network is not None:
                 output = Spectra(one, channels[k].rate).on(native)
                 final = uncertainty.of_output(spectra[k], output, least)
+            if refines(weights, settings):
+                std = uncertainty.after_networks(spectra[k], final)
             activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
-            estimates[k] = Estimate(one, *final, highs[k].acceptance, activity)
+            estimates[k] = Estimate(one, final, std, highs[k].acceptance, activity)
     return [estimates[k] for k in range(len(channels))]
 
 

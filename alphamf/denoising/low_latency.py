@@ -20,6 +20,7 @@ from alphamf.denoising.grids import Bins, Grid
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
+from alphamf.denoising.uncertainty import deviation
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
@@ -193,11 +194,13 @@ class LowLatency:
         self._acceptance = found.acceptance
         if self._refiner is None or self._memories is None:
             return found.gain, found.gain_std
-        return self._refiner.refine(
+        level = power / found.level
+        gain = self._refiner.refine(
             self._memories,
-            power / found.level,
+            level,
             gain=found.gain,
             gain_std=found.gain_std,
             speech=found.speech,
             noise=found.noise,
         )
+        return gain, deviation(gain, level)

@@ -39,8 +39,8 @@ LOUDEST = np.float32(1e12)
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
 
 
-def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> tuple[Floats, Floats]:
-    """Return the gain that an output has, and its standard deviation.
+def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
+    """Return the gain that an output has.
 
     Parameters
     ----------
@@ -51,18 +51,33 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> tuple[F
 
     Returns
     -------
-    tuple of ndarray
+    ndarray
         Shape (bins, frames).
     """
     power = np.abs(noisy) ** 2
     shared = (speech * noisy.conj()).real
     gain = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
-    gain = np.clip(gain, least, np.float32(1))
-    return gain, deviation(gain, power / (power.mean() + np.float32(1e-20)))
+    found: Floats = np.clip(gain, least, np.float32(1))
+    return found
+
+
+def after_networks(noisy: Complexes, gain: Floats) -> Floats:
+    """Return the standard deviation of a gain that networks found; 0 where there is no sound.
+
+    Parameters
+    ----------
+    noisy
+        Spectrum of the sound, shape (bins, frames).
+    gain
+        Of the same shape.
+    """
+    power = np.abs(noisy) ** 2
+    found = deviation(gain, power / (power.mean() + np.float32(1e-20)))
+    return np.where(power > 0, found, np.float32(0))
 
 
 def deviation(gain: Floats, level: Floats, constants: Deviation = CHOSEN) -> Floats:
-    """Return the root mean square error of gains after the second stage, which knows none.
+    """Return the root mean square error of gains that networks found, which say none.
 
     Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
     probability g and else noise. In a faint one both gains near 0 and near 1 are often wrong.

@@ -67,7 +67,7 @@ class Memories:
 
 
 class CausalRefiner(TrainedNetwork):
-    """A trained network whose output is a gain and its standard deviation, frame by frame."""
+    """A trained network whose output is a gain, frame by frame."""
 
     kind = "causal"
 
@@ -90,8 +90,8 @@ class CausalRefiner(TrainedNetwork):
         gain_std: Floats,
         speech: Floats,
         noise: Floats,
-    ) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of the gain of the newest frame.
+    ) -> Floats:
+        """Return the gain of the newest frame, shape (channels, bins).
 
         Parameters
         ----------
@@ -105,11 +105,9 @@ class CausalRefiner(TrainedNetwork):
         logs = [values[..., None] for values in each]
         pair = gain[..., None], gain_std[..., None]
         features = network.features(logs[0], *pair, logs[1], logs[2], np)[:, 0]
-        logit, log_std = network.logits(self.outputs_of(memories, features), features, np)
+        logit = network.logits(self.outputs_of(memories, features), features)
         refined: Floats = layers.logistic(logit, np) ** np.float32(self.exponent)
-        # As in `alphamf.learnt.refiner`.
-        std: Floats = np.sqrt(np.exp(log_std) * np.sqrt(refined * (1 - refined)))
-        return refined, std
+        return refined
 
     def outputs_of(self, memories: Memories, features: Floats) -> Array:
         """Return the two outputs for every cell of the newest frame, shape (channels, bins, 2).

@@ -45,7 +45,7 @@ class HighBand(TrainedNetwork):
         """Do as `gains` for one window."""
         xp: Any = namespace(inputs[0])
         read = features(inputs, xp)
-        logit, _ = network.logits(self.outputs(read, xp), read, xp)
+        logit = network.logits(self.outputs(read, xp), read)
         return (xp.swapaxes(layers.logistic(logit, xp) ** self.exponent, -1, -2),)
 
 

@@ -2,8 +2,8 @@
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
 convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
-frequency combine them with the features of a cell and its neighbours. The refiner's outputs are a
-correction of the posterior mean on the logistic scale, and a standard deviation.
+frequency combine them with the features of a cell and its neighbours. A refiner's first output
+is a correction of the posterior mean on the logistic scale; its second is not used.
 
 Training has the same layers in PyTorch (`alphamf.training.refiner.differentiable`), and the very
 features and gains of here.
@@ -15,7 +15,6 @@ Luo and Mesgarani, "Conv-TasNet", IEEE/ACM TASLP 27 (2019), for the dilated stac
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -34,8 +33,6 @@ DEEP = ((1, 4), (1, 16), (8, 1))
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 LOGIT = 3.0
 """Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
-LOG_STD = (-7.0, math.log(0.5))
-"""Range of the log standard deviation: no gain from 0 to 1 has more than 0.5."""
 NORM_EPSILON = 1e-5
 """Added to a frame's variance in the blocks' normalisation."""
 NARROWEST = 1e-3
@@ -136,7 +133,6 @@ def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]
         else:
             values = np.zeros(shape)
         parameters[name] = values.astype(np.float32)
-    parameters["out.bias"][1] = -2.0
     return parameters
 
 
@@ -183,8 +179,8 @@ def cells_of(each: Sequence[Array], xp: Any) -> Array:
     return features
 
 
-def logits(found: Array, features: Array, xp: Any) -> tuple[Array, Array]:
-    """Return the logit of the refined gain of every cell, and the log of its standard deviation.
+def logits(found: Array, features: Array) -> Array:
+    """Return the logit of the refined gain of every cell, shape (..., frames, bins).
 
     Parameters
     ----------
@@ -192,16 +188,9 @@ def logits(found: Array, features: Array, xp: Any) -> tuple[Array, Array]:
         As from `outputs`, shape (..., frames, bins, 2).
     features
         What it was found from.
-    xp
-        Module of the arrays.
-
-    Returns
-    -------
-    tuple of ndarray
-        Both of shape (..., frames, bins).
     """
     logit: Array = found[..., 0] + LOGIT * features[..., 1]
-    return logit, xp.clip(found[..., 1], *LOG_STD)
+    return logit
 
 
 def outputs(

@@ -15,14 +15,14 @@ longer segment puts into the reach of its wide convolutions."""
 
 
 class Refiner(TrainedNetwork):
-    """A trained network whose output is a gain and its standard deviation."""
+    """A trained network whose output is a gain."""
 
     kind = "refiner"
 
     def refine(
         self, power: Array, *, gain: Array, gain_std: Array, speech: Array, noise: Array
-    ) -> tuple[Array, Array]:
-        """Return mean and standard deviation of the gain, given a posterior.
+    ) -> Array:
+        """Return the gain, given a posterior.
 
         Parameters
         ----------
@@ -34,21 +34,16 @@ class Refiner(TrainedNetwork):
             Posterior means of both variances, in the power's units.
         """
         inputs = (power, gain, gain_std, speech, noise)
-        refined, std = in_windows(self._refine, inputs, WINDOW)
-        return refined, std
+        (refined,) = in_windows(self._refine, inputs, WINDOW)
+        return refined
 
     def _refine(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array]:
         """Do as `refine` for one window."""
         xp: Any = namespace(power)
         level = mean_level(power, xp)
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]
         features = network.features(logs[0], gain, gain_std, logs[1], logs[2], xp)
-        logit, log_std = network.logits(self.outputs(features, xp), features, xp)
-        refined = layers.logistic(logit, xp) ** self.exponent
-        # The geometric mean of the network's deviation and of the largest that a gain of this mean
-        # can have is better calibrated (docs/quality.md).
-        most = xp.sqrt(refined * (1 - refined))
-        std = xp.sqrt(xp.exp(log_std) * most)
-        return xp.swapaxes(refined, -1, -2), xp.swapaxes(std, -1, -2)
+        logit = network.logits(self.outputs(features, xp), features)
+        return (xp.swapaxes(layers.logistic(logit, xp) ** self.exponent, -1, -2),)

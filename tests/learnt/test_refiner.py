@@ -54,14 +54,14 @@ class Quarter(Refiner):
     """A refiner with the same output for every cell."""
 
     def refine(self, power, **posterior):
-        return np.full_like(power, 0.25), np.full_like(power, 0.125)
+        return np.full_like(power, 0.25)
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_network_of_zeros_leaves_the_posterior_mean(sizes):
     """Training starts from there."""
     given = posterior()
-    gain, _ = drawn(scale=0.0, sizes=SIZES[sizes]).refine(**given)
+    gain = drawn(scale=0.0, sizes=SIZES[sizes]).refine(**given)
     inside = np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST)
     np.testing.assert_allclose(gain, inside, atol=1e-6)
 
@@ -89,11 +89,10 @@ def test_correlate_is_a_dense_correlation(frames, apart, monkeypatch):
 
 def test_clips_side_by_side_are_clips_one_by_one():
     given = posterior((3, BINS, 40))
-    gain, std = drawn().refine(**given)
+    gain = drawn().refine(**given)
     for k in range(3):
         alone = drawn().refine(**{name: each[k] for name, each in given.items()})
-        np.testing.assert_allclose(gain[k], alone[0], atol=2e-6)
-        np.testing.assert_allclose(std[k], alone[1], atol=2e-6)
+        np.testing.assert_allclose(gain[k], alone, atol=2e-6)
 
 
 def test_loudness_makes_no_difference():
@@ -106,24 +105,22 @@ def test_loudness_makes_no_difference():
 def test_long_segments_are_read_in_windows_that_fade(frames):
     """Where two windows agree, so does their mean; each window is read by itself."""
     given = posterior((BINS, frames))
-    gain, _ = drawn(scale=0.0).refine(**given)
+    gain = drawn(scale=0.0).refine(**given)
     np.testing.assert_allclose(
         gain, np.clip(given["gain"], network.NARROWEST, 1 - network.NARROWEST), atol=1e-6
     )
     # The first half window is read in the first window alone.
     first = {name: each[:, : refiner.WINDOW] for name, each in given.items()}
     half = min(refiner.WINDOW // 2, frames - min(frames, refiner.WINDOW)) or frames
-    found, alone = drawn().refine(**given), drawn().refine(**first)
-    for whole, part in zip(found, alone, strict=True):
-        np.testing.assert_allclose(whole[:, :half], part[:, :half], atol=1e-6)
+    whole, part = drawn().refine(**given), drawn().refine(**first)
+    np.testing.assert_allclose(whole[:, :half], part[:, :half], atol=1e-6)
 
 
 def test_silence_beside_a_sound_gives_numbers():
     """Also in windows that are silent throughout."""
     given = posterior()
     silent = {name: np.pad(each, ((0, 0), (400, 300))) for name, each in given.items()}
-    gain, std = drawn().refine(**silent)
-    assert np.isfinite(gain).all() and np.isfinite(std).all()
+    gain = drawn().refine(**silent)
     assert gain.min() >= 0 and gain.max() <= 1
 
 
@@ -132,19 +129,15 @@ def test_the_ends_of_all_ranges_give_numbers_in_theirs(frames):
     given = posterior((BINS, frames))
     given["gain"][0], given["gain"][1], given["noise"][2], given["speech"][3] = 0, 1, 0, 1e30
     given["power"][4] = 0
-    gain, std = drawn(scale=30.0).refine(**given)  # logits far beyond what exp can take
-    assert gain.dtype == std.dtype == np.float32 and gain.shape == std.shape == (BINS, frames)
-    assert gain.min() >= 0 and gain.max() <= 1 and std.min() >= 0 and std.max() <= 0.5
+    gain = drawn(scale=30.0).refine(**given)  # logits far beyond what exp can take
+    assert gain.dtype == np.float32 and gain.shape == (BINS, frames)
+    assert gain.min() >= 0 and gain.max() <= 1
 
 
 def test_the_exponent_is_the_gains_power():
-    """And the deviation is that of the gain that is given, as far as it can have one."""
     given = posterior()
-    gain, std = replace(drawn(), exponent=0.5).refine(**given)
-    whole, whole_std = drawn().refine(**given)
-    np.testing.assert_allclose(gain, np.sqrt(whole), rtol=1e-5)
-    most = np.sqrt(gain * (1 - gain)) / np.sqrt(whole * (1 - whole))
-    np.testing.assert_allclose(std, whole_std * np.sqrt(most), rtol=1e-3)
+    gain = replace(drawn(), exponent=0.5).refine(**given)
+    np.testing.assert_allclose(gain, np.sqrt(drawn().refine(**given)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -212,7 +205,7 @@ def test_the_networks_output_is_the_gain(rate):
     assert found.gain.dtype == found.gain_std.dtype == np.float32
     below = found.frequencies < 7000  # above, bands have the posterior's
     np.testing.assert_allclose(found.gain[0, below], 0.25, atol=1e-6)
-    np.testing.assert_allclose(found.gain_std[0, below], 0.125, atol=1e-6)
+    assert (found.gain_std[0, below] > 0.2).all() and (found.gain_std[0, below] < 0.6).all()
     assert (found.gain[1] == 1).all() and (found.gain_std[1] == 0).all()
     plain = denoise(audio, rate, replace(quick, refine=False), model=weights)
     assert plain.gain[0].std() > 0.01

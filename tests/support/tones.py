@@ -85,7 +85,6 @@ def table(folder):
             "distortion": 1.5,
             "compression": 0.7,
             "intelligibility": 20,
-            "likelihood": 0.1,
             "resolutions": 0.7,
             "perception": 1,
         },

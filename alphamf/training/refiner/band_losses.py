@@ -51,7 +51,7 @@ def found(parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1
         Power of the gain: 1 in training.
     """
     read = clips.features.float()
-    logit, _ = network.logits(outputs(parameters, read), read, torch)
+    logit = network.logits(outputs(parameters, read), read)
     gain = layers.logistic(logit, torch).swapaxes(1, 2)[:, bands.BELOW :]
     return Found(gain**exponent, clips)
 

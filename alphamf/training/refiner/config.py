@@ -28,7 +28,6 @@ LOSSES = (
     "distortion",
     "compression",
     "intelligibility",
-    "likelihood",
     "resolutions",
     "perception",
     "distance",

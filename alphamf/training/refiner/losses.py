@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -26,10 +25,6 @@ as loud ones."""
 
 FAINT = 1e-7
 """Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
-
-
-LEAST_LOG_STD = math.log(0.05)
-"""Least log deviation in the likelihood: below it, single cells would outweigh all others."""
 
 
 class Grid(NamedTuple):
@@ -85,15 +80,10 @@ class Found(NamedTuple):
     ----------
     clean, estimate
         Spectra in units of the mixture's mean power, shape (clips, bins, frames), complex.
-    likelihood
-        Minus the log likelihood of the true gain under a Gaussian with the predicted mean and
-        standard deviation, without a gradient through the mean; None for a second stage, which has
-        no deviation.
     """
 
     clean: Tensor
     estimate: Tensor
-    likelihood: Tensor | None
 
 
 def found(
@@ -140,15 +130,8 @@ def _refined(
         log_power + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
     made = outputs(parameters, read, grid.causal)
-    logit = network.logits(made, read, torch)[0].swapaxes(1, 2)
-    # Above its range a deviation has no gradient, and a new network begins there: so the output's.
-    free = made[..., 1].swapaxes(1, 2).clamp(min=LEAST_LOG_STD)
-    log_std = free + (free.clamp(max=network.LOG_STD[1]) - free).detach()
-    predicted = layers.logistic(logit, torch)
-    true = ((clean * noisy.conj()).real / power).clamp(0, 1)
-    square = ((true - predicted) ** 2).detach()
-    likelihood = log_std + 0.5 * square * torch.exp(-2 * log_std)
-    return Found(clean, predicted**exponent * noisy, likelihood.mean())
+    predicted = layers.logistic(network.logits(made, read).swapaxes(1, 2), torch)
+    return Found(clean, predicted**exponent * noisy)
 
 
 def _corrected(
@@ -157,7 +140,7 @@ def _corrected(
     noisy, first, clean = _spectra(clips, grid, part.frames)
     read = second_stage.features(noisy, first, part.levels, torch)
     sound, speech = second_stage.coefficients(outputs(parameters, read), torch)
-    return Found(clean, sound * noisy + speech * first, None)
+    return Found(clean, sound * noisy + speech * first)
 
 
 def _spectra(sounds: Any, grid: Grid, frames: slice) -> list[Tensor]:
@@ -181,7 +164,7 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
         saturates at 30 dB; ``compression``, mean squared error of the magnitudes to the power of
         `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the same in
         windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
-        disturbance as in PESQ; ``likelihood``, as in `Found`.
+        disturbance as in PESQ.
 
     Returns
     -------
@@ -195,7 +178,6 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
         "resolutions": lambda: _resolutions(clean, estimate, grid),
         "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
         "perception": lambda: disturbance(clean, estimate, grid.rate).mean(),
-        "likelihood": lambda: torch.zeros(()) if found.likelihood is None else found.likelihood,
     }
     return {name: terms[name]() for name in wanted}
 

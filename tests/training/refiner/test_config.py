@@ -61,7 +61,7 @@ WRONG = [
     ({"mixtures": {"kinds": {"rain": 1}}}, r"\[mixtures.kinds\] has no key rain: there are place"),
     ({"mixtures": {"chains": {}}}, r"\[mixtures.chains\] needs one of em-15, fast, balanced"),
     ({"mixtures": {"clips": 2}}, r"\[mixtures\] clips must be at least 5, not 2"),
-    ({"losses": {"likelihood": -1}}, r"\[losses\] likelihood must not be below 0"),
+    ({"losses": {"distortion": -1}}, r"\[losses\] distortion must not be below 0"),
     ({"schedule": {"precision": "half"}}, "precision must be bfloat16 or float32, not 'half'"),
     ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
