@@ -55,9 +55,9 @@ class Segment(NamedTuple):
         the input's kind of integers; they add up to the input where `dry` is 0 and no attenuation
         limit is set.
     gain, gain_std
-        Gain of the speech, from 0 to 1, and its standard deviation: of the posterior, of the
-        refiner, or after the second stage; shape (channels, bins, frames), of the frames that begin
-        in this segment.
+        Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
+        networks, how far such a gain is off; shape (channels, bins, frames), of the frames that
+        begin in this segment.
     acceptance
         Proportion of accepted Phi proposals of speech and noise.
     activity
