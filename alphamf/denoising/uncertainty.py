@@ -25,11 +25,11 @@ class Deviation(NamedTuple):
         Deviation of the gain there.
     """
 
-    scale: float = 0.72
+    scale: float = 0.78
     power: float = 0.4
     least: float = 0.001
-    faint: float = 0.01
-    faint_std: float = 0.35
+    faint: float = 0.001
+    faint_std: float = 0.4
 
 
 CHOSEN = Deviation()
