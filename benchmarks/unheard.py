@@ -30,7 +30,7 @@ from benchmarks.low_latency import run
 from benchmarks.report import caption, options_of, publish
 
 RATE = 16000
-METHODS = "noisy,logmmse,rnnoise,low,fast,balanced"
+METHODS = "noisy,logmmse,rnnoise,low,fast"
 PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 
 

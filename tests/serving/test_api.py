@@ -251,7 +251,8 @@ def test_its_own_origin_may_ask(server):
 
 
 def test_without_the_token_there_is_nothing(server):
-    for path in ("/", "/api/server", f"{server.path[:-2]}x/api/server", "/open/x", "//", "/%00/"):
+    other = server.path[:-2] + ("y" if server.path[-2] == "x" else "x")
+    for path in ("/", "/api/server", f"{other}/api/server", "/open/x", "//", "/%00/"):
         assert server.ask("GET", path, whole=True)[0] == 404
     status, headers, _ = server.ask("GET", server.path.rstrip("/"), whole=True)
     assert (status, headers["location"]) == (308, server.path)
