@@ -88,11 +88,6 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
     return gain, posterior.gain_std
 
 
-def refines(weights: Weights, settings: Settings) -> bool:
-    """Whether networks find the gain, and not the posterior alone."""
-    return settings.refine and weights.refiner is not None
-
-
 def moved(
     spectra: Spectra, gains: tuple[Floats, Floats], high: Posterior, model: Dictionary
 ) -> tuple[Floats, Floats]:
@@ -155,25 +150,53 @@ def separate(
     """
     native = native_grid(weights.dictionary, spectra.rate)
     spectrum = spectra.on(native)
-    gain, gain_std = gains
+    gain, _ = gains
     least = least_gain(settings)
-    limited = np.maximum(gain, least)
     network = weights.second_stage if settings.refine else None
     # Digital silence needs no second stage, nor does a sound that nothing may be taken from.
-    staged = network is not None and least < 1 and spectra.sound.any()
-    speech = stft.inverse(
-        spectrum * (gain if staged else limited), native.frame, len(spectra.sound)
-    )
+    staged = network is not None and bool(least < 1 and spectra.sound.any())
+    used = gain if staged else np.maximum(gain, least)
+    speech = stft.inverse(spectrum * used, native.frame, len(spectra.sound))
     if network is not None and staged:
         first = Spectra(speech, spectra.rate)
         factors = coefficients(spectra, first, high, weights, xp)
         speech = combined(spectra, first, factors, network, least)
-        found = Spectra(speech, spectra.rate).on(native)
-        limited = uncertainty.of_output(spectrum, found, least)
-    if refines(weights, settings):
-        gain_std = uncertainty.after_networks(spectrum, limited)
-    activity = probability(np.abs(spectrum) ** 2, gain, native)
-    return Estimate(speech, limited, gain_std, high.acceptance, activity)
+    return estimate(spectra, speech, gains, high, weights, settings, staged=staged)
+
+
+def estimate(
+    spectra: Spectra,
+    speech: Floats,
+    gains: tuple[Floats, Floats],
+    high: Posterior,
+    weights: Weights,
+    settings: Settings,
+    *,
+    staged: bool,
+) -> Estimate:
+    """Return what is to be said of the speech that was found in a segment of one channel.
+
+    Parameters
+    ----------
+    spectra, gains, high, weights, settings
+        As in `separate`.
+    speech
+        After link 4, or 5, shape (samples,).
+    staged
+        Whether it is after link 5.
+    """
+    native = native_grid(weights.dictionary, spectra.rate)
+    spectrum = spectra.on(native)
+    power = np.abs(spectrum) ** 2
+    gain, gain_std = gains
+    least = least_gain(settings)
+    final = np.maximum(gain, least)
+    if staged:
+        output = Spectra(speech, spectra.rate).on(native)
+        final = uncertainty.of_output(spectrum, output, least)
+    if settings.refine and weights.refiner is not None:
+        gain_std = uncertainty.after_networks(power, final)
+    return Estimate(speech, final, gain_std, high.acceptance, probability(power, gain, native))
 
 
 def coefficients(

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, spatial, uncertainty
-from alphamf.denoising.activity import probability
+from alphamf.denoising import bands, spatial
 from alphamf.denoising.gain import (
     Estimate,
     coefficients,
     combined,
+    estimate,
     least_gain,
     on_native,
-    refines,
     separate,
 )
 from alphamf.denoising.grids import Spectra, native_grid
@@ -52,7 +51,7 @@ def linked(
     """
     native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
-    gain, gain_std = (np.stack(each) for each in zip(*gains, strict=True))
+    gain = np.stack([each for each, _ in gains])
     least = least_gain(settings)
     estimates: dict[int, Estimate] = {}
     for group in spatial.sharing(spectra, gain):
@@ -77,14 +76,10 @@ def linked(
             known = [highs[k] for k in group]
             speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
-            final, std = np.maximum(gain[k], least), gain_std[k]
-            if network is not None:
-                output = Spectra(one, channels[k].rate).on(native)
-                final = uncertainty.of_output(spectra[k], output, least)
-            if refines(weights, settings):
-                std = uncertainty.after_networks(spectra[k], final)
-            activity = probability(np.abs(spectra[k]) ** 2, gain[k], native)
-            estimates[k] = Estimate(one, final, std, highs[k].acceptance, activity)
+            staged = network is not None
+            estimates[k] = estimate(
+                channels[k], one, gains[k], highs[k], weights, settings, staged=staged
+            )
     return [estimates[k] for k in range(len(channels))]
 
 

@@ -61,17 +61,14 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     return found
 
 
-def after_networks(noisy: Complexes, gain: Floats) -> Floats:
+def after_networks(power: Floats, gain: Floats) -> Floats:
     """Return the standard deviation of a gain that networks found; 0 where there is no sound.
 
     Parameters
     ----------
-    noisy
-        Spectrum of the sound, shape (bins, frames).
-    gain
-        Of the same shape.
+    power, gain
+        |X|^2 of the sound, and the gain, shape (bins, frames).
     """
-    power = np.abs(noisy) ** 2
     found = deviation(gain, power / (power.mean() + np.float32(1e-20)))
     return np.where(power > 0, found, np.float32(0))
 

@@ -33,9 +33,9 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
     found = uncertainty.of_output(noisy, gain * noisy, np.float32(least))
     expected = np.maximum(np.where(noisy == 0, 0, gain), least)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    std = uncertainty.after_networks(noisy, found)
+    std = uncertainty.after_networks(np.abs(noisy) ** 2, found)
     assert found.dtype == std.dtype == np.float32
-    assert (std[3] == 0).all() and (np.delete(std, 3, 0) > 0).all()
+    assert (std[3] == 0).all() and (np.delete(std, 3, 0) > 0).all() and (std <= 0.5).all()
 
 
 def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
