@@ -7,6 +7,7 @@ The tables and figures of docs/samplers.md::
     python -m benchmarks.samplers memory
     python -m benchmarks.samplers mass
     python -m benchmarks.samplers extensions
+    ALPHAMF_DATA=... python -m benchmarks.samplers ratings
 
 cost
     Time of a step on linear regression with 10 000 points in 100 dimensions, minibatches of 100
@@ -22,6 +23,8 @@ mass
     standard deviations from 0.1 to 10.
 extensions
     HAMCMC with momenta, and Richardson-Romberg around it, on a Gaussian in 10 dimensions.
+ratings
+    The same, and stochastic QNHMC, on matrix factorisation of MovieLens-1M.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from benchmarks.report import caption, options_of, write_section
 from benchmarks.sampler_cost import cost, size
 from benchmarks.sampler_extensions import extensions
 from benchmarks.sampler_laws import mass, memory
+from benchmarks.sampler_ratings import ratings
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -47,6 +51,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "memory": memory,
     "mass": mass,
     "extensions": extensions,
+    "ratings": ratings,
 }
 
 

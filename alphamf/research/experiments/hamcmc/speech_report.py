@@ -33,10 +33,17 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
                 "steps": f"{found[0].job['steps']} on {part}" if method.steps else None,
                 "seconds per clip": f"{seconds:.2f}",
                 "clips": len(found),
-                "paper": ORDER.get(name.partition(", printed")[0].partition(", tuned")[0]),
+                "paper": ORDER.get(_method(name)),
             }
         )
     return rows
+
+
+def _method(row: str) -> str:
+    """Return the paper's method of a row."""
+    for added in (", printed", ", tuned", ", 2500 sweeps"):
+        row = row.partition(added)[0]
+    return row
 
 
 def _over(records: list[Record], found: list[Record]) -> list[float]:

@@ -37,7 +37,7 @@ from alphamf.research.experiments.hamcmc.interleaved import Interleaved
 
 METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 
-TRIALS = 4
+TRIALS = 24
 
 FAILED = -20.0
 """SDR in dB of a chain that diverged."""

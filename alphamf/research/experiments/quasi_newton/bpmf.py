@@ -99,9 +99,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
     if job["method"] == "MAP":
         rmse = ratings.rmse(target.predict(theta, *pairs))
         return {"rmse": rmse, "seconds": map_seconds, "curve": [[map_seconds, rmse]]}
-    deviation = target.draw(None, theta).hessian_diagonal(theta) ** -0.5
-    deviate = noise(generator(job["seed"], 1), theta)
-    theta = theta + WIDER * deviation * deviate
+    theta = outside(target, theta, job["seed"])
     dropped = burn_in(job)
     total, seconds, curve = np.zeros(len(pairs[0])), 0.0, []
     begin = time.process_time()
@@ -147,6 +145,23 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     )
     optimum: Array = found.x.astype(theta.dtype)
     return optimum
+
+
+def outside(target: BPMF, mode: Array, seed: int) -> Array:
+    """Return a point slightly outside of the typical set about a mode.
+
+    Parameters
+    ----------
+    target
+        The posterior.
+    mode
+        Of it, shape (D,).
+    seed
+        Of the noise.
+    """
+    deviation = target.draw(None, mode).hessian_diagonal(mode) ** -0.5
+    deviate: Array = noise(generator(seed, 1), mode)
+    return mode + WIDER * deviation * deviate
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:
