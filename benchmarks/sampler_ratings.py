@@ -21,6 +21,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hamcmc_momentum import HAMCMCMomentum
 from alphamf.inference.samplers.hamcmc_richardson import HAMCMCRichardson
+from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.quasi_noisy import SGQNHMC
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -54,12 +55,16 @@ MOMENTUM = (0.00125, 0.0025, 0.005, 0.01, 0.02)
 
 
 class Kind(NamedTuple):
-    """A sampler by its step size, the sizes that are tried, gradients a step, and its estimate."""
+    """A sampler by its step size, the sizes that are tried, gradients a step, and its estimate.
+
+    One that reads `whole` data takes as many gradients of minibatches for each of its own.
+    """
 
     sampler: Callable[[float], Any]
     sizes: tuple[float, ...]
     gradients: int
     values: Values = newest
+    whole: bool = False
 
 
 LEAPS = 10
@@ -78,6 +83,7 @@ KINDS = {
     "stochastic QNHMC": Kind(
         lambda h: SGQNHMC(h, LEAPS, FRICTION, freeze=GRADIENTS // LEAPS // 5), MOMENTUM, LEAPS
     ),
+    "HMC on all ratings": Kind(lambda h: HMC(h, LEAPS), MOMENTUM, LEAPS * PARTS, whole=True),
 }
 
 
@@ -112,7 +118,8 @@ def data(seed: int, hold_out: float) -> Data:
 
 def measure(kind: Kind, size: float, seed: int, hold_out: float) -> Outcome:
     """Run a chain; predictions are averaged over its second half."""
-    ratings, whole, target, start = data(seed, hold_out)
+    ratings, whole, part, start = data(seed, hold_out)
+    target = whole if kind.whole else part
     pairs = ratings.test[:2]
     steps, total, count = GRADIENTS // kind.gradients, np.zeros(len(pairs[0])), 0
     every = max(1, steps // 200)

@@ -36,7 +36,7 @@ from alphamf.research.experiments.hamcmc.speech_search import sampler_of
 CLIPS = 80
 """Test clips: all."""
 
-SWEPT, SWEPT_LONG = 20, 4
+SWEPT, SWEPT_LONG = 6, 1
 """Clips of the Gibbs samplers, and of those with as many sweeps as the others have steps."""
 
 CELLS = 256 * 140
