@@ -79,6 +79,7 @@ class Fit:
         self.average: dict[str, Any] = {
             name: value.detach().clone() for name, value in self.parameters.items()
         }
+        self._start = {name: value.clone() for name, value in self.average.items()}
         self._optimiser = torch.optim.AdamW(
             list(self.parameters.values()), weight_decay=config.schedule.weight_decay, fused=True
         )
@@ -117,18 +118,26 @@ class Fit:
                 self.average[name].lerp_(value, new)
         return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
+    def result(self) -> dict[str, Any]:
+        """Return the parameters of the network: the running mean, or some of the way to it."""
+        moved = self.config.network.moved
+        if moved == 1:
+            return self.average
+        return {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
+
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
-        """Return mean losses and scores of the running mean on dev clips.
+        """Return mean losses and scores of the network on dev clips.
 
         There are no scores where clips have no sound, as those of the bands above.
         """
         found_losses: list[dict[str, float]] = []
+        parameters = self.result()
         pairs: list[tuple[Floats, Floats]] = []
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
                 batch, part = stacked(clips, which), Part(slice(self._longest))
-                made = self._run(self.average, batch, part)
+                made = self._run(parameters, batch, part)
                 terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
                 found_losses.append(
@@ -136,7 +145,7 @@ class Fit:
                 )
                 exponent = self.config.network.exponent
                 if exponent != 1:
-                    made = self._run(self.average, batch, part, exponent)
+                    made = self._run(parameters, batch, part, exponent)
                 pairs += self._sounds(made) if isinstance(made, Found) else []
         mean = {
             name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]

@@ -257,8 +257,8 @@ def _stretch(
 
 
 def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
-    """Write the running mean as a network, with the configuration that it came from."""
-    parameters = {name: value.numpy() for name, value in fit.average.items()}
+    """Write the network, with the configuration that it came from."""
+    parameters = {name: value.numpy() for name, value in fit.result().items()}
     packed = np.concatenate([value.ravel() for value in parameters.values()]).astype(np.float16)
     about = {
         "software": f"alphamf {version('alphamf')}",

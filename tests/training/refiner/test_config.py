@@ -65,6 +65,8 @@ WRONG = [
     ({"schedule": {"precision": "half"}}, "precision must be bfloat16 or float32, not 'half'"),
     ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
+    ({"network": {"moved": 1.5, "start": "a"}}, r"\[network\] moved must be from 0 to 1, not 1.5"),
+    ({"network": {"moved": 0.5}}, r"moved is below 1, and there is no start"),
     ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
 ]
 
