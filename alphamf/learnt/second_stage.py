@@ -22,6 +22,10 @@ WINDOW = 326
 MOST = 1.5
 """Largest coefficient of the refiner's speech."""
 
+CHANGE = 0.75
+"""Part of the network's change of the refiner's speech that is taken: all of it has no more ESTOI,
+and less PESQ (docs/quality.md)."""
+
 START = (-4.0, math.log(2.0))
 """Logits of both coefficients where the network's output is zero: next to nothing of the sound, and
 all of the refiner's speech."""
@@ -43,6 +47,8 @@ class SecondStage(TrainedNetwork):
     def coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
         """Return the coefficients of the sound and of the refiner's speech, cell by cell.
 
+        Those of the network are brought nearer to 0 and 1, which change nothing, by `CHANGE`.
+
         Parameters
         ----------
         noisy, first
@@ -54,7 +60,7 @@ class SecondStage(TrainedNetwork):
             From 0 to 1 and from 0 to `MOST`, shape (bins, frames).
         """
         sound, speech = in_windows(self._coefficients, (noisy, first), WINDOW)
-        return sound, speech
+        return CHANGE * sound, CHANGE * speech + (1 - CHANGE)
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
         """Do as `coefficients` for one window."""

@@ -66,8 +66,17 @@ def sound(seconds=0.6, rate=16000):
 
 def test_a_network_of_zeros_leaves_the_first_stage_all_but_alone():
     part, whole = drawn(0.0).coefficients(*spectra())
-    np.testing.assert_allclose(part, expit(-4.0), rtol=1e-5)
+    np.testing.assert_allclose(part, second_stage.CHANGE * expit(-4.0), rtol=1e-5)
     np.testing.assert_allclose(whole, 1, rtol=1e-5)
+
+
+def test_three_quarters_of_the_change_are_taken(monkeypatch):
+    part, whole = drawn().coefficients(*spectra())
+    monkeypatch.setattr(second_stage, "CHANGE", 1.0)
+    all_part, all_whole = drawn().coefficients(*spectra())
+    np.testing.assert_allclose(part, 0.75 * all_part, atol=1e-6)
+    np.testing.assert_allclose(whole - 1, 0.75 * (all_whole - 1), atol=1e-6)
+    assert np.abs(all_whole - 1).max() > 0.1
 
 
 def test_features_are_those_of_the_docstring():

@@ -115,7 +115,8 @@ def test_a_refiner_in_training_is_the_one_that_denoises():
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
 
 
-def test_a_second_stage_in_training_is_the_one_that_denoises():
+def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch):
+    monkeypatch.setattr(second_stage, "CHANGE", 1.0)  # training is of the whole change
     clean, noisy = pair()
     first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
     short = second_stage.frame(RATE)
