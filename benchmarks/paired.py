@@ -1,0 +1,76 @@
+r"""How far a method is ahead of others that were scored elsewhere, on the same clips.
+
+For example, denoisers that `alphamf evaluate` cannot run, on the mixtures of BENCHMARKS.md::
+
+    alphamf evaluate --pairs mixed/pairs.csv --clean mixed --noisy mixed --method fast -o mixed-16k
+    python -m benchmarks.paired mixed-16k/results.csv peers-16k.csv --method fast --write
+
+The second file has the columns method, noisy, noise, si_sdr, pesq_wb and estoi, a line per clip.
+Each cell is a mean difference over the clips that both have, with its standard error for SI-SDR.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
+from benchmarks.report import caption, options_of, publish
+
+PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
+
+Scores = dict[str, tuple[str, list[float]]]
+"""Kind of noise, and SI-SDR, PESQ and ESTOI, by noisy clip."""
+
+
+def read(path: Path) -> dict[str, Scores]:
+    """Return the scores of every method in a file."""
+    found: dict[str, Scores] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            quality = row.get("pesq_wb") or row["pesq"]
+            values = [float(each) for each in (row["si_sdr"], quality, row["estoi"])]
+            found.setdefault(row["method"], {})[row["noisy"]] = (row["noise"], values)
+    return found
+
+
+def ahead(own: Scores, other: Scores, kind: str | None) -> str:
+    """Return the mean differences on the clips of a kind of noise; None: on all."""
+    both = [name for name in own if name in other and kind in (None, own[name][0])]
+    apart: Floats = np.array([np.subtract(own[name][1], other[name][1]) for name in both])
+    mean, error = tables.mean_and_error(apart[:, 0])
+    return f"{mean:+.2f} ± {error:.2f} / {apart[:, 1].mean():+.3f} / {apart[:, 2].mean():+.3f}"
+
+
+def table(own: Scores, others: dict[str, Scores]) -> str:
+    """Return a line for each kind of noise and a column for each other method."""
+    kinds = sorted({kind for kind, _ in own.values()})
+    lines = [
+        [kind or "all", *(ahead(own, other, kind) for other in others.values())]
+        for kind in (None, *kinds)
+    ]
+    return tables.markdown(["noise", *(f"against {name}" for name in others)], lines)
+
+
+def main() -> None:
+    """Compare, and print the table."""
+    parser = options_of("benchmarks.paired", __doc__)
+    parser.add_argument("own", type=Path, metavar="RESULTS.csv")
+    parser.add_argument("others", type=Path, metavar="PEERS.csv")
+    parser.add_argument("--method", default="fast", help="(default fast)")
+    parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
+    asked = parser.parse_args()
+    own = read(asked.own)
+    if asked.method not in own:
+        parser.error(f"{asked.own} has no method {asked.method!r}")
+    note = caption("benchmarks.paired", sys.argv[1:], ("alphamf",))
+    text = f"{table(own[asked.method], read(asked.others))}\n\nSI-SDR dB / PESQ / ESTOI. {note}"
+    publish(PAGE, f"paired:{asked.method}", text, write=asked.write)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The table of differences to methods that were scored elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks import paired
+
+
+def write(path, pesq, rows):
+    path.write_text(f"method,noisy,noise,si_sdr,{pesq},estoi\n" + "\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    own = ["fast,a,babble,10,2.0,.7", "fast,b,keys,12,2.5,.8", "fast,c,keys,1,1,.1"]
+    other = ["Other,b,keys,11,2.6,.7", "Other,a,babble,11,1.5,.6"]
+    return write(tmp_path / "own.csv", "pesq", own), write(tmp_path / "o.csv", "pesq_wb", other)
+
+
+def test_clips_are_compared_with_themselves(files, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["paired", *map(str, files)])
+    paired.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| noise | against Other |"
+    assert lines[2] == "| all | +0.00 ± 1.00 / +0.200 / +0.100 |"
+    assert lines[3].startswith("| babble | -1.00 ± ") and lines[3].endswith("/ +0.500 / +0.100 |")
+
+
+def test_a_method_that_is_not_there_is_named(files, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["paired", *map(str, files), "--method", "best"])
+    with pytest.raises(SystemExit):
+        paired.main()
+    assert "has no method 'best'" in capsys.readouterr().err
