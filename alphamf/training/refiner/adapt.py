@@ -144,7 +144,13 @@ def _configuration(wish: Wish) -> Config:
         kinds=KINDS,
         chains=CHAINS,
     )
-    network = replace(base.network, **sizes._asdict(), exponent=shipped.exponent, start=str(name))
+    network = replace(
+        base.network,
+        **sizes._asdict(),
+        exponent=shipped.exponent,
+        start=str(name),
+        moved=1.0,  # all of the way: the sound to come is like one's own
+    )
     schedule = replace(base.schedule, step_size=STEP_SIZE, warm_up=20, seed=wish.seed)
     return Config(
         network, Data(tuple(wish.clean), tuple(wish.noise)), mixtures, base.losses, schedule

@@ -238,6 +238,21 @@ def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monke
         adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
 
 
+@pytest.mark.parametrize(("rate", "start"), [(8000, "refiner-8k"), (16000, "refiner-16k")])
+def test_adaptation_goes_all_of_the_way(corpora, monkeypatch, rate, start):
+    found = []
+
+    def measured(run):
+        found.append(run.config.network)
+        raise AlphaMFError("enough")
+
+    monkeypatch.setattr(adapt, "_measured", measured)
+    folders = [str(corpora / "speech")], [str(corpora / "noise")]
+    with pytest.raises(AlphaMFError, match="enough"):
+        adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
+    assert [(each.start, each.moved) for each in found] == [(start, 1.0)]
+
+
 @pytest.mark.slow
 def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     words = ["adapt", "--clean", str(corpora / "speech"), "--noise", str(corpora / "noise")]

@@ -13,7 +13,7 @@ a power of mean one in each bin, and 1e4 of that.
 
 *Tuned* rows have the best of as many trials for every method (``alpha-mf-speech-search``). They
 are run for 2500 steps, and for as many as take HAMCMC's CPU time. EM and the Gibbs samplers read
-all rows, and make 250 passes over the data, as 2500 steps on a tenth do; at a quarter of a second a
+all rows, and make 250 passes over the data, as 2500 steps on a tenth do; at a tenth of a second a
 sweep the Gibbs samplers have the first `SWEPT` clips only, and with 2500 sweeps the first
 `SWEPT_LONG`.
 """
