@@ -242,11 +242,11 @@ def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monke
 def test_adaptation_goes_all_of_the_way(corpora, monkeypatch, rate, start):
     found = []
 
-    def measured(run):
+    def prepared(run, last):
         found.append(run.config.network)
         raise AlphaMFError("enough")
 
-    monkeypatch.setattr(adapt, "_measured", measured)
+    monkeypatch.setattr(adapt, "prepared", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
