@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,9 +52,22 @@ def clips(rate: int, count: int, split: str = "dev") -> list[Clip]:
             Clip(f"{noisy.parent.name}/{noisy.stem}", rate, mono(clean, rate), mono(noisy, rate))
             for clean, noisy in chosen
         ]
-    voices, noises = (manifest(name, split) for name in ("speech-16k", "noise-48k"))
-    order = np.random.default_rng(1).permutation(len(voices))
-    return [_mixed(k, [voices[j] for j in np.roll(order, -k)], noises, rate) for k in range(count)]
+    noises = manifest("noise-48k", split)
+    return [_mixed(k, voices, noises, rate) for k, voices in enumerate(turned(count, split))]
+
+
+def turned(count: int, split: str = "dev") -> Iterator[list[tuple[Path, str, str]]]:
+    """Yield the voices of ``speech-16k``, shuffled, so that each clip begins with another one."""
+    voices = shuffled("speech-16k", split)
+    for k in range(count):
+        first = k % len(voices)
+        yield voices[first:] + voices[:first]
+
+
+def shuffled(corpus: str, split: str) -> list[tuple[Path, str, str]]:
+    """Return what `manifest` does, in an order by chance that stays the same."""
+    rows = manifest(corpus, split)
+    return [rows[k] for k in np.random.default_rng(1).permutation(len(rows))]
 
 
 def manifest(corpus: str, split: str = "dev") -> list[tuple[Path, str, str]]:

@@ -24,7 +24,7 @@ from alphamf.evaluation.mixing import mixture
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
 from benchmarks.clip_scores import SCORES, scores
-from benchmarks.front_clips import TALKERS, manifest, mono
+from benchmarks.front_clips import TALKERS, manifest, mono, turned
 from benchmarks.pairs import files
 from benchmarks.report import caption, publish
 
@@ -49,10 +49,8 @@ class Clip(NamedTuple):
 
 def wide(count: int, rate: int = 16000) -> Iterator[Clip]:
     """Yield utterances of ``speech-16k`` in noises of ``noise-48k``, both of the split ``dev``."""
-    voices, noises = manifest("speech-16k"), manifest("noise-48k")
-    order = np.random.default_rng(1).permutation(len(voices))
-    for k in range(count):
-        chosen = [voices[j] for j in np.roll(order, -k)]
+    noises = manifest("noise-48k")
+    for k, chosen in enumerate(turned(count)):
         rng = np.random.default_rng((2, k))
         kind, snr = KINDS[k % len(KINDS)], SNRS[k // len(KINDS) % len(SNRS)]
         path, _, speaker = chosen[0]

@@ -11,8 +11,6 @@ OUTPUT.csv has a line per clip, level and method. With ``--write`` the table goe
 
 from __future__ import annotations
 
-import csv
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,13 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import known
 from alphamf.evaluation.mixing import mixture
 from alphamf.tools import pool, tables
-from benchmarks.clip_scores import SCORES, scores
-from benchmarks.front_clips import Clip, manifest, mono
-from benchmarks.low_latency import run
-from benchmarks.report import caption, options_of, publish
+from benchmarks import compared
+from benchmarks.front_clips import Clip, manifest, mono, shuffled
 
 RATE = 16000
 LEVELS = (30, 40, None)
@@ -34,7 +29,6 @@ LEVELS = (30, 40, None)
 METHODS = "noisy,logmmse,rnnoise,plain,fast,balanced"
 GOOD = 4.3
 """PESQ of what is to sound as it was."""
-PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 
 
 class Row(NamedTuple):
@@ -42,7 +36,7 @@ class Row(NamedTuple):
 
     clip: str
     level: str
-    scores: dict[str, list[float]]
+    scores: compared.Scored
 
 
 def named(snr: int | None) -> str:
@@ -61,8 +55,7 @@ def measured(job: tuple[int, Path], noises: list[Path], methods: list[str]) -> l
             noise = mixture.noise(mono(noises[rng.integers(len(noises))], RATE), RATE)
             noisy, _ = mixture.mix(clean, mixture.power(clean, RATE, "plain"), noise, snr, rng)
         clip = Clip(path.stem, RATE, clean, noisy)
-        found = {name: scores(clean, run(name, clip), RATE) for name in methods}
-        rows.append(Row(path.stem, named(snr), found))
+        rows.append(Row(path.stem, named(snr), compared.scored(clip, methods)))
     return rows
 
 
@@ -91,35 +84,21 @@ def means(quality: Any, decibels: Any, intelligibility: Any) -> list[str]:
 
 def main() -> None:
     """Denoise, write the scores, and print the table."""
-    parser = options_of("benchmarks.nearly_clean", __doc__)
-    parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--clips", type=int, default=40, metavar="N", help="voices (default 40)")
-    parser.add_argument("--methods", default=METHODS, metavar="A,B,...", help=f"({METHODS})")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
-    parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
+    module = "benchmarks.nearly_clean"
+    parser = compared.options(module, __doc__, clips=40, methods=METHODS)
     asked = parser.parse_args()
-    methods = asked.methods.split(",")
     try:
-        if unknown := [name for name in methods if name not in known()]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
-        voices = [path for path, _, _ in manifest("speech-16k", asked.split)]
+        methods = compared.chosen(asked.methods)
+        voices = [path for path, _, _ in shuffled("speech-16k", asked.split)][: asked.clips]
         noises = [path for path, _, _ in manifest("noise-48k", asked.split)]
     except AlphaMFError as error:
         parser.error(str(error))
-    order = np.random.default_rng(1).permutation(len(voices))[: asked.clips]
     work = partial(measured, noises=noises, methods=methods)
-    chosen = [(k, voices[j]) for k, j in enumerate(order)]
-    rows = [row for rows in pool.results(work, chosen, workers=asked.jobs) for row in rows]
-    with asked.output.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["clip", "noise", "method", *SCORES])
-        for row in rows:
-            for name, values in row.scores.items():
-                writer.writerow([*row[:2], name, *(f"{value:.4f}" for value in values)])
-    note = caption("benchmarks.nearly_clean", sys.argv[1:], ("alphamf", "numpy"))
-    text = f"{table(rows)}\n\nPESQ reaches 4.64 at most. {note}"
-    publish(PAGE, f"nearly-clean:{asked.split}", text, write=asked.write)
+    jobs = list(enumerate(voices))
+    rows = [row for rows in pool.results(work, jobs, workers=asked.jobs) for row in rows]
+    compared.write(asked.output, ["clip", "noise"], ((row[:2], row.scores) for row in rows))
+    text = f"{table(rows)}\n\nPESQ reaches 4.64 at most."
+    compared.finish(module, f"nearly-clean:{asked.split}", text, write=asked.write)
 
 
 if __name__ == "__main__":

@@ -99,28 +99,28 @@ class Outcome(NamedTuple):
 class Data(NamedTuple):
     """Ratings, the posterior given all of them and given minibatches, and where chains start."""
 
-    ratings: Ratings
+    split: Ratings
     whole: BPMF
-    target: BPMF
+    part: BPMF
     start: Array
 
 
 @cache
 def data(seed: int, hold_out: float) -> Data:
     """Read the ratings, and find the mode."""
-    ratings = Ratings(None, hold_out)
+    split = Ratings(None, hold_out)
     prior = {"variance_w": VARIANCE, "variance_h": VARIANCE, "variance_x": VARIANCE_X}
-    whole = ratings.target(rank=RANK, **prior)
-    target = ratings.target(rank=RANK, batch=len(ratings.train[2]) // PARTS, **prior)
+    whole = split.target(rank=RANK, **prior)
+    part = split.target(rank=RANK, batch=len(split.train[2]) // PARTS, **prior)
     start = outside(whole, optimum(whole, whole.start(generator(seed, 0))), seed)
-    return Data(ratings, whole, target, start)
+    return Data(split, whole, part, start)
 
 
 def measure(kind: Kind, size: float, seed: int, hold_out: float) -> Outcome:
     """Run a chain; predictions are averaged over its second half."""
-    ratings, whole, part, start = data(seed, hold_out)
+    split, whole, part, start = data(seed, hold_out)
     target = whole if kind.whole else part
-    pairs = ratings.test[:2]
+    pairs = split.test[:2]
     steps, total, count = GRADIENTS // kind.gradients, np.zeros(len(pairs[0])), 0
     every = max(1, steps // 200)
     seconds, began = 0.0, time.process_time()
@@ -139,8 +139,8 @@ def measure(kind: Kind, size: float, seed: int, hold_out: float) -> Outcome:
     except AlphaMFError:  # it diverged
         return Outcome(np.inf, np.inf, np.inf, seconds)
     return Outcome(
-        ratings.rmse(total / count),
-        ratings.rmse(predictions(state.theta)),
+        split.rmse(total / count),
+        split.rmse(predictions(state.theta)),
         float(whole.draw(None, state.theta).value(state.theta)),
         seconds,
     )

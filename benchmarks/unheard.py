@@ -12,26 +12,19 @@ PESQ and ESTOI. With ``--write`` it goes to BENCHMARKS.md.
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import known
 from alphamf.tools import pool, tables
-from benchmarks.clip_scores import SCORES, scores
+from benchmarks import compared
 from benchmarks.front_clips import KINDS, SNRS, Clip, clips
-from benchmarks.low_latency import run
-from benchmarks.report import caption, options_of, publish
 
 RATE = 16000
 METHODS = "noisy,logmmse,rnnoise,low,fast"
-PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 
 
 class Row(NamedTuple):
@@ -41,15 +34,14 @@ class Row(NamedTuple):
     kind: str
     snr: int
     language: str
-    scores: dict[str, list[float]]
+    scores: compared.Scored
 
 
 def measured(job: tuple[int, Clip], methods: list[str]) -> Row:
     """Denoise a clip by several methods, and score what they make of it."""
     number, clip = job
-    found = {name: scores(clip.clean, run(name, clip), RATE) for name in methods}
     kind, snr = KINDS[number % len(KINDS)], SNRS[number // len(KINDS) % len(SNRS)]
-    return Row(clip.name, kind, snr, clip.name.partition("_")[0], found)
+    return Row(clip.name, kind, snr, clip.name.partition("_")[0], compared.scored(clip, methods))
 
 
 def groups(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
@@ -85,32 +77,20 @@ def cell(found: list[list[float]]) -> str:
 
 def main() -> None:
     """Denoise, write the scores, and print the table."""
-    parser = options_of("benchmarks.unheard", __doc__)
-    parser.add_argument("--split", choices=("dev", "test"), default="dev")
-    parser.add_argument("--clips", type=int, default=100, metavar="N", help="(default 100)")
-    parser.add_argument("--methods", default=METHODS, metavar="A,B,...", help=f"({METHODS})")
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.csv")
-    parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
+    module = "benchmarks.unheard"
+    parser = compared.options(module, __doc__, clips=100, methods=METHODS)
     asked = parser.parse_args()
-    methods = asked.methods.split(",")
     try:
-        if unknown := [name for name in methods if name not in known()]:
-            raise AlphaMFError(f"there is no method {unknown[0]!r}")
+        methods = compared.chosen(asked.methods)
         noisy = list(enumerate(clips(RATE, asked.clips, asked.split)))
     except AlphaMFError as error:
         parser.error(str(error))
     work = partial(measured, methods=methods)
     rows = list(pool.results(work, noisy, workers=asked.jobs))
-    with asked.output.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["clip", "kind", "snr", "language", "method", *SCORES])
-        for row in rows:
-            for name, values in row.scores.items():
-                writer.writerow([*row[:4], name, *(f"{value:.4f}" for value in values)])
-    note = caption("benchmarks.unheard", sys.argv[1:], ("alphamf", "numpy"))
-    text = f"{table(rows)}\n\nSI-SDR dB / PESQ / ESTOI. {note}"
-    publish(PAGE, f"unheard:{asked.split}", text, write=asked.write)
+    about = ["clip", "kind", "snr", "language"]
+    compared.write(asked.output, about, ((row[:4], row.scores) for row in rows))
+    text = f"{table(rows)}\n\nSI-SDR dB / PESQ / ESTOI."
+    compared.finish(module, f"unheard:{asked.split}", text, write=asked.write)
 
 
 if __name__ == "__main__":

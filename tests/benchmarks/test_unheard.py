@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from benchmarks import unheard
 
 
@@ -20,10 +16,3 @@ def test_rows_are_grouped_by_kind_level_and_language():
     lines = unheard.table(rows).splitlines()
     assert lines[2] == "| all (3) | 3.00 ± 1.15 / 2.50 / 0.700 |"
     assert lines[3] == "| babble (2) | 2.00 ± 1.00 / 2.50 / 0.600 |"
-
-
-def test_an_unknown_method_is_one_sentence(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["unheard", "--methods", "good", "-o", str(tmp_path / "a")])
-    with pytest.raises(SystemExit):
-        unheard.main()
-    assert "there is no method 'good'" in capsys.readouterr().err
