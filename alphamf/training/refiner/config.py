@@ -194,10 +194,13 @@ class Schedule:
         Steps in all, and clips of a step.
     step_size
         Of AdamW after the warm-up, from which it falls to a hundredth along half a cosine.
+    muon
+        Step size of Muon, in that of AdamW: it moves the network's matrices then, and AdamW the
+        rest; 0: AdamW moves all.
     warm_up
         Steps in which it rises.
     weight_decay, largest_gradient
-        Of AdamW; norm to which a gradient is cut.
+        Of either; norm to which a gradient is cut.
     averaging
         Decay of the running mean of the parameters, which is what is scored and kept.
     precision
@@ -219,6 +222,7 @@ class Schedule:
     seed: int
     report_every: int
     score_every: int
+    muon: float = 0.0
 
 
 @dataclass(frozen=True)

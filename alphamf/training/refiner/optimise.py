@@ -1,7 +1,12 @@
-"""The loop over training steps: AdamW, a running mean of the parameters, and checkpoints.
+"""The loop over training steps: Muon and AdamW, a running mean of the parameters, and checkpoints.
 
 All that is random in a step comes from the configuration's seed and the step's number, so that a
 run that is killed and resumed makes the steps of one that was not.
+
+References
+----------
+Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019 (AdamW).
+Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, shown
 from alphamf.training.refiner import band_losses
 from alphamf.training.refiner.clips import BandClip, TrainingClip
-from alphamf.training.refiner.config import Config
+from alphamf.training.refiner.config import Config, Schedule
 from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
 from alphamf.training.refiner.scores import Scores, scores
 
@@ -80,9 +85,7 @@ class Fit:
             name: value.detach().clone() for name, value in self.parameters.items()
         }
         self._start = {name: value.clone() for name, value in self.average.items()}
-        self._optimiser = torch.optim.AdamW(
-            list(self.parameters.values()), weight_decay=config.schedule.weight_decay, fused=True
-        )
+        self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
         """Make one step, and return the losses before it by name, and their sum as ``loss``.
@@ -101,15 +104,17 @@ class Fit:
         batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
         terms = self._terms(self._run(self.parameters, batch, self._part()))
         total = _weighted(terms, self.config.losses)
-        self._optimiser.zero_grad()
+        for optimiser, _ in self._optimisers:
+            optimiser.zero_grad()
         total.backward()
         values = list(self.parameters.values())
         norm = torch.nn.utils.clip_grad_norm_(values, schedule.largest_gradient)
         if not torch.isfinite(norm + total):
             raise AlphaMFError(f"training diverged in step {self.step + 1}")
-        for group in self._optimiser.param_groups:
-            group["lr"] = step_size(self.config, self.step)
-        self._optimiser.step()
+        for optimiser, share in self._optimisers:
+            for group in optimiser.param_groups:
+                group["lr"] = share * step_size(self.config, self.step)
+            optimiser.step()
         self.step += 1
         # The first steps are forgotten sooner.
         new = max(1 - schedule.averaging, 9 / (9 + self.step))
@@ -166,7 +171,7 @@ class Fit:
             "step": self.step,
             "parameters": {name: value.detach() for name, value in self.parameters.items()},
             "average": self.average,
-            "optimiser": self._optimiser.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser, _ in self._optimisers],
             "rows": rows,
         }
         packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
@@ -188,7 +193,8 @@ class Fit:
                 for name, value in self.parameters.items():
                     value.copy_(state["parameters"][name])
                     self.average[name].copy_(state["average"][name])
-            self._optimiser.load_state_dict(state["optimiser"])
+            for (optimiser, _), known in zip(self._optimisers, state["optimisers"], strict=True):
+                optimiser.load_state_dict(known)
             self.step = int(state["step"])
             rows: list[dict[str, float]] = state["rows"]
         except Exception as error:  # pickle, zipfile and torch each have their own
@@ -229,6 +235,24 @@ class Fit:
     def _sounds(self, made: Found) -> list[tuple[Floats, Floats]]:
         each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
+
+
+def _optimisers(
+    parameters: Mapping[str, Tensor], schedule: Schedule
+) -> list[tuple[torch.optim.Optimizer, float]]:
+    """Return AdamW, and Muon for the matrices where it is wanted, with their shares of a step."""
+    decay = schedule.weight_decay
+    if not schedule.muon:
+        return [(torch.optim.AdamW(parameters.values(), weight_decay=decay, fused=True), 1.0)]
+    # Taps have two axes, but each channel has its own: they are no matrix.
+    matrices = {
+        name for name, value in parameters.items() if value.ndim == 2 and ".taps" not in name
+    }
+    rest = [value for name, value in parameters.items() if name not in matrices]
+    moved = [parameters[name] for name in sorted(matrices)]
+    muon = torch.optim.Muon(moved, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
+    adamw = torch.optim.AdamW(rest, weight_decay=decay, fused=True)
+    return [(muon, schedule.muon), (adamw, 1.0)]
 
 
 def _grid(config: Config, dictionary: Dictionary) -> Grid:

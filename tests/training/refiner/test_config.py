@@ -64,6 +64,7 @@ WRONG = [
     ({"losses": {"distortion": -1}}, r"\[losses\] distortion must not be below 0"),
     ({"schedule": {"precision": "half"}}, "precision must be bfloat16 or float32, not 'half'"),
     ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
+    ({"schedule": {"muon": -1}}, r"\[schedule\] muon must be at least 0, not -1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
     ({"network": {"moved": 1.5, "start": "a"}}, r"\[network\] moved must be from 0 to 1, not 1.5"),
     ({"network": {"moved": 0.5}}, r"moved is below 1, and there is no start"),
