@@ -241,18 +241,20 @@ def _optimisers(
     parameters: Mapping[str, Tensor], schedule: Schedule
 ) -> list[tuple[torch.optim.Optimizer, float]]:
     """Return AdamW, and Muon for the matrices where it is wanted, with their shares of a step."""
+    matrices: list[Tensor] = []
+    rest: list[Tensor] = []
+    for name, value in parameters.items():
+        # Taps have two axes, but each channel has its own: they are no matrix.
+        matrix = value.ndim == 2 and not name.endswith(".taps")
+        (matrices if matrix and schedule.muon else rest).append(value)
     decay = schedule.weight_decay
-    if not schedule.muon:
-        return [(torch.optim.AdamW(parameters.values(), weight_decay=decay, fused=True), 1.0)]
-    # Taps have two axes, but each channel has its own: they are no matrix.
-    matrices = {
-        name for name, value in parameters.items() if value.ndim == 2 and ".taps" not in name
-    }
-    rest = [value for name, value in parameters.items() if name not in matrices]
-    moved = [parameters[name] for name in sorted(matrices)]
-    muon = torch.optim.Muon(moved, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
-    adamw = torch.optim.AdamW(rest, weight_decay=decay, fused=True)
-    return [(muon, schedule.muon), (adamw, 1.0)]
+    found: list[tuple[torch.optim.Optimizer, float]] = [
+        (torch.optim.AdamW(rest, weight_decay=decay, fused=True), 1.0)
+    ]
+    if matrices:
+        muon = torch.optim.Muon(matrices, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
+        found.append((muon, schedule.muon))
+    return found
 
 
 def _grid(config: Config, dictionary: Dictionary) -> Grid:

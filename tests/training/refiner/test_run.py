@@ -174,14 +174,14 @@ def test_a_second_stage_is_trained_in_short_windows(corpora, tmp_path):
 
 def test_muon_moves_matrices_alike_in_all_directions(corpora, tmp_path):
     """Jordan et al. (2024): the step of a matrix is nearly orthogonal; taps stay with AdamW."""
-    optimise = pytest.importorskip("alphamf.training.refiner.optimise")
+    from alphamf.training.refiner.optimise import Fit
 
     def spread(muon):
         """Return the largest singular value of each step over the least."""
         schedule = {"steps": 4, "warm_up": 0, "weight_decay": 0.0, "muon": muon}
         run, _ = small(corpora, tmp_path / "run", schedule=schedule)
         clips, _ = runs.prepared(run, 1)
-        fit = optimise.Fit(run.config, load_dictionary(run.config.network.model), None)
+        fit = Fit(run.config, load_dictionary(run.config.network.model), None)
         before = {name: value.detach().clone() for name, value in fit.parameters.items()}
         fit.advance(clips)
         found = {}
