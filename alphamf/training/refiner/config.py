@@ -34,6 +34,9 @@ LOSSES = (
 )
 """Terms of the objective (`alphamf.training.refiner.losses`)."""
 
+NARROW = 64
+"""Bins whose weights are tied to no others: up to 1 kHz in windows of 64 ms."""
+
 
 @dataclass(frozen=True)
 class Network:
@@ -45,6 +48,8 @@ class Network:
         Dictionary that the mixtures are read with; it gives the rate and the window.
     width, hidden, blocks, maps, local, deep
         As in `alphamf.learnt.network.Sizes`.
+    bands
+        In how many bands weights are tied (`alphamf.training.refiner.tied`); 0: in none.
     exponent
         As in `alphamf.learnt.network_file.TrainedNetwork`.
     second_stage_of
@@ -68,6 +73,7 @@ class Network:
     maps: int
     local: int
     deep: int
+    bands: int = 0
     exponent: float = 1.0
     second_stage_of: str = ""
     causal: bool = False

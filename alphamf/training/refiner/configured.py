@@ -19,6 +19,7 @@ from alphamf.training.refiner.config import (
     CHAINS,
     KINDS,
     LOSSES,
+    NARROW,
     Config,
     Data,
     Ladder,
@@ -151,6 +152,10 @@ def _check_network(network: Network) -> None:
     for key, least in (("width", 1), ("hidden", 1), ("blocks", 1), ("maps", 2), ("local", 1)):
         _within(f"[network] {key}", getattr(network, key), least, math.inf)
     _within("[network] deep", network.deep, 0, len(DEEP))
+    if network.bands:
+        _within("[network] bands", network.bands, NARROW + 2, math.inf)
+        if network.start:
+            raise AlphaMFError("[network] bands is for a new network, and there is a start")
     if network.causal and network.second_stage_of:
         raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
     if network.high_band and (network.causal or network.second_stage_of):

@@ -27,7 +27,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, shown
-from alphamf.training.refiner import band_losses
+from alphamf.training.refiner import band_losses, tied
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import Config, Schedule
 from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
@@ -60,7 +60,7 @@ class Fit:
     step
         Steps made.
     parameters, average
-        Of the network, and their running mean.
+        Of the network, tied in bands where the configuration wants that, and their running mean.
     grid
         Of the spectra that it reads.
     """
@@ -73,11 +73,13 @@ class Fit:
         self.grid: Grid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
-        kind = config.network.kind
+        kind, bands = config.network.kind, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
+        cells = kind.cells(self.grid.frame)
+        self._spread = torch.from_numpy(tied.spread(cells, bands)) if bands else None
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
-            start = network.start(rng, kind.cells(self.grid.frame), config.network.sizes)
+            start = network.start(rng, bands or cells, config.network.sizes)
         self.parameters: dict[str, Any] = {
             name: torch.tensor(np.array(value), requires_grad=True) for name, value in start.items()
         }
@@ -102,7 +104,7 @@ class Fit:
         """
         schedule = self.config.schedule
         batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
-        terms = self._terms(self._run(self.parameters, batch, self._part()))
+        terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
         total = _weighted(terms, self.config.losses)
         for optimiser, _ in self._optimisers:
             optimiser.zero_grad()
@@ -127,7 +129,7 @@ class Fit:
         """Return the parameters of the network: the running mean, or some of the way to it."""
         moved = self.config.network.moved
         if moved == 1:
-            return self.average
+            return self._whole(self.average)
         return {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
 
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
@@ -200,6 +202,9 @@ class Fit:
         except Exception as error:  # pickle, zipfile and torch each have their own
             raise AlphaMFError(f"{shown(path)} is no checkpoint of this run: remove it") from error
         return rows
+
+    def _whole(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        return parameters if self._spread is None else tied.whole(parameters, self._spread)
 
     def _run(
         self,

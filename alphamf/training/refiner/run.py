@@ -161,6 +161,9 @@ def network_of(
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     """Return the parameters to go on from, checked; None for a new network."""
     empty = network_of(config, dictionary, {}, {})
+    cells, bands = empty.cells(empty.frame), config.network.bands
+    if bands >= cells:
+        raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
     if config.network.second_stage_of:
         first = Refiner.load(find(config.network.second_stage_of))
         if (first.rate, first.frame) != (dictionary.rate, dictionary.frame):
@@ -170,7 +173,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
-    wanted = shapes(empty.cells(empty.frame), config.network.sizes)
+    wanted = shapes(cells, config.network.sizes)
     same = {name: value.shape for name, value in found.parameters.items()} == wanted
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
         raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")

@@ -33,6 +33,8 @@ from tests.support.tones import FRAME, RATE
 
 pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
+from alphamf.training.refiner import tied  # noqa: E402  it needs PyTorch
+
 
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
@@ -99,6 +101,25 @@ def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp
     with pytest.raises(AlphaMFError, match="holds mixtures of another recipe"):
         other, _ = small(corpora, tmp_path / "other", schedule=short)
         runs.train(other._replace(mixtures=tmp_path / "mixtures"))
+
+
+def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
+    short = {"steps": 4, "report_every": 2, "score_every": 4}
+    kind = {"network": {"model": "speech-8k", "bands": 70}, "schedule": short}
+    run, _ = small(corpora, tmp_path / "run", **kind)
+    run = run._replace(mixtures=tmp_path / "mixtures")
+    runs.train(run, 2)
+    runs.train(run)
+    learnt = Refiner.load(tmp_path / "run" / "network.npz")
+    bins = learnt.frame.bins
+    made = learnt.parameters["map.bias"].reshape(bins, -1)
+    assert np.abs(made).max() > 0.001
+    spread = tied.spread(bins, 70)
+    between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
+    np.testing.assert_allclose(made, between, atol=1e-5)
+    too_many = small(corpora, tmp_path / "many", network={"bands": 66})[0]
+    with pytest.raises(AlphaMFError, match="bands must be fewer than the 65 bins, not 66"):
+        runs.train(too_many)
 
 
 def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):

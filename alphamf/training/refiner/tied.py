@@ -1,0 +1,63 @@
+"""Training a network in bands: the stack's weights of neighbouring bins are tied together.
+
+Up to `NARROW` bins, the harmonics of a voice, every bin has weights of its own; above, bands lie
+evenly apart on a logarithmic axis, and a bin's weights are interpolated between those of the two
+bands around it. So the stack hears and says less of single bins, has a third of the weights to
+learn, and finds more that holds for voices and noises it never heard (docs/log/low-latency.md).
+What comes out is a network like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from alphamf.tools.arrays import Floats
+from alphamf.training.refiner.config import NARROW
+
+
+def spread(bins: int, bands: int) -> Floats:
+    """Return how much of a bin belongs to each band, shape (bins, bands); a bin's shares add to 1.
+
+    Parameters
+    ----------
+    bins
+        Of a frame.
+    bands
+        More than `NARROW`, and fewer than `bins`.
+
+    Examples
+    --------
+    >>> spread(257, 96).shape
+    (257, 96)
+    >>> spread(257, 96)[[63, 64, 256]].argmax(axis=1)
+    array([63, 64, 95])
+    """
+    above = np.geomspace(NARROW, bins - 1, bands - NARROW)
+    centres = np.concatenate([np.arange(NARROW), above])
+    shares = [np.interp(np.arange(bins), centres, row) for row in np.eye(bands)]
+    return np.stack(shares, axis=1).astype(np.float32)
+
+
+def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
+    """Return the parameters of the network for all bins.
+
+    Parameters
+    ----------
+    parameters
+        Of the names and shapes of `alphamf.learnt.network.shapes` for as many bins as there are
+        bands.
+    spread
+        From `spread`.
+    """
+    bins, bands = spread.shape
+    read = parameters["in.weight"].unflatten(0, (bands, -1))
+    every = dict(parameters)
+    every["in.weight"] = torch.einsum("bn,nkw->bkw", spread / spread.sum(0), read).flatten(0, 1)
+    for name in ("map.weight", "map.bias"):
+        made = parameters[name].unflatten(-1, (bands, -1))
+        every[name] = torch.einsum("bn,...nm->...bm", spread, made).flatten(-2)
+    return every
