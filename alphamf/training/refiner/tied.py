@@ -53,7 +53,7 @@ def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]
     spread
         From `spread`.
     """
-    bins, bands = spread.shape
+    bands = spread.shape[1]
     read = parameters["in.weight"].unflatten(0, (bands, -1))
     every = dict(parameters)
     every["in.weight"] = torch.einsum("bn,nkw->bkw", spread / spread.sum(0), read).flatten(0, 1)

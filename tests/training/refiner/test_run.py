@@ -33,7 +33,7 @@ from tests.support.tones import FRAME, RATE
 
 pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import tied  # noqa: E402  it needs PyTorch
+from alphamf.training.refiner import tied
 
 
 @pytest.fixture(scope="module")
