@@ -12,6 +12,9 @@ from alphamf.tools.arrays import Floats
 
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
+TOGETHER = 64
+"""Frames that are transformed at once."""
+
 
 class Frame(NamedTuple):
     """Length of a window and distance between windows, in samples.
@@ -65,6 +68,11 @@ def _check(frame: Frame, window: Floats | None) -> Floats:
     return window
 
 
+def _parts(frames: int) -> list[slice]:
+    """Cut frames into parts, so that little more than the result is in memory."""
+    return [slice(first, first + TOGETHER) for first in range(0, frames, TOGETHER)]
+
+
 def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Complexes:
     """Transform a signal; frame j is centred on sample ``j * hop_length``.
 
@@ -101,7 +109,11 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
     padded = np.zeros((frames - 1) * frame.hop_length + frame.n_fft, audio.dtype)
     padded[left : left + len(audio)] = audio
     blocks = np.lib.stride_tricks.sliding_window_view(padded, frame.n_fft)[:: frame.hop_length]
-    return np.ascontiguousarray(np.fft.rfft(blocks * window.astype(audio.dtype), axis=1).T)
+    window = window.astype(audio.dtype)
+    spectrum = np.empty((frame.bins, frames), np.result_type(audio.dtype, np.complex64))
+    for part in _parts(frames):
+        spectrum[:, part] = np.fft.rfft(blocks[part] * window, axis=1).T
+    return spectrum
 
 
 def inverse(
@@ -131,15 +143,16 @@ def inverse(
     """
     window = _check(frame, window).astype(spectrum.real.dtype)
     frames = spectrum.shape[1]
-    blocks = np.fft.irfft(spectrum.T, n=frame.n_fft, axis=1).astype(window.dtype, copy=False)
-    blocks *= window
     total = (frames - 1) * frame.hop_length + frame.n_fft
     audio: Floats = np.zeros(total, window.dtype)
     weight: Floats = np.zeros(total, window.dtype)
     square = window**2
-    for j, block in enumerate(blocks):
-        part = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)
-        audio[part] += block
-        weight[part] += square
+    for part in _parts(frames):
+        blocks = np.fft.irfft(spectrum[:, part].T, n=frame.n_fft, axis=1)
+        blocks = blocks.astype(window.dtype, copy=False) * window
+        for j, block in enumerate(blocks, part.start):
+            place = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)
+            audio[place] += block
+            weight[place] += square
     left = frame.n_fft // 2
     return audio[left : left + samples] / weight[left : left + samples]

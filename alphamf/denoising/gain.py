@@ -158,10 +158,16 @@ def separate(
     used = gain if staged else np.maximum(gain, least)
     speech = stft.inverse(spectrum * used, native.frame, len(spectra.sound))
     if network is not None and staged:
-        first = Spectra(speech, spectra.rate)
-        factors = coefficients(spectra, first, high, weights, xp)
-        speech = combined(spectra, first, factors, network, least)
+        speech = _corrected(spectra, Spectra(speech, spectra.rate), high, weights, least, xp)
     return estimate(spectra, speech, gains, high, weights, settings, staged=staged)
+
+
+def _corrected(
+    spectra: Spectra, first: Spectra, high: Posterior, weights: Weights, least: np.float32, xp: Any
+) -> Floats:
+    """Return the speech after link 5."""
+    network: Any = weights.second_stage
+    return combined(spectra, first, coefficients(spectra, first, high, weights, xp), network, least)
 
 
 def estimate(

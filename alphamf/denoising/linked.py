@@ -50,25 +50,25 @@ def linked(
         The posterior mean of each channel's gain, before the refiner, on the dictionary's grid.
     """
     native = native_grid(weights.dictionary, channels[0].rate)
-    spectra = np.stack([each.on(native) for each in channels])
-    gain = np.stack([each for each, _ in gains])
     least = least_gain(settings)
     estimates: dict[int, Estimate] = {}
-    for group in spatial.sharing(spectra, gain):
+    spectra = [each.on(native) for each in channels]
+    for group in spatial.sharing(spectra, [gain for gain, _ in gains]):
         if len(group) == 1:
             (k,) = group
             estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
             continue
+        together = np.stack([spectra[k] for k in group])
         before = np.stack([on_native(plain[k], channels[k], weights.dictionary) for k in group])
-        mixed = _mixed(gain[group], before)
+        mixed = _mixed(np.stack([gains[k][0] for k in group]), before)
         if len(highs[group[0]].gain):
             # The bands' posterior says less of where a voice is than what lies below.
             mixed = bands.as_below(mixed, native)
-        found = spatial.speech(spectra[group], mixed)
+        found = spatial.speech(together, mixed)
         sounds = [channels[k] for k in group]
         network = weights.second_stage if settings.refine else None
         if network is None:
-            lowest = least * spectra[group]
+            lowest = least * together
             found = np.where(np.abs(found) < np.abs(lowest), lowest, found)
         samples = len(sounds[0].sound)
         speech = [stft.inverse(each, native.frame, samples) for each in found]

@@ -18,6 +18,8 @@ matrices estimated with variances that a network gave.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alphamf.audio.stft import Complexes
@@ -52,21 +54,20 @@ BINS = 64
 TINY = np.float32(1e-30)
 
 
-def sharing(spectra: Complexes, gains: Floats) -> list[list[int]]:
+def sharing(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
     """Return the groups of channels that share a voice, in order; a channel alone is a group, too.
 
     Parameters
     ----------
-    spectra
-        Shape (channels, bins, frames).
-    gains
-        Of the same shape.
+    spectra, gains
+        Of each channel, shape (bins, frames).
     """
     groups: list[list[int]] = []
     for channel in range(len(spectra)):
         for group in groups:
-            pair = [group[0], channel]
-            if coherence(spectra[pair], gains[pair]) >= SHARED:
+            first = group[0]
+            pair = (spectra[first], spectra[channel]), (gains[first], gains[channel])
+            if coherence(*pair) >= SHARED:
                 group.append(channel)
                 break
         else:
@@ -74,14 +75,25 @@ def sharing(spectra: Complexes, gains: Floats) -> list[list[int]]:
     return groups
 
 
-def coherence(spectra: Complexes, gains: Floats) -> float:
+def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
     """Return the coherence of the speech of two channels, from 0 to 1.
 
     Parameters
     ----------
     spectra, gains
-        Shape (2, bins, frames).
+        Of both, shape (bins, frames).
     """
+    rows = [slice(first, first + BINS) for first in range(0, len(spectra[0]), BINS)]
+    sums = [
+        _sums(np.stack([each[part] for each in spectra]), np.stack([each[part] for each in gains]))
+        for part in rows
+    ]
+    cross, most = (np.concatenate(each).sum() for each in zip(*sums, strict=True))
+    return float(cross / most) if most > 0 else 0.0
+
+
+def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
+    """Return how large the cross spectrum is, block by block, and how large it could be."""
     power = _power(spectra)
     weight = _common(power, gains)
     starts = np.arange(0, spectra.shape[2], BLOCK)
@@ -90,9 +102,8 @@ def coherence(spectra: Complexes, gains: Floats) -> float:
         total: Floats = np.add.reduceat(weight * values, starts, axis=-1)
         return total
 
-    cross = np.abs(summed(spectra[0] * spectra[1].conj())).sum()
-    most = np.sqrt(summed(power[0]) * summed(power[1])).sum()
-    return float(cross / most) if most > 0 else 0.0
+    cross: Floats = np.abs(summed(spectra[0] * spectra[1].conj()))
+    return cross, np.sqrt(summed(power[0]) * summed(power[1]))
 
 
 def speech(spectra: Complexes, gains: Floats) -> Complexes:

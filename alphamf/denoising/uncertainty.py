@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Array, Floats
 
 
 class Deviation(NamedTuple):
@@ -35,6 +36,9 @@ class Deviation(NamedTuple):
 CHOSEN = Deviation()
 """The constants."""
 
+ROWS = 64
+"""Bins of a segment that are gone through at once."""
+
 LOUDEST = np.float32(1e12)
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
 
@@ -54,11 +58,14 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     ndarray
         Shape (bins, frames).
     """
-    power = np.abs(noisy) ** 2
-    shared = (speech * noisy.conj()).real
-    gain = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
-    found: Floats = np.clip(gain, least, np.float32(1))
-    return found
+
+    def gain(noisy: Complexes, speech: Complexes) -> Floats:
+        power = np.abs(noisy) ** 2
+        shared = (speech * noisy.conj()).real
+        found = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
+        return np.clip(found, least, np.float32(1))
+
+    return _by_rows(gain, noisy, speech)
 
 
 def after_networks(power: Floats, gain: Floats) -> Floats:
@@ -69,8 +76,21 @@ def after_networks(power: Floats, gain: Floats) -> Floats:
     power, gain
         |X|^2 of the sound, and the gain, shape (bins, frames).
     """
-    found = deviation(gain, power / (power.mean() + np.float32(1e-20)))
-    return np.where(power > 0, found, np.float32(0))
+    mean = power.mean() + np.float32(1e-20)
+
+    def known(power: Floats, gain: Floats) -> Floats:
+        return np.where(power > 0, deviation(gain, power / mean), np.float32(0))
+
+    return _by_rows(known, power, gain)
+
+
+def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
+    """Call a function of single cells for some bins at a time, so that its parts stay small."""
+    parts = [slice(first, first + ROWS) for first in range(0, len(arrays[0]), ROWS)]
+    found: Floats = np.empty(arrays[0].shape, arrays[0].real.dtype)
+    for part in parts:
+        found[part] = function(*(each[part] for each in arrays))
+    return found
 
 
 def deviation(gain: Floats, level: Floats, constants: Deviation = CHOSEN) -> Floats:
