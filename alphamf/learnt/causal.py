@@ -14,6 +14,27 @@ from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
+EDGE = (0.85, 0.9)
+"""Part of the band whose mean stands for what lies above it. Most recordings were resampled once,
+and end below their band; where, says nothing of speech, and no two resamplers agree."""
+
+
+def below_edge(features: Array, xp: Any) -> Array:
+    """Return features of which those at the band's end are the mean of what lies before it.
+
+    Parameters
+    ----------
+    features
+        Shape (..., bins, `network.FEATURES`).
+    xp
+        Module of the array.
+    """
+    bins = features.shape[-2]
+    low, high = (int(part * (bins - 1)) for part in EDGE)
+    mean = features[..., low:high, :].mean(-2)[..., None, :]
+    end = xp.broadcast_to(mean, (*mean.shape[:-2], bins - high, mean.shape[-1]))
+    return xp.concatenate([features[..., :high, :], end], -2)
+
 
 class Memory:
     """The newest frames of what some layer reads; before the first there is zero.
@@ -104,7 +125,7 @@ class CausalRefiner(TrainedNetwork):
         each = (np.log(values + np.float32(network.SILENT)) for values in (power, speech, noise))
         logs = [values[..., None] for values in each]
         pair = gain[..., None], gain_std[..., None]
-        features = network.features(logs[0], *pair, logs[1], logs[2], np)[:, 0]
+        features = below_edge(network.features(logs[0], *pair, logs[1], logs[2], np)[:, 0], np)
         logit = network.logits(self.outputs_of(memories, features), features)
         refined: Floats = layers.logistic(logit, np) ** np.float32(self.exponent)
         return refined

@@ -6,7 +6,7 @@ import numpy as np
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import network
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import EDGE, CausalRefiner
 
 BINS = 33
 FRAME = Frame(64, 8)
@@ -93,3 +93,17 @@ def test_a_network_comes_back_from_its_file(tmp_path):
         strict=True,
     ):
         np.testing.assert_allclose(one, other, atol=5e-3)  # half precision
+
+
+def test_where_a_recording_ends_below_its_band_changes_nothing():
+    network, given = refiner(), frames(20)
+    edge = int(EDGE[1] * (BINS - 1))
+    cut = [{name: value.copy() for name, value in frame.items()} for frame in given]
+    for frame in cut:
+        for name in ("power", "speech", "noise"):
+            frame[name][:, edge:] *= 1e-8
+        frame["gain"][:, edge:], frame["gain_std"][:, edge:] = 0.99, 0.01
+    whole, ended = (refined(network, network.memories(1), each) for each in (given, cut))
+    np.testing.assert_array_equal(ended, whole)
+    cut[0]["power"][:, edge - 1] *= 1e-8
+    assert (refined(network, network.memories(1), cut) != whole).any()

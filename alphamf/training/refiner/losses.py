@@ -10,6 +10,7 @@ from torch import Tensor
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network, second_stage
+from alphamf.learnt.causal import below_edge
 from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
 from alphamf.training.refiner.differentiable import outputs
@@ -129,6 +130,8 @@ def _refined(
     read = network.features(
         log_power + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
+    if isinstance(clips, CausalClip):
+        read = below_edge(read, torch)
     made = outputs(parameters, read, grid.causal)
     predicted = layers.logistic(network.logits(made, read).swapaxes(1, 2), torch)
     return Found(clean, predicted**exponent * noisy)

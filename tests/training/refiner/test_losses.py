@@ -11,7 +11,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.causal import Frames
 from alphamf.evaluation import score
 from alphamf.learnt import network, second_stage
-from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.causal import CausalRefiner, below_edge
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from tests.support.networks import WIDE_SIZES
@@ -77,6 +77,9 @@ def test_the_causal_network_is_the_one_that_denoises():
     values = parameters(20, sizes)
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
     theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
+    for parts in (cells, cells[0], cells[:, :, :, :1]):
+        kept = below_edge(torch.from_numpy(parts), torch).numpy()
+        np.testing.assert_allclose(kept, below_edge(parts, np), atol=1e-6)
     refiner = CausalRefiner(values, 8000, Frame(38, 4))
     memories = refiner.memories(2)
     ours = np.stack([refiner.outputs_of(memories, cells[:, k]) for k in range(30)], axis=1)
