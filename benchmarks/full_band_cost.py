@@ -2,8 +2,8 @@ r"""What a higher rate costs: time and memory, tables of ``docs/full-band.md``.
 
 *Time*: the same ten seconds (mixtures of `benchmarks.full_band_mixtures`, split ``dev``) at several
 rates in turn, by processor time; its ratio to 16 kHz is the median over the rounds. *Memory*: of
-`alphamf denoise` in one process on noise at 48 kHz in stereo, as in `benchmarks.growth`. For
-example (three hours of sound take half an hour)::
+`alphamf denoise` in one process on noise at 48 kHz in stereo, as in `benchmarks.growth`, in
+channels that are linked. For example (three hours of sound take half an hour)::
 
     python -m benchmarks.full_band_cost --rounds 5 --minutes 1,180 --write
 """
@@ -75,7 +75,7 @@ def memory(minutes: list[float], preset: str) -> str:
     lines = []
     for length in minutes:
         with tempfile.TemporaryDirectory(prefix="full-band-") as name:
-            growth.write(Path(name, "in.wav"), 60 * length, 2, RATE)
+            growth.write(Path(name, "in.wav"), 60 * length, 2, RATE, same=True)
             cpu, megabytes = growth.run(Path(name), preset)
         lines.append([f"{length:g}", f"{cpu / (60 * length):.4f}", f"{megabytes:.0f}"])
     return tables.markdown(["minutes of stereo", "CPU s per s", "MB"], lines)

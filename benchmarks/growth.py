@@ -30,14 +30,25 @@ HEADINGS = ["what", "minutes", "channels", "CPU s per s", "MB", "against the fir
 Row = list[str]
 
 
-def write(path: Path, seconds: float, channels: int, rate: int) -> None:
-    """Write noise whose level varies as that of speech, a second at a time."""
+def write(path: Path, seconds: float, channels: int, rate: int, *, same: bool = False) -> None:
+    """Write noise whose level varies as that of speech, a second at a time.
+
+    Parameters
+    ----------
+    path, seconds, channels, rate
+        What is written, and where.
+    same
+        Whether all channels hold one noise, 20 dB above their own: they are linked then, as those
+        that share a voice.
+    """
     rng = np.random.default_rng(channels)
     envelope = np.sin(2 * np.pi * 2 * np.arange(rate) / rate)[:, None] ** 2 + 0.05
     with open_writer(path, rate, channels) as writer:
         for start in range(0, round(seconds * rate), rate):
             count = min(rate, round(seconds * rate) - start)
             sound = rng.standard_normal((rate, channels), dtype=np.float32)
+            if same:
+                sound = 0.1 * sound + rng.standard_normal((rate, 1), dtype=np.float32)
             writer.write((0.1 * envelope * sound).astype(np.float32)[:count])
 
 

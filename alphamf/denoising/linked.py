@@ -58,22 +58,12 @@ def linked(
             (k,) = group
             estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
             continue
-        together = np.stack([spectra[k] for k in group])
-        before = np.stack([on_native(plain[k], channels[k], weights.dictionary) for k in group])
-        mixed = _mixed(np.stack([gains[k][0] for k in group]), before)
-        if len(highs[group[0]].gain):
-            # The bands' posterior says less of where a voice is than what lies below.
-            mixed = bands.as_below(mixed, native)
-        found = spatial.speech(together, mixed)
-        sounds = [channels[k] for k in group]
+        sounds, known = [channels[k] for k in group], [highs[k] for k in group]
+        both = [(gains[k][0], plain[k]) for k in group]
         network = weights.second_stage if settings.refine else None
-        if network is None:
-            lowest = least * together
-            found = np.where(np.abs(found) < np.abs(lowest), lowest, found)
-        samples = len(sounds[0].sound)
-        speech = [stft.inverse(each, native.frame, samples) for each in found]
+        lowest = least if network is None else np.float32(0)
+        speech = _shared(sounds, both, known[0], weights, lowest)
         if network is not None:
-            known = [highs[k] for k in group]
             speech = _corrected(sounds, speech, known, weights, least, xp)
         for k, one in zip(group, speech, strict=True):
             staged = network is not None
@@ -81,6 +71,33 @@ def linked(
                 channels[k], one, gains[k], highs[k], weights, settings, staged=staged
             )
     return [estimates[k] for k in range(len(channels))]
+
+
+def _shared(
+    channels: Sequence[Spectra],
+    gains: Sequence[tuple[Floats, Floats]],
+    high: Posterior,
+    weights: Weights,
+    least: np.float32,
+) -> list[Floats]:
+    """Return the speech after link 4, given each channel's gain after and before the refiner."""
+    native = native_grid(weights.dictionary, channels[0].rate)
+    spectra = np.stack([each.on(native) for each in channels])
+    before = np.stack(
+        [
+            on_native(plain, each, weights.dictionary)
+            for each, (_, plain) in zip(channels, gains, strict=True)
+        ]
+    )
+    mixed = _mixed(np.stack([gain for gain, _ in gains]), before)
+    if len(high.gain):
+        # The bands' posterior says less of where a voice is than what lies below.
+        mixed = bands.as_below(mixed, native)
+    found = spatial.speech(spectra, mixed)
+    if least:
+        lowest = least * spectra
+        found = np.where(np.abs(found) < np.abs(lowest), lowest, found)
+    return [stft.inverse(each, native.frame, len(channels[0].sound)) for each in found]
 
 
 def _mixed(gain: Floats, before: Floats) -> Floats:
