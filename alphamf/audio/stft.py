@@ -149,10 +149,9 @@ def inverse(
     square = window**2
     for part in _parts(frames):
         blocks = np.fft.irfft(spectrum[:, part].T, n=frame.n_fft, axis=1)
-        blocks = blocks.astype(window.dtype, copy=False) * window
-        for j, block in enumerate(blocks, part.start):
+        for j, block in enumerate(blocks.astype(window.dtype, copy=False), part.start):
             place = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)
-            audio[place] += block
+            audio[place] += block * window
             weight[place] += square
     left = frame.n_fft // 2
     return audio[left : left + samples] / weight[left : left + samples]

@@ -63,7 +63,8 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
         power = np.abs(noisy) ** 2
         shared = (speech * noisy.conj()).real
         found = np.divide(shared, power, out=np.zeros_like(power), where=power > 0)
-        return np.clip(found, least, np.float32(1))
+        limited: Floats = np.clip(found, least, np.float32(1))
+        return limited
 
     return _by_rows(gain, noisy, speech)
 
