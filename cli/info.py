@@ -29,8 +29,9 @@ def info(
     from alphamf.learnt import dictionary, network_file
 
     with report.user_errors(as_json=as_json):
-        if name in network_file.shipped():
-            _model(network_file.TrainedNetwork.load(network_file.shipped()[name]), as_json)
+        network = network_file.find(name)
+        if network.suffix == ".npz" and network_file.holds_network(network):
+            _model(network_file.TrainedNetwork.load(network), as_json)
         elif name in dictionary.shipped() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)
         else:

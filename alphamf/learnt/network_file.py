@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import zipfile
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -167,6 +168,15 @@ def _unpacked(header: dict[str, Any], values: Array, cells: int | None) -> dict[
     if not np.isfinite(values).all():
         raise AlphaMFError("its parameters are not finite")
     return parameters
+
+
+def holds_network(path: Path) -> bool:
+    """Tell whether a file holds a network, and no dictionary; not where it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return "parameters.npy" in file.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def shipped() -> dict[str, Path]:

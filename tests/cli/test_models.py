@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,8 @@ def test_info_as_json(here):
     model = json.loads(run("info", "speech-8k", "--json").stdout)
     assert (model["rate"], model["columns"]) == (8000, load("speech-8k").rank)
     assert json.loads(run("info", "refiner-8k", "--json").stdout)["n_fft"] == 512
+    shutil.copy(network_file.shipped()["refiner-8k"], "mine.npz")
+    assert run("info", "mine.npz").stdout == run("info", "refiner-8k").stdout
     assert (
         "no.wav does not exist"
         in json.loads(run("info", "no.wav", "--json", code=2).stdout)["error"]
