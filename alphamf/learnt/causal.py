@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Array, Floats
 
 EDGE = (0.85, 0.9)
 """Part of the band whose mean stands for what lies above it. Most recordings were resampled once,
-and end below their band; where, says nothing of speech, and no two resamplers agree."""
+and end below their band; where they end differs, and says nothing of speech."""
 
 
 def below_edge(features: Array, xp: Any) -> Array:
