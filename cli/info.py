@@ -30,7 +30,7 @@ def info(
 
     with report.user_errors(as_json=as_json):
         network = network_file.find(name)
-        if network.suffix == ".npz" and network_file.holds_network(network):
+        if network_file.holds_network(network):
             _model(network_file.TrainedNetwork.load(network), as_json)
         elif name in dictionary.shipped() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)

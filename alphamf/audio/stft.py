@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, parts
 
 Complexes = NDArray[np.complexfloating[Any, Any]]
 
@@ -68,11 +68,6 @@ def _check(frame: Frame, window: Floats | None) -> Floats:
     return window
 
 
-def _parts(frames: int) -> list[slice]:
-    """Cut frames into parts, so that little more than the result is in memory."""
-    return [slice(first, first + TOGETHER) for first in range(0, frames, TOGETHER)]
-
-
 def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Complexes:
     """Transform a signal; frame j is centred on sample ``j * hop_length``.
 
@@ -111,7 +106,7 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
     blocks = np.lib.stride_tricks.sliding_window_view(padded, frame.n_fft)[:: frame.hop_length]
     window = window.astype(audio.dtype)
     spectrum = np.empty((frame.bins, frames), np.result_type(audio.dtype, np.complex64))
-    for part in _parts(frames):
+    for part in parts(frames, TOGETHER):
         spectrum[:, part] = np.fft.rfft(blocks[part] * window, axis=1).T
     return spectrum
 
@@ -147,7 +142,7 @@ def inverse(
     audio: Floats = np.zeros(total, window.dtype)
     weight: Floats = np.zeros(total, window.dtype)
     square = window**2
-    for part in _parts(frames):
+    for part in parts(frames, TOGETHER):
         blocks = np.fft.irfft(spectrum[:, part].T, n=frame.n_fft, axis=1)
         for j, block in enumerate(blocks.astype(window.dtype, copy=False), part.start):
             place = slice(j * frame.hop_length, j * frame.hop_length + frame.n_fft)

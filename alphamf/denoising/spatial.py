@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from alphamf.audio.stft import Complexes
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, parts
 
 SHARED = 0.7
 """Coherence of two channels' speech from which on they share a voice: above .9 for one voice in
@@ -83,10 +83,9 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
     spectra, gains
         Of both, shape (bins, frames).
     """
-    rows = [slice(first, first + BINS) for first in range(0, len(spectra[0]), BINS)]
     sums = [
         _sums(np.stack([each[part] for each in spectra]), np.stack([each[part] for each in gains]))
-        for part in rows
+        for part in parts(len(spectra[0]), BINS)
     ]
     cross, most = (np.concatenate(each).sum() for each in zip(*sums, strict=True))
     return float(cross / most) if most > 0 else 0.0
@@ -115,8 +114,7 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
         Shape (channels, bins, frames).
     """
     found: Complexes = np.empty_like(spectra)
-    for first in range(0, spectra.shape[1], BINS):
-        bins = slice(first, first + BINS)
+    for bins in parts(spectra.shape[1], BINS):
         found[:, bins] = _speech(spectra[:, bins], gains[:, bins])
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.tools.arrays import Array, Floats
+from alphamf.tools.arrays import Array, Floats, parts
 
 
 class Deviation(NamedTuple):
@@ -87,9 +87,8 @@ def after_networks(power: Floats, gain: Floats) -> Floats:
 
 def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
     """Call a function of single cells for some bins at a time, so that its parts stay small."""
-    parts = [slice(first, first + ROWS) for first in range(0, len(arrays[0]), ROWS)]
     found: Floats = np.empty(arrays[0].shape, arrays[0].real.dtype)
-    for part in parts:
+    for part in parts(len(arrays[0]), ROWS):
         found[part] = function(*(each[part] for each in arrays))
     return found
 

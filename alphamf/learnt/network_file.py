@@ -171,7 +171,9 @@ def _unpacked(header: dict[str, Any], values: Array, cells: int | None) -> dict[
 
 
 def holds_network(path: Path) -> bool:
-    """Tell whether a file holds a network, and no dictionary; not where it cannot be read."""
+    """Tell whether an ``.npz`` holds a network, and no dictionary; not where it cannot be read."""
+    if path.suffix != ".npz":
+        return False  # a pipe, for example, could be read only once
     try:
         with zipfile.ZipFile(path) as file:
             return "parameters.npy" in file.namelist()

@@ -6,6 +6,7 @@ Nothing here imports cupy unless the caller already holds a CuPy array or asks f
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -26,6 +27,25 @@ Reals = NDArray[np.floating[Any]]
 LOG_LIMIT = 60.0
 """Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to
 be multiplied."""
+
+
+def parts(count: int, most: int) -> Iterator[slice]:
+    """Cut an axis into parts that are gone through one by one, so that little is held at once.
+
+    Parameters
+    ----------
+    count
+        Length of the axis.
+    most
+        Of a part; the last may be shorter, and its slice ends beyond the axis.
+
+    Examples
+    --------
+    >>> [range(5)[part] for part in parts(5, 3)]
+    [range(0, 3), range(3, 5)]
+    """
+    for first in range(0, count, most):
+        yield slice(first, first + most)
 
 
 def namespace(array: Array) -> Any:

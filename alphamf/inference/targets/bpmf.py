@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, parts
 
 CHUNK = 16_384
 """Ratings whose rows of W and H are multiplied at once, so that their products stay in cache."""
@@ -173,8 +173,7 @@ def products(w: Array, h: Array, users: Array, items: Array) -> Array:
     """
     out = np.empty(len(users), w.dtype)
     ones = np.ones(w.shape[1], w.dtype)
-    for first in range(0, len(users), CHUNK):
-        part = slice(first, first + CHUNK)
+    for part in parts(len(users), CHUNK):
         # take copies rows three times as fast as indexing does.
         rows = w.take(users[part], axis=0)
         rows *= h.take(items[part], axis=0)

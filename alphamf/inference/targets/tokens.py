@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Array
+from alphamf.tools.arrays import Array, parts
 
 CHUNK = 200_000
 """Entries of the table tokens x topics that are held at once, so that it stays in cache."""
@@ -51,8 +51,7 @@ def assign(rng: Any, phi: Array, factors: Array, words: Array, documents: Array)
     chains, topics = phi.shape[:-2], phi.shape[-1]
     out = np.empty((*chains, len(words)), np.int16)
     step = max(1, CHUNK // (int(np.prod(chains)) * topics))
-    for first in range(0, len(words), step):
-        part = slice(first, first + step)
+    for part in parts(len(words), step):
         table = phi.take(words[part], axis=-2)
         table *= factors.take(documents[part], axis=-2)
         table.cumsum(-1, out=table)
