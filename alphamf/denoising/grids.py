@@ -14,8 +14,8 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Floats
 
 BAND_TOP = (0.85, 0.95)
-"""The top of a model's band, as fractions of it, whose mean gain serves above the band. It ends
-below the resampler's edge."""
+"""The top of a model's band, as fractions of it, whose mean gain serves above the band. The
+resampler's edge begins at .92 to .94; the refiner does not mind (docs/log/low-latency.md)."""
 
 
 class Grid(NamedTuple):

@@ -149,9 +149,10 @@ def _configuration(wish: Wish) -> Config:
         **sizes._asdict(),
         exponent=shipped.exponent,
         start=str(name),
+        bands=0,  # what goes on from a file has weights of its own for every bin
         moved=1.0,  # all of the way: the sound to come is like one's own
     )
-    schedule = replace(base.schedule, step_size=STEP_SIZE, warm_up=20, seed=wish.seed)
+    schedule = replace(base.schedule, step_size=STEP_SIZE, muon=0.0, warm_up=20, seed=wish.seed)
     return Config(
         network, Data(tuple(wish.clean), tuple(wish.noise)), mixtures, base.losses, schedule
     )

@@ -298,7 +298,7 @@ def test_adaptation_goes_all_of_the_way(corpora, monkeypatch, rate, start):
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
-    assert [(each.start, each.moved) for each in found] == [(start, 1.0)]
+    assert [(each.start, each.moved, each.bands) for each in found] == [(start, 1.0, 0)]
 
 
 @pytest.mark.slow
