@@ -15,7 +15,7 @@ from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools.folders import temporary_folder
 from alphamf.training.refiner import configured
-from alphamf.training.refiner.config import Config, Data
+from alphamf.training.refiner.config import Config, Data, Network
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
 from alphamf.training.refiner.scores import Scores
 
@@ -144,14 +144,8 @@ def _configuration(wish: Wish) -> Config:
         kinds=KINDS,
         chains=CHAINS,
     )
-    network = replace(
-        base.network,
-        **sizes._asdict(),
-        exponent=shipped.exponent,
-        start=str(name),
-        bands=0,  # what goes on from a file has weights of its own for every bin
-        moved=1.0,  # all of the way: the sound to come is like one's own
-    )
+    # Nothing else of how it was made: all of the way, with weights of its own for every bin.
+    network = Network(base.network.model, **sizes._asdict(), exponent=shipped.exponent, start=name)
     schedule = replace(base.schedule, step_size=STEP_SIZE, muon=0.0, warm_up=20, seed=wish.seed)
     return Config(
         network, Data(tuple(wish.clean), tuple(wish.noise)), mixtures, base.losses, schedule

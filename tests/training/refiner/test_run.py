@@ -20,6 +20,7 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import second_stage
 from alphamf.learnt.causal import CausalRefiner
+from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
@@ -299,6 +300,24 @@ def test_adaptation_goes_all_of_the_way(corpora, monkeypatch, rate, start):
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
     assert [(each.start, each.moved, each.bands) for each in found] == [(start, 1.0, 0)]
+
+
+def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_path, monkeypatch):
+    found = []
+
+    def prepared(run, last):
+        found.append((run.config.network.bands, run.config.schedule.muon))
+        raise AlphaMFError("enough")
+
+    made = models() / "refiner-8k-first.toml"
+    assert "bands = 112" in made.read_text() and "muon = 1.0" in made.read_text()
+    shutil.copy(made, tmp_path / "refiner-8k.toml")
+    monkeypatch.setattr(adapt, "models", lambda: tmp_path)
+    monkeypatch.setattr(adapt, "prepared", prepared)
+    folders = [str(corpora / "speech")], [str(corpora / "noise")]
+    with pytest.raises(AlphaMFError, match="enough"):
+        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
+    assert found == [(0, 0.0)]
 
 
 @pytest.mark.slow
