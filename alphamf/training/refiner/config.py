@@ -60,10 +60,6 @@ class Network:
         Whether it is the network of the bands above, which comes after both others.
     start
         Network to go on from; empty: a new one.
-    moved
-        How far the network goes from there to what training finds, 1: all the way. On sound unlike
-        that of both trainings a network between the two is often better than either (Wortsman et
-        al., "Robust fine-tuning of zero-shot models", CVPR 2022).
     """
 
     model: str
@@ -79,7 +75,6 @@ class Network:
     causal: bool = False
     high_band: bool = False
     start: str = ""
-    moved: float = 1.0
 
     @property
     def kind(self) -> type[TrainedNetwork]:

@@ -66,8 +66,6 @@ WRONG = [
     ({"schedule": {"steps": 0}}, r"\[schedule\] steps must be at least 1"),
     ({"schedule": {"muon": -1}}, r"\[schedule\] muon must be at least 0, not -1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
-    ({"network": {"moved": 1.5, "start": "a"}}, r"\[network\] moved must be from 0 to 1, not 1.5"),
-    ({"network": {"moved": 0.5}}, r"moved is below 1, and there is no start"),
     ({"network": {"bands": 65}}, r"\[network\] bands must be at least 66, not 65"),
     ({"network": {"bands": 70, "start": "a"}}, "bands is for a new network, and there is a start"),
     ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
