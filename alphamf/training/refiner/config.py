@@ -112,6 +112,8 @@ class Data:
     narrow
         Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
         (`alphamf.training.refiner.widened`): for the network of the bands alone.
+    unscored
+        Of other sounds as well, to learn from alone: rows of split dev there are another test's.
     most
         Most files of one speaker that are used, by the column of the manifest, evenly apart; 0:
         all.
@@ -121,6 +123,7 @@ class Data:
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
+    unscored: tuple[str, ...] = ()
     most: int = 0
 
 

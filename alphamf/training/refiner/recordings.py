@@ -129,6 +129,8 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
     for split in SPLITS:
         for kind in Recordings._fields:
             names, target = getattr(data, kind), _file(folder, split, kind)
+            if kind == "sounds" and split == "train":
+                names += data.unscored
             if not target.exists():
                 most = data.most if kind == "voices" else 0
                 sounds = _decoded(names, split, rate, most)

@@ -221,6 +221,24 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
     assert not list((tmp_path / "more").iterdir())
 
 
+def test_unscored_sounds_are_learnt_from_alone(tmp_path):
+    folders = {}
+    for k, (name, seconds) in enumerate({"voices": 1, "sounds": 2, "unscored": 3}.items()):
+        folders[name] = [str(tmp_path / name)]
+        (tmp_path / name).mkdir()
+        for split in ("train", "dev"):
+            soundfile.write(tmp_path / name / f"{split}.wav", voice(k)[: seconds * RATE // 4], RATE)
+        rows = "".join(f"{split}.wav,{split},me\n" for split in ("train", "dev"))
+        (tmp_path / name / "MANIFEST.csv").write_text("path,split,speaker\n" + rows)
+    data = tones.changed(tmp_path, data=folders | {"rooms": []}, mixtures={"rooms": 0}).data
+    (tmp_path / "made").mkdir()
+    recordings.prepare(data, RATE, tmp_path / "made")
+    train, dev = (recordings.opened(tmp_path / "made", split) for split in ("train", "dev"))
+    assert [len(each) for each in train.sounds] == [RATE // 2, RATE * 3 // 4]
+    assert [len(each) for each in dev.sounds] == [RATE // 2]
+    assert [len(each) for each in (*train.voices, *dev.voices)] == [RATE // 4] * 2
+
+
 def test_only_the_rows_of_a_split_are_read(tmp_path, monkeypatch):
     folder = tmp_path / "corpora" / "mine"
     folder.mkdir(parents=True)
