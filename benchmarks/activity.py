@@ -86,7 +86,7 @@ def main() -> None:
     for level, found_rows in rows.items():
         cells = (tables.mean_and_error(column) for column in zip(*found_rows, strict=True))
         name = "none" if level is None else f"{level:g}"
-        lines.append([name, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+        lines.append([name, *(tables.with_error(mean, error, 2) for mean, error in cells)])
     headings = ["noise, SNR dB", "frames missed %", "false %", "stretches missed %", "false %"]
     table = tables.markdown([*headings, "ends off by s"], lines)
     text = f"{table}\n\n{asked.count} voices. " + caption(

@@ -79,7 +79,7 @@ def main() -> None:
             print(f"\r{preset}: {len(rows)} of {len(chosen)} clips", end="", file=sys.stderr)
         draws, *columns = np.array(rows).T
         pairs = [tables.mean_and_error(column) for column in columns]
-        cells = [f"{mean:.2f} ± {error:.2f}" for mean, error in pairs]
+        cells = [tables.with_error(mean, error, 2) for mean, error in pairs]
         lines.append([preset, f"{draws[0]:.0f}", *cells])
     print(file=sys.stderr)
     options = ["--clips", str(asked.clips), "--rate", str(asked.rate), "--presets", asked.presets]

@@ -67,7 +67,7 @@ def main() -> None:
         for preset in PRESETS:
             pairs = zip(found[preset, part], found[preset, "nothing"], strict=True)
             mean, error = tables.mean_and_error(took / plain for took, plain in pairs)
-            cells.append("1" if part == "nothing" else f"{mean:.2f} ± {error:.2f}")
+            cells.append("1" if part == "nothing" else tables.with_error(mean, error, 2))
         rows.append([part, *cells])
     made = caption("benchmarks.deterministic", ["--rounds", str(asked.rounds)], ("numpy",))
     headings = ["fixed", *(f"time, `{preset}`" for preset in PRESETS)]

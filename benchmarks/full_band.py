@@ -112,7 +112,7 @@ def cell(values: list[float]) -> str:
     if len(known) < 2:
         return "-"
     mean, error = tables.mean_and_error(known)
-    return f"{mean:.2f} ± {error:.2f}"
+    return tables.with_error(mean, error, 2)
 
 
 def results(split: str, specs: list[str], path: Path) -> Found:

@@ -81,7 +81,7 @@ def main() -> None:
     lines = []
     for (place, kind, channels), rows in sorted(found.items(), key=lambda item: item[0][:2]):
         cells = (tables.mean_and_error(column) for column in zip(*rows, strict=True))
-        values = [f"{mean:.2f} ± {error:.2f}" for mean, error in cells]
+        values = [tables.with_error(mean, error, 2) for mean, error in cells]
         lines.append([place, kind, channels, *values])
     made = caption("benchmarks.full_band_stereo", sys.argv[1:], ("alphamf", "numpy"))
     table = tables.markdown(["voice", "noise", "channels", *SCORES], lines)

@@ -69,7 +69,7 @@ def table(clips: list[Scores]) -> str:
         for column, (_, decimals) in zip((values - base if idea else base).T, SCORES, strict=True):
             average, error = tables.mean_and_error(column)
             sign = "+" if idea else ""
-            cell = f"{average:{sign}.{decimals}f} ± {error:.{decimals}f}"
+            cell = tables.with_error(average, error, decimals, sign)
             line.append(f"**{cell}**" if idea and abs(average) > 3 * error else cell)
         lines.append(line)
     return tables.markdown(["idea", "setting", *(heading for heading, _ in SCORES)], lines)

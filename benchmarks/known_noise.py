@@ -110,10 +110,8 @@ def table(found: list[tuple[Clip, dict[str, list[list[float]]]]]) -> str:
                 rows = np.array(chosen, float)
                 line = [str(rate), kind, place, str(len(rows)), f"{rows[:, 0, 0].mean():.2f}"]
                 for column in (rows[:, 1] - rows[:, 0]).T:
-                    mean, error = tables.mean_and_error(column[np.isfinite(column)])
-                    line.append(
-                        f"{mean:.3f} ± {error:.3f}" if np.isfinite(error) else f"{mean:.3f}"
-                    )
+                    change = tables.mean_and_error(column[np.isfinite(column)])
+                    line.append(tables.with_error(*change, 3))
                 lines.append(line)
     gains = [f"gain of {score}" for score in SCORES]
     return tables.markdown(["Hz", "noise", "stretch", "clips", "SI-SDR dB without", *gains], lines)

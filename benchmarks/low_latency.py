@@ -75,7 +75,10 @@ def quality(rate: int, count: int, names: list[str], output: Path) -> None:
         columns = [np.array(column) for column in zip(*rows, strict=True)]
         means = [tables.mean_and_error(column[np.isfinite(column)]) for column in columns]
         lines.append(
-            [name, *(f"{m:.{d}f} ± {e:.{d}f}" for (m, e), d in zip(means, (2, 3, 3), strict=True))]
+            [
+                name,
+                *(tables.with_error(m, e, d) for (m, e), d in zip(means, (2, 3, 3), strict=True)),
+            ]
         )
     print(tables.markdown(["method", *SCORES], lines))
 

@@ -78,8 +78,8 @@ def means(quality: Any, decibels: Any, intelligibility: Any) -> list[str]:
     mean, error = tables.mean_and_error(quality)
     changed = "∞"
     if np.isfinite(decibels).all():
-        changed = "{:.1f} ± {:.1f}".format(*tables.mean_and_error(decibels))
-    return [f"{mean:.2f} ± {error:.2f}", changed, f"{intelligibility.mean():.3f}"]
+        changed = tables.with_error(*tables.mean_and_error(decibels), 1)
+    return [tables.with_error(mean, error, 2), changed, f"{intelligibility.mean():.3f}"]
 
 
 def main() -> None:

@@ -45,7 +45,9 @@ def found(chosen: list[Clip]) -> str:
             noise *= LOUDNESS * clip.clean.std() / np.median(np.abs(noise))
             values.append(alpha_of((clean + noise).astype(np.float32), clip.rate))
         mean, error = tables.mean_and_error(np.array(values))
-        lines.append([f"{alpha:.1f}", f"{mean:.2f} ± {error:.2f}", f"{np.std(values, ddof=1):.2f}"])
+        lines.append(
+            [f"{alpha:.1f}", tables.with_error(mean, error, 2), f"{np.std(values, ddof=1):.2f}"]
+        )
         print(f"\ralpha {alpha}", end="", file=sys.stderr)
     return tables.markdown(["true alpha", "found", "deviation of a clip"], lines)
 
@@ -83,7 +85,7 @@ def helps(chosen: list[Clip]) -> str:
         cells = []
         for column in np.array(own).T[1:]:
             mean, error = tables.mean_and_error(column[np.isfinite(column)])
-            cells.append(f"{mean:.3f} ± {error:.3f}")
+            cells.append(tables.with_error(mean, error, 3))
         lines.append([name, str(len(own)), *cells])
     changes = [f"change of {name}" for name in SCORES]
     return tables.markdown(["found alpha", "clips", *SCORES, *changes], lines)

@@ -118,9 +118,9 @@ def table(found: Found) -> str:
         cells = [method, str(len(clips))]
         for column, decimals in zip(values[:, :3].T, (2, 3, 3), strict=True):
             mean, error = tables.mean_and_error(column)
-            cells.append(f"{mean:.{decimals}f} ± {error:.{decimals}f}")
+            cells.append(tables.with_error(mean, error, decimals))
         mean, error = tables.mean_and_error(pairs)
-        change = "" if method == "SGRLD" else f"{mean:+.3f} ± {error:.3f}"
+        change = "" if method == "SGRLD" else tables.with_error(mean, error, 3, "+")
         rows.append([*cells, f"{values[:, 3].mean():.2f}", change])
     return tables.markdown(["sampler", "clips", *SCORES, "SI-SDR against SGRLD's"], rows)
 

@@ -78,7 +78,7 @@ def _cells(group: list[Row]) -> list[str]:
     cells = [str(len(done))]
     for field, (_, decimals) in SCORES.items():
         mean, error = tables.mean_and_error(getattr(row, field) for row in done)
-        cells.append(f"{mean:.{decimals}f} ± {error:.{decimals}f}")
+        cells.append(tables.with_error(mean, error, decimals))
     cells.append(f"{np.mean([row.si_sdr > row.si_sdr_before for row in done]):.0%}")
     cells.append(f"{np.mean([row.cpu for row in done]):.2f}")
     cells.append(f"{np.mean([row.cpu / row.seconds for row in done]):.2f}")

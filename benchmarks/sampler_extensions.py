@@ -17,7 +17,7 @@ from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.inference.targets.gaussian import LinearGaussian
 from alphamf.tools.arrays import Array
-from alphamf.tools.tables import markdown
+from alphamf.tools.tables import markdown, with_error
 
 SIZE, POINTS, CHAINS, GRADIENTS = 10, 300, 150, 6000
 STEPS = (0.6, 0.3, 0.15)
@@ -95,7 +95,7 @@ def extensions() -> str:
         cells, rate = [], ""
         for h in STEPS:
             bias, error, found = measure(target, kind(h), gradients, values)
-            cells.append(f"{100 * bias:+.1f} ± {100 * error:.1f}")
+            cells.append(with_error(100 * bias, 100 * error, 1, "+"))
             rate = rate or f"{found:.1f}"
         rows.append([name, str(gradients), *cells, rate])
     headings = [

@@ -20,7 +20,7 @@ from alphamf.inference.samplers.masses import UnitMass
 from alphamf.inference.samplers.sghmc import SGHMC
 from alphamf.research.experiments.hamcmc.quartic import bias
 from alphamf.tools.arrays import Array
-from alphamf.tools.tables import markdown
+from alphamf.tools.tables import markdown, with_error
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
@@ -41,7 +41,9 @@ def memory() -> str:
     )
     for k, (name, (kind, moves)) in enumerate(kinds.items()):
         found = [bias(kind(h), moves) for h in steps]
-        rows.append([name, *(f"{100 * value:+.2f} ± {100 * error:.2f}" for value, error in found)])
+        rows.append(
+            [name, *(with_error(100 * value, 100 * error, 2, "+") for value, error in found)]
+        )
         (above if isinstance(kind(0.1), NaiveQN) else below).errorbar(
             steps,
             [100 * value for value, _ in found],
@@ -135,7 +137,7 @@ def mass() -> str:
             [
                 name,
                 source,
-                f"{exponents.mean():+.2f} ± {error:.2f}",
+                with_error(exponents.mean(), error, 2, "+"),
                 f"{draws.min():.1f}",
                 f"{draws.max():.0f}",
                 f"{heated:.2f}",

@@ -36,7 +36,7 @@ from alphamf.research.experiments.quasi_newton.bpmf import (
 )
 from alphamf.research.experiments.ratings import Ratings
 from alphamf.tools.arrays import Array
-from alphamf.tools.tables import markdown
+from alphamf.tools.tables import markdown, with_error
 from benchmarks.sampler_extensions import Values, extrapolated, newest
 
 GRADIENTS = 4000
@@ -162,9 +162,9 @@ def ratings() -> str:
             [
                 f"{name} ({kind.gradients})",
                 f"{size:g}",
-                f"{mean[0]:.4f} ± {error[0]:.4f}",
-                f"{mean[1]:.4f} ± {error[1]:.4f}",
-                f"{mean[2] / 1e5:.3f} ± {error[2] / 1e5:.3f}",
+                with_error(mean[0], error[0], 4),
+                with_error(mean[1], error[1], 4),
+                with_error(mean[2] / 1e5, error[2] / 1e5, 3),
                 f"{mean[3]:.0f}",
             ]
         )

@@ -114,8 +114,7 @@ def table(found: Found) -> str:
 
 
 def _cell(values: Sequence[float]) -> str:
-    mean, error = tables.mean_and_error(values)
-    return f"{mean:.2f} ± {error:.2f}" if len(values) > 1 else f"{mean:.2f}"
+    return tables.with_error(*tables.mean_and_error(values), 2)
 
 
 def main() -> None:

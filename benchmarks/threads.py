@@ -80,7 +80,7 @@ def table(preset: str, found: dict[str, list[tuple[float, float]]]) -> list[list
     for way, pairs in found.items():
         wall, spent = np.array(pairs).T
         cells = (tables.mean_and_error(each) for each in (wall, wall / first, spent, spent / wall))
-        lines.append([preset, way, *(f"{mean:.2f} ± {error:.2f}" for mean, error in cells)])
+        lines.append([preset, way, *(tables.with_error(mean, error, 2) for mean, error in cells)])
     return lines
 
 

@@ -14,7 +14,7 @@ from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, present, values
 from alphamf.tools import tables
 from alphamf.tools.files import shown
-from alphamf.tools.tables import mean_and_error
+from alphamf.tools.tables import mean_and_error, with_error
 
 LEGEND = (
     "- Mean ± standard error over the clips. Better on: clips whose SI-SDR rises. MB: the most "
@@ -85,10 +85,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
 
 def _cell(found: Sequence[float], score: str) -> str:
     mean, error = mean_and_error(found)
-    decimals = SCORES[score].decimals
-    if math.isnan(mean):
-        return "-"
-    return f"{mean:.{decimals}f}" + ("" if math.isnan(error) else f" ± {error:.{decimals}f}")
+    return "-" if math.isnan(mean) else with_error(mean, error, SCORES[score].decimals)
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:

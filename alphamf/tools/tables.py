@@ -17,6 +17,29 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
     return mean, error
 
 
+def with_error(mean: float, error: float, decimals: int, sign: str = "") -> str:
+    """Return a mean and its standard error as text: the mean alone where the error is NaN.
+
+    Parameters
+    ----------
+    mean, error
+        As from `mean_and_error`.
+    decimals
+        Of both.
+    sign
+        ``"+"`` where a difference is meant.
+
+    Examples
+    --------
+    >>> with_error(*mean_and_error([1, 2, 3]), 2, "+")
+    '+2.00 ± 0.58'
+    >>> with_error(*mean_and_error([1]), 2)
+    '1.00'
+    """
+    text = f"{mean:{sign}.{decimals}f}"
+    return text if math.isnan(error) else f"{text} ± {error:.{decimals}f}"
+
+
 def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table; all columns but the first are aligned as numbers."""
     lines = [headings, ["---"] + ["---:"] * (len(headings) - 1), *rows]
