@@ -26,6 +26,7 @@ CHAINS = ("em-15", "fast", "balanced")
 
 LOSSES = (
     "distortion",
+    "waveform",
     "compression",
     "intelligibility",
     "resolutions",
@@ -60,6 +61,9 @@ class Network:
         Whether it is the network of the bands above, which comes after both others.
     start
         Network to go on from; empty: a new one.
+    made_from
+        Refiner that a new causal one starts from (`alphamf.training.refiner.made_causal`); empty:
+        from nothing.
     """
 
     model: str
@@ -75,6 +79,7 @@ class Network:
     causal: bool = False
     high_band: bool = False
     start: str = ""
+    made_from: str = ""
 
     @property
     def kind(self) -> type[TrainedNetwork]:

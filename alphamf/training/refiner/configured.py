@@ -154,10 +154,10 @@ def _check_network(network: Network) -> None:
     _within("[network] deep", network.deep, 0, len(DEEP))
     if network.bands:
         _within("[network] bands", network.bands, NARROW + 2, math.inf)
-        if network.start:
-            raise AlphaMFError("[network] bands is for a new network, and there is a start")
     if network.causal and network.second_stage_of:
         raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
+    if network.made_from and (network.start or not network.causal):
+        raise AlphaMFError("[network] made_from is for a new causal network")
     if network.high_band and (network.causal or network.second_stage_of):
         raise AlphaMFError("[network] high_band is for neither of both others")
     _above("[network] exponent", network.exponent)

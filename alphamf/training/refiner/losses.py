@@ -164,9 +164,10 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
         Of the spectra.
     wanted
         Names: ``distortion``, log of the squared error over the clean speech's power, which
-        saturates at 30 dB; ``compression``, mean squared error of the magnitudes to the power of
-        `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the same in
-        windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
+        saturates at 30 dB; ``waveform``, the same of the sound, to which the older part of a
+        causal window adds nothing; ``compression``, mean squared error of the magnitudes to the
+        power of `COMPRESSED`, over the mean square of the clean speech's; ``resolutions``, the
+        same in windows of `RESOLUTIONS`; ``intelligibility``, one minus ESTOI; ``perception``, a
         disturbance as in PESQ.
 
     Returns
@@ -177,6 +178,7 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
     clean, estimate = (grid.inverse(x) for x in (found.clean, found.estimate))
     terms = {
         "distortion": lambda: _distortion(found),
+        "waveform": lambda: _waveform(clean, estimate),
         "compression": lambda: _compression(found.clean, found.estimate),
         "resolutions": lambda: _resolutions(clean, estimate, grid),
         "intelligibility": lambda: (1 - estoi(clean, estimate, grid.rate)).mean(),
@@ -190,6 +192,11 @@ def _distortion(found: Found) -> Tensor:
         spectra.power(each).sum((1, 2)) for each in (found.clean - found.estimate, found.clean)
     )
     return torch.log(error / (whole + 1e-3) + 1e-3).mean()
+
+
+def _waveform(clean: Tensor, estimate: Tensor) -> Tensor:
+    error, whole = ((each**2).sum(-1) for each in (clean - estimate, clean))
+    return torch.log(error / (whole + FAINT) + 1e-3).mean()
 
 
 def _compression(clean: Tensor, estimate: Tensor) -> Tensor:

@@ -170,6 +170,8 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
             raise AlphaMFError(
                 f"the refiner {first.name} is for another rate or window than {dictionary.name}"
             )
+    if config.network.made_from:
+        return _made_causal(config, dictionary)
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
@@ -177,7 +179,26 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     same = {name: value.shape for name, value in found.parameters.items()} == wanted
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
         raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
-    return found.parameters
+    if not bands:
+        return found.parameters
+    from alphamf.training.refiner import tied
+
+    return tied.closest(found.parameters, cells, bands)
+
+
+def _made_causal(config: Config, dictionary: Dictionary) -> dict[str, Array]:
+    """Return the parameters that a causal refiner starts from, given one for whole recordings."""
+    from alphamf.training.refiner import made_causal
+
+    wanted, known = config.network, Refiner.load(find(config.network.made_from))
+    rng = np.random.default_rng([config.schedule.seed, made_causal.SEED])
+    bins = dictionary.frame.bins
+    try:
+        if (known.rate, known.frame) == (dictionary.rate, dictionary.frame):
+            return made_causal.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
+    except (KeyError, ValueError):
+        pass
+    raise AlphaMFError(f"the refiner {known.name} is not of the rate and sizes to be trained")
 
 
 @contextmanager

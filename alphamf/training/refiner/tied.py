@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alphamf.tools.arrays import Floats
+from alphamf.learnt import network
+from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.config import NARROW
 
 
@@ -61,3 +62,28 @@ def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]
         made = parameters[name].unflatten(-1, (bands, -1))
         every[name] = torch.einsum("bn,...nm->...bm", spread, made).flatten(-2)
     return every
+
+
+def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
+    """Return the tied parameters whose `whole` is closest to those of a network, as float32.
+
+    Parameters
+    ----------
+    parameters
+        Of a network.
+    bins
+        That it reads.
+    bands
+        As for `spread`.
+    """
+    shares = spread(bins, bands)
+    tied = dict(parameters)
+    read = parameters["in.weight"].reshape(bins, network.FEATURES, -1)
+    inverse = np.linalg.pinv(shares / shares.sum(0))
+    tied["in.weight"] = np.einsum("nb,bkw->nkw", inverse, read).reshape(-1, read.shape[-1])
+    for name in ("map.weight", "map.bias"):
+        made = parameters[name]
+        each = made.reshape(*made.shape[:-1], bins, -1)
+        every = np.einsum("nb,...bm->...nm", np.linalg.pinv(shares), each)
+        tied[name] = every.reshape(*made.shape[:-1], -1)
+    return {name: np.ascontiguousarray(value, np.float32) for name, value in tied.items()}

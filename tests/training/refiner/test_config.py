@@ -67,7 +67,7 @@ WRONG = [
     ({"schedule": {"muon": -1}}, r"\[schedule\] muon must be at least 0, not -1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
     ({"network": {"bands": 65}}, r"\[network\] bands must be at least 66, not 65"),
-    ({"network": {"bands": 70, "start": "a"}}, "bands is for a new network, and there is a start"),
+    ({"network": {"made_from": "a"}}, "made_from is for a new causal network"),
     ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
 ]
 

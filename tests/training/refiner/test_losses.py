@@ -118,6 +118,23 @@ def test_a_refiner_in_training_is_the_one_that_denoises():
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
 
 
+def test_the_waveform_loss_is_that_of_the_sound_that_comes_out():
+    """What lies in the older part of the causal windows alone is never put together to sound."""
+    clean, noisy = pair()
+    hop = 16
+    grid = losses.Grid(Frame(8 * hop, hop), RATE, causal=True)
+    each = [grid.forward(torch.from_numpy(x[None])) for x in (clean, noisy)]
+    older = torch.zeros(8 * hop)
+    older[: 3 * hop] = 1
+    added = torch.fft.rfft(older)[None, :, None]
+    sounds = [grid.inverse(x)[0].numpy() for x in each]
+    error = ((sounds[1] - sounds[0]) ** 2).sum() / (sounds[0] ** 2).sum()
+    for estimate in (each[1], each[1] + added):
+        found = losses.losses(losses.Found(each[0], estimate), grid, ("waveform", "distortion"))
+        assert float(found["waveform"]) == pytest.approx(np.log(error + 1e-3), abs=1e-3)
+    assert float(found["distortion"]) > np.log(error) + 1
+
+
 def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch):
     monkeypatch.setattr(second_stage, "CHANGE", 1.0)  # training is of the whole change
     clean, noisy = pair()

@@ -104,6 +104,26 @@ def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp
         runs.train(other._replace(mixtures=tmp_path / "mixtures"))
 
 
+def test_a_causal_network_goes_on_from_one_for_whole_recordings(corpora, tmp_path):
+    short = {"steps": 2, "report_every": 2, "score_every": 2, "step_size": 1e-9}
+    sizes = {"model": "speech-8k", "width": 8, "hidden": 12, "maps": 2, "local": 4, "deep": 1}
+    first, _ = small(corpora, tmp_path / "first", network=sizes | {"blocks": 1}, schedule=short)
+    runs.train(first._replace(mixtures=tmp_path / "heard whole"))
+    whole = tmp_path / "first" / "network.npz"
+    causal = sizes | {"causal": True, "blocks": 2, "made_from": str(whole)}
+    kind = {"mixtures": {"chains": {}}, "schedule": short}
+    run, _ = small(corpora, tmp_path / "run", network=causal, **kind)
+    run = run._replace(mixtures=tmp_path / "mixtures")
+    runs.train(run)
+    learnt = CausalRefiner.load(tmp_path / "run" / "network.npz").parameters
+    known = Refiner.load(whole).parameters
+    np.testing.assert_allclose(learnt["block1.up"], known["block0.up"], atol=1e-3)
+    np.testing.assert_allclose(learnt["in.weight"], known["in.weight"], atol=1e-3)
+    wider, _ = small(corpora, tmp_path / "wider", network=causal | {"width": 9}, **kind)
+    with pytest.raises(AlphaMFError, match="the refiner network is not of the rate and sizes"):
+        runs.train(wider._replace(mixtures=run.mixtures))
+
+
 def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     short = {"steps": 4, "report_every": 2, "score_every": 4}
     kind = {"network": {"model": "speech-8k", "bands": 70}, "schedule": short}
@@ -118,6 +138,15 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     spread = tied.spread(bins, 70)
     between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
     np.testing.assert_allclose(made, between, atol=1e-5)
+    # A second round, whose first steps change next to nothing, goes on from there.
+    path = str(tmp_path / "run" / "network.npz")
+    kind["network"] |= {"start": path}
+    kind["schedule"] = short | {"steps": 2, "score_every": 2, "step_size": 1e-9}
+    again, _ = small(corpora, tmp_path / "again", **kind)
+    runs.train(again._replace(mixtures=run.mixtures))
+    second = Refiner.load(tmp_path / "again" / "network.npz").parameters
+    for name, value in learnt.parameters.items():
+        np.testing.assert_allclose(second[name], value, atol=1e-3)
     too_many = small(corpora, tmp_path / "many", network={"bands": 66})[0]
     with pytest.raises(AlphaMFError, match="bands must be fewer than the 65 bins, not 66"):
         runs.train(too_many)

@@ -46,6 +46,16 @@ def test_the_whole_network_reads_means_of_bands_and_writes_between_them():
     np.testing.assert_allclose(network.maps(whole, read, bins), maps, atol=1e-4)
 
 
+def test_a_network_that_was_tied_is_tied_again_as_it_was():
+    small = network.start(np.random.default_rng(3), 106, SIZES)
+    tensors = {name: torch.from_numpy(np.array(value)) for name, value in small.items()}
+    whole = tied.whole(tensors, torch.from_numpy(tied.spread(257, 106)))
+    again = tied.closest({k: v.numpy() for k, v in whole.items()}, 257, 106)
+    assert again.keys() == small.keys()
+    for name, value in small.items():
+        np.testing.assert_allclose(again[name], value, atol=1e-5)
+
+
 def test_gradients_reach_every_weight():
     small = {
         name: torch.tensor(np.array(value), requires_grad=True)
