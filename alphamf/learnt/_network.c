@@ -13,6 +13,11 @@
 
 #include "_chain.h"
 #include "_frames.h"
+#include "_newest.h"
+
+static int panels(PyObject *object, void *view) {
+    return take(object, view, 0, "h", 2, "a buffer is not of int16");
+}
 
 #if defined(TILES)
 static int tiles; /* whether products are done by AMX */
@@ -265,10 +270,125 @@ static PyObject *py_correlate(PyObject *self, PyObject *args) {
     return finish(b, 2, result);
 }
 
+/* Whether a buffer holds the panels of so many rows and columns. */
+static int panels_of(const Py_buffer *b, Py_ssize_t depth, Py_ssize_t columns) {
+    return depth && columns && b->len == 2 * depth * ((columns + PANEL - 1) / PANEL) * PANEL;
+}
+
+static PyObject *py_product(PyObject *self, PyObject *args) {
+    Py_buffer b[3]; /* x, matrix, out */
+    Py_ssize_t rows;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "nO&O&O&", &rows, floats, &b[0], panels, &b[1], written, &b[2]))
+        return NULL;
+    Py_ssize_t depth = rows > 0 ? COUNT(b[0]) / rows : 0, columns = rows > 0 ? COUNT(b[2]) / rows : 0;
+    if (COUNT(b[0]) == rows * depth && COUNT(b[2]) == rows * columns && panels_of(&b[1], depth, columns)) {
+        Py_BEGIN_ALLOW_THREADS
+        product(FLOATS(b[0]), b[1].buf, FLOATS(b[2]), rows, depth, columns);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    } else {
+        unfit();
+    }
+    return finish(b, 3, result);
+}
+
+static PyObject *py_block(PyObject *self, PyObject *args) {
+    enum { X, RING, SCALE, SHIFT, TAPS, UP, UP_BIAS, DOWN, DOWN_BIAS, ALL };
+    Py_buffer b[ALL];
+    Py_ssize_t newest;
+    PyObject *result = NULL;
+    float *u = NULL;
+    if (!PyArg_ParseTuple(args, "nO&O&O&O&O&O&O&O&O&", &newest, written, &b[X], written, &b[RING],
+                          floats, &b[SCALE], floats, &b[SHIFT], floats, &b[TAPS], panels, &b[UP],
+                          floats, &b[UP_BIAS], panels, &b[DOWN], floats, &b[DOWN_BIAS]))
+        return NULL;
+    Py_ssize_t width = COUNT(b[SCALE]), hidden = COUNT(b[UP_BIAS]), all = COUNT(b[X]);
+    Py_ssize_t taps = width ? COUNT(b[TAPS]) / width : 0, frames = all ? COUNT(b[RING]) / all : 0;
+    if (!rows_of(&b[X], &b[SCALE]) || !rows_of(&b[RING], &b[X]) || newest < 0 || newest >= frames ||
+        b[SHIFT].len != b[SCALE].len || !rows_of(&b[TAPS], &b[SCALE]) || taps < 2 ||
+        frames < taps || (frames - 1) % (taps - 1) || b[DOWN_BIAS].len != b[SCALE].len ||
+        !panels_of(&b[UP], width, hidden) || !panels_of(&b[DOWN], hidden, width)) {
+        unfit();
+    } else if (!(u = malloc(all / width * (width + hidden) * sizeof(float)))) {
+        PyErr_NoMemory();
+    } else {
+        Py_ssize_t rows = all / width;
+        float *x = FLOATS(b[X]), *ring = FLOATS(b[RING]), *inner = u + all;
+        Py_BEGIN_ALLOW_THREADS
+        normalise(x, FLOATS(b[SCALE]), FLOATS(b[SHIFT]), ring + newest * all, rows, width);
+        recall(ring, frames, newest, FLOATS(b[TAPS]), taps, u, rows, width);
+        product(u, b[UP].buf, inner, rows, width, hidden);
+        rectify(inner, FLOATS(b[UP_BIAS]), rows, hidden);
+        product(inner, b[DOWN].buf, u, rows, hidden, width);
+        add(x, u, FLOATS(b[DOWN_BIAS]), rows, width);
+        Py_END_ALLOW_THREADS
+        result = Py_NewRef(Py_None);
+    }
+    free(u);
+    return finish(b, ALL, result);
+}
+
+/* Read the rings, and hold their buffers; returns how many there are where each fits its step. */
+static int rings_from(PyObject *given, const Chain *chain, Py_ssize_t channels, Ring *rings,
+                      Py_buffer *held) {
+    int count = 0;
+    if (PyTuple_Size(given) != chain->count) return 0;
+    for (; count < chain->count; count++) {
+        const Step *step = &chain->steps[count];
+        Ring *ring = &rings[count];
+        PyObject *item = PyTuple_GetItem(given, count);
+        if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O&n", written, &held[count], &ring->newest))
+            return count;
+        ring->frames = FLOATS(held[count]), ring->count = 2 * step->late + 1;
+        Py_ssize_t size = step->channels * chain->stride + PAD;
+        if (COUNT(held[count]) != ring->count * channels * size || ring->newest < 0 ||
+            ring->newest >= ring->count) {
+            finish(&held[count], 1, NULL);
+            return count;
+        }
+    }
+    return count;
+}
+
+static PyObject *py_newest(PyObject *self, PyObject *args) {
+    Py_buffer out, held[STEPS][2], kept[STEPS]; /* weights and biases; rings */
+    Ring rings[STEPS];
+    Chain chain = {0};
+    Py_ssize_t channels;
+    PyObject *steps, *given, *result = NULL;
+    int count = 0;
+    if (!PyArg_ParseTuple(args, "nnnO!O!O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
+                          &steps, &PyTuple_Type, &given, written, &out))
+        return NULL;
+    chain.out = FLOATS(out);
+    chain.stride = PAD + (chain.bins + TILE - 1) / TILE * TILE;
+    if (channels > 0 && chain.bins > 0 && chain.bins < COUNT(out) && chain.skip >= 0 &&
+        steps_from(steps, channels, &chain, held)) {
+        const Step *last = &chain.steps[chain.count - 1];
+        Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
+        if (rows && COUNT(out) % size == 0 && chain.skip + last->outputs <= channels &&
+            (count = rings_from(given, &chain, rows, rings, kept)) == chain.count) {
+            Py_BEGIN_ALLOW_THREADS
+            correlate_newest(&chain, rings, rows);
+            Py_END_ALLOW_THREADS
+            result = Py_NewRef(Py_None);
+        }
+    }
+    if (!result) unfit();
+    for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
+    finish(kept, count, NULL);
+    return finish(&out, 1, result);
+}
+
 static PyMethodDef methods[] = {
     {"mix", py_mix, METH_VARARGS, "mix(frames, distance, x, scale, shift, taps, out)"},
     {"rectify", py_rectify, METH_VARARGS, "rectify(x, bias)"},
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
+    {"product", py_product, METH_VARARGS, "product(rows, x, panels, out)"},
+    {"block", py_block, METH_VARARGS,
+     "block(newest, x, ring, scale, shift, taps, up, up_bias, down, down_bias)"},
+    {"newest", py_newest, METH_VARARGS, "newest(channels, bins, skip, steps, rings, out)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
 #if defined(TILES)
     {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
@@ -297,8 +417,8 @@ static int choose_tiles(PyObject *module) {
 
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || choose_tiles(module) || PyModule_AddIntConstant(module, "PAD", PAD) ||
-                   PyModule_AddIntConstant(module, "TILE", TILE))) {
+    if (module && (choose_level(module) || choose_tiles(module) ||
+                   PyModule_AddIntConstant(module, "PANEL", PANEL))) {
         Py_DECREF(module);
         return NULL;
     }

@@ -1,7 +1,6 @@
 from typing import Any as Buffer  # collections.abc.Buffer is of Python 3.12
 
-PAD: int
-TILE: int
+PANEL: int
 VARIANT: str
 
 def mix(
@@ -24,6 +23,29 @@ def correlate(
     skip: int,
     steps: tuple[tuple[Buffer, Buffer, int, int], ...],
     planes: Buffer,
+    out: Buffer,
+    /,
+) -> None: ...
+def product(rows: int, x: Buffer, panels: Buffer, out: Buffer, /) -> None: ...
+def block(
+    newest: int,
+    x: Buffer,
+    ring: Buffer,
+    scale: Buffer,
+    shift: Buffer,
+    taps: Buffer,
+    up: Buffer,
+    up_bias: Buffer,
+    down: Buffer,
+    down_bias: Buffer,
+    /,
+) -> None: ...
+def newest(
+    channels: int,
+    bins: int,
+    skip: int,
+    steps: tuple[tuple[Buffer, Buffer, int, int], ...],
+    rings: tuple[tuple[Buffer, int], ...],
     out: Buffer,
     /,
 ) -> None: ...

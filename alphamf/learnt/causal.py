@@ -1,16 +1,18 @@
 """The causal refiner: a network that reads the online chain frame by frame, and nothing ahead.
 
 It is the network of `alphamf.learnt.network`, whose taps all lie in the past. What it has read
-stays in a `Memory`, so that every frame costs the same.
+stays in memory, so that every frame costs the same.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from alphamf.learnt import layers, network
+from alphamf.learnt import compiled, layers, network, planes
+from alphamf.learnt.memory import Memories, Memory
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
@@ -35,57 +37,6 @@ def below_edge(features: Array, xp: Any) -> Array:
     end = xp.broadcast_to(mean, (*mean.shape[:-2], bins - high, mean.shape[-1]))
     kept: Array = xp.concatenate([features[..., :high, :], end], -2)
     return kept
-
-
-class Memory:
-    """The newest frames of what some layer reads; before the first there is zero.
-
-    Parameters
-    ----------
-    frames
-        How many.
-    shape
-        Of one frame.
-    """
-
-    def __init__(self, frames: int, shape: tuple[int, ...]) -> None:
-        self._held = np.zeros((frames, *shape), np.float32)
-        self._newest = -1
-
-    def take(self, frame: Array) -> None:
-        """Hold a frame in the place of the oldest."""
-        self._newest = (self._newest + 1) % len(self._held)
-        self._held[self._newest] = frame
-
-    def before(self, frames: int) -> Floats:
-        """Return the frame that came so many before the newest."""
-        found: Floats = self._held[self._newest - frames]
-        return found
-
-
-class Memories:
-    """All that a causal network keeps of channels side by side.
-
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
-    sizes
-        Of the network.
-    """
-
-    def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:
-        reach = network.TAPS - 1
-        self.blocks: list[Memory] = [
-            Memory(reach * 2 ** (k % network.DILATIONS) + 1, (channels, sizes.width))
-            for k in range(sizes.blocks)
-        ]
-        read = [network.FEATURES + sizes.maps, *[sizes.local] * (sizes.deep + 1)]
-        apart = [1, *(late for late, _ in network.DEEP[: sizes.deep]), 1]
-        self.cells: list[Memory] = [
-            Memory(2 * late + 1, (channels, bins, count))
-            for late, count in zip(apart, read, strict=True)
-        ]
 
 
 class CausalRefiner(TrainedNetwork):
@@ -141,42 +92,57 @@ class CausalRefiner(TrainedNetwork):
         features
             Of the frame, shape (channels, bins, `network.FEATURES`).
         """
-        p, cells = self.parameters, memories.cells
+        if compiled.suits(features):
+            return self._newest.outputs(memories, features)
+        p, bins = self.parameters, features.shape[-2]
         x = _product(features.reshape(len(features), -1), p["in.weight"]) + p["in.bias"]
         for k, memory in enumerate(memories.blocks):
             x = x + self._block(k, memory, x)
         maps = _product(x, p["map.weight"]) + p["map.bias"]
-        maps = maps.reshape(*features.shape[:-1], -1)
-        y = np.concatenate([features, maps], -1)
-        y = _rectified(self._correlated("local", cells[0], (1, 1), y))
-        for k, memory in enumerate(cells[1:-1]):
-            y = y + _rectified(self._correlated(f"deep{k}", memory, network.DEEP[k], y))
-        out: Array = self._correlated("out", cells[-1], (1, 1), y) + maps[..., :2]
-        return out
+        cells = np.concatenate([features, maps.reshape(len(x), bins, -1)], -1).swapaxes(-1, -2)
+        y = cells
+        steps = compiled.steps_of(p, self.sizes)
+        for k, (memory, step) in enumerate(zip(memories.cells, steps, strict=True)):
+            planes.bins_of(memory.advance(), bins)[...] = y
+            z = _correlated(memory, bins, *step)
+            if k + 1 < len(steps):
+                z = _rectified(z) + (y if k else 0)
+            y = z
+        out: Array = y + cells[:, network.FEATURES : network.FEATURES + 2]
+        return out.swapaxes(-1, -2)
 
     def _block(self, k: int, memory: Memory, x: Array) -> Any:
         p = self.parameters
         u = x - x.mean(-1, keepdims=True)
         u *= 1 / np.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON)
-        memory.take(u * p[f"block{k}.scale"] + p[f"block{k}.shift"])
+        memory.advance()[...] = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
         distance, last = 2 ** (k % network.DILATIONS), network.TAPS - 1
         taps = p[f"block{k}.taps"]
         u = sum(memory.before((last - tap) * distance) * taps[tap] for tap in range(network.TAPS))
         u = _rectified(_product(u, p[f"block{k}.up"]) + p[f"block{k}.up_bias"])
         return _product(u, p[f"block{k}.down"]) + p[f"block{k}.down_bias"]
 
-    def _correlated(self, name: str, memory: Memory, apart: tuple[int, int], cells: Array) -> Array:
-        """Do as `layers.correlate` for the newest frame, with taps in the past only."""
-        memory.take(cells)
-        late, high = apart
-        weight, bins = self.parameters[f"{name}.weight"], cells.shape[-2]
-        near = np.concatenate([memory.before(late * tap) for tap in (2, 1, 0)], -1)
-        near = np.pad(near, [(0, 0), (high, high), (0, 0)])
-        total: Any = self.parameters[f"{name}.bias"]
-        for k in range(3):
-            matrix = weight[:, k].reshape(-1, weight.shape[-1])
-            total = total + near[:, k * high : k * high + bins] @ matrix
-        return np.asarray(total)
+    @cached_property
+    def _newest(self) -> compiled.Newest:
+        return compiled.Newest(self.parameters, self.frame.bins)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was made for this processor: another process may run on another one."""
+        return {name: value for name, value in vars(self).items() if name != "_newest"}
+
+
+def _correlated(
+    memory: Memory, bins: int, weight: Array, bias: Array, late: int, high: int
+) -> Array:
+    """Do as `layers.correlate` for the newest frame of planes, with taps in the past only."""
+    rows = [planes.padded(memory.before(late * tap), bins) for tap in (2, 1, 0)]
+    near = np.pad(np.concatenate(rows, -2), [(0, 0), (0, 0), (0, planes.PAD)])
+    total: Any = bias[:, None]
+    for k in range(3):
+        first = planes.PAD + (k - 1) * high
+        matrix = weight[:, k].reshape(-1, weight.shape[-1])
+        total = total + matrix.T @ near[..., first : first + bins]
+    return np.asarray(total)
 
 
 def _product(rows: Array, matrix: Array) -> Array:

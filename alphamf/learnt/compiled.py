@@ -11,7 +11,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alphamf.learnt import network
+from alphamf.learnt import network, planes
+from alphamf.learnt.memory import Memories
+from alphamf.learnt.planes import PAD, stride_of
 from alphamf.tools.arrays import Array, Floats
 
 DEPTH, SIDE = 32, 16
@@ -23,8 +25,6 @@ except ImportError:
     AVAILABLE = False
 else:
     AVAILABLE = True
-    PAD = _network.PAD
-    """Zeros behind planes, and before the bins of each of their rows."""
 
 
 def variant() -> str:
@@ -74,6 +74,18 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
         np.matmul(x, right, out=out)
 
 
+def steps_of(
+    parameters: Mapping[str, Array], sizes: network.Sizes
+) -> tuple[tuple[Array, Array, int, int], ...]:
+    """Return the weight and bias of every correlation, and its frames and bins between taps."""
+    names = ["local", *(f"deep{k}" for k in range(sizes.deep)), "out"]
+    apart = [(1, 1), *network.DEEP[: sizes.deep], (1, 1)]
+    return tuple(
+        (parameters[f"{name}.weight"], parameters[f"{name}.bias"], *each)
+        for name, each in zip(names, apart, strict=True)
+    )
+
+
 class Network:
     """A network whose parameters lie as the compiled layers read them.
 
@@ -91,7 +103,7 @@ class Network:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
         self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
         self._inside = slice(PAD, PAD + bins)
-        self._stride = PAD + -(-bins // _network.TILE) * _network.TILE
+        self._stride = stride_of(bins)
         width, maps = self._sizes.width, self._sizes.maps
         self._channels = network.FEATURES + maps
         read = np.zeros((network.FEATURES, self._stride, width), np.float32)
@@ -107,12 +119,7 @@ class Network:
             (packed(p[f"block{k}.up"]), packed(p[f"block{k}.down"]))
             for k in range(self._sizes.blocks)
         ]
-        names = ["local", *(f"deep{k}" for k in range(self._sizes.deep)), "out"]
-        apart = [(1, 1), *network.DEEP[: self._sizes.deep], (1, 1)]
-        self._steps = tuple(
-            (p[f"{name}.weight"], p[f"{name}.bias"], *each)
-            for name, each in zip(names, apart, strict=True)
-        )
+        self._steps = steps_of(p, self._sizes)
 
     def outputs(self, features: Floats) -> Floats:
         """Return what `network.outputs` does.
@@ -178,3 +185,79 @@ class Network:
         _network.correlate(self._channels, bins, network.FEATURES, self._steps, flat, out)
         found: Floats = out[..., self._inside].swapaxes(-1, -2)
         return found
+
+
+def halved(matrix: Array) -> Array:
+    """Return a matrix as `_network.product` reads it: in half precision, in panels of columns.
+
+    What is below the least normal number, 6e-5, becomes zero.
+
+    Parameters
+    ----------
+    matrix
+        Shape (depth, columns).
+    """
+    depth, columns = matrix.shape
+    halves = np.zeros((depth, -(-columns // _network.PANEL) * _network.PANEL), np.float16)
+    halves[:, :columns] = np.where(np.abs(matrix) < np.finfo(np.float16).tiny, 0, matrix)
+    panels = halves.reshape(depth, -1, _network.PANEL).swapaxes(0, 1)
+    return np.ascontiguousarray(panels).view(np.int16)
+
+
+class Newest:
+    """A causal network whose parameters lie as the compiled layers read them.
+
+    Its matrices are in half precision, as in its file: a frame reads each of them once, and they
+    take more time than the arithmetic.
+
+    Parameters
+    ----------
+    parameters
+        As `network.shapes` names and shapes them, float32.
+    bins
+        Frequency bins of a frame.
+    """
+
+    def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
+        self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
+        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
+        self._bins = bins
+        self._read = halved(p["in.weight"])
+        self._write = halved(p["map.weight"])
+        kinds = ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias")
+        self._blocks = [
+            [halved(p[name]) if name.endswith(("up", "down")) else p[name] for name in names]
+            for names in ([f"block{k}.{kind}" for kind in kinds] for k in range(self._sizes.blocks))
+        ]
+        self._steps = steps_of(p, self._sizes)
+
+    def outputs(self, memories: Memories, features: Floats) -> Floats:
+        """Return the two outputs for every cell of the newest frame, shape (channels, bins, 2).
+
+        Parameters
+        ----------
+        memories
+            They take in the frame.
+        features
+            Of the frame, shape (channels, bins, `network.FEATURES`).
+        """
+        rows, bins = len(features), self._bins
+        x = np.empty((rows, self._sizes.width), np.float32)
+        _network.product(rows, np.ascontiguousarray(features), self._read, x)
+        x += self._p["in.bias"]
+        for block, memory in zip(self._blocks, memories.blocks, strict=True):
+            memory.advance()
+            _network.block(memory.newest, x, memory.frames, *block)
+        maps = np.empty((rows, bins, self._sizes.maps), np.float32)
+        _network.product(rows, x, self._write, maps)
+        maps += self._p["map.bias"].reshape(bins, -1)
+        cells = planes.bins_of(memories.cells[0].advance(), bins)
+        cells[:, : network.FEATURES] = features.swapaxes(-1, -2)
+        cells[:, network.FEATURES :] = maps.swapaxes(-1, -2)
+        for memory in memories.cells[1:]:
+            memory.advance()
+        rings = tuple((memory.frames, memory.newest) for memory in memories.cells)
+        out = np.empty((rows, planes.size_of(2, bins)), np.float32)
+        channels = network.FEATURES + self._sizes.maps
+        _network.newest(channels, bins, network.FEATURES, self._steps, rings, out)
+        return planes.bins_of(out, bins).swapaxes(-1, -2)

@@ -11,7 +11,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from alphamf.audio.stft import Frame
 from alphamf.learnt import compiled, layers, network
+from alphamf.learnt.causal import CausalRefiner
 
 if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
@@ -188,6 +190,102 @@ def test_buffers_that_do_not_fit_are_refused():
             refused()
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize(("depth", "columns"), [(1, 1), (37, 63), (64, 64), (20, 200)])
+def test_products_with_panels_are_those_of_numbers_in_half_precision(rows, depth, columns):
+    rng = np.random.default_rng(0)
+    x = (100 * rng.standard_normal((rows, depth))).astype(np.float32)
+    matrix = rng.standard_normal((depth, columns)).astype(np.float32)
+    matrix = matrix.astype(np.float16).astype(np.float32)
+    out = np.full((rows, columns), np.nan, np.float32)
+    _network.product(rows, x, compiled.halved(matrix), out)
+    exact = x.astype(np.float64) @ matrix
+    np.testing.assert_allclose(out, exact, atol=1e-3)
+
+
+def test_panels_hold_every_normal_number_of_half_precision():
+    """And zero in place of the others."""
+    bits = np.arange(1 << 16).astype(np.uint16)
+    halves = bits.view(np.float16).astype(np.float32)
+    halves = halves[np.isfinite(halves)]
+    out = np.empty(halves.shape, np.float32)
+    _network.product(1, np.ones(1, np.float32), compiled.halved(halves[None]), out)
+    normal = np.abs(halves) >= 2.0**-14
+    np.testing.assert_array_equal(out[normal], halves[normal])
+    assert not out[~normal].any() and (~normal).sum() == 2048
+
+
+def newest(sizes, bins, channels, frames=40):
+    """Return a causal network, frames of features, and its outputs for them without a compiler."""
+    values = {
+        name: np.float16(value).astype(np.float32) for name, value in drawn(sizes, bins).items()
+    }
+    refiner = CausalRefiner(values, 8000, Frame(2 * (bins - 1), 1))
+    shape = frames, channels, bins, network.FEATURES
+    features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "AVAILABLE", False)
+        return refiner, features, heard(refiner, refiner.memories(channels), features)
+
+
+def heard(refiner, memories, features):
+    return np.stack([refiner.outputs_of(memories, frame) for frame in features])
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(("bins", "channels"), [(2, 1), (9, 3), (48, 2), (49, 1), (129, 2)])
+def test_newest_frames_are_those_of_the_causal_network(sizes, bins, channels):
+    refiner, features, expected = newest(SIZES[sizes], bins, channels)
+    found = heard(refiner, refiner.memories(channels), features)
+    assert found.dtype == np.float32 and found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_what_was_heard_without_a_compiler_is_remembered_with_one(monkeypatch):
+    refiner, features, expected = newest(SIZES["narrow"], 20, 2)
+    memories = refiner.memories(2)
+    first = heard(refiner, memories, features[:15])
+    monkeypatch.setattr(compiled, "AVAILABLE", False)
+    found = np.concatenate([first, heard(refiner, memories, features[15:30])])
+    monkeypatch.setattr(compiled, "AVAILABLE", True)
+    found = np.concatenate([found, heard(refiner, memories, features[30:])])
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_buffers_of_a_newest_frame_that_do_not_fit_are_refused():
+    x, ring, row = (np.zeros(shape, np.float32) for shape in ((2, 6), (9, 2, 6), 6))
+    taps, wide, up = np.zeros((5, 6), np.float32), np.zeros(8, np.float32), np.zeros((6, 8))
+    up, down = compiled.halved(up), compiled.halved(up.T)
+    long, outs = np.zeros(65, np.float32), np.zeros((2, 8), np.float32)
+    steps = ((np.zeros((3, 3, 5, 2), np.float32), np.zeros(2, np.float32), 1, 1),)
+    cells, out = np.zeros((3, 2, 5 * 64 + 16), np.float32), np.zeros((2, 2 * 64 + 16), np.float32)
+    block = _network.block, [8, x, ring, row, row, taps, up, wide, down, row]
+    newest = _network.newest, [5, 9, 0, steps, ((cells, 2),), out]
+    product = _network.product, [2, x, up, outs]
+    refused = (
+        [
+            *((0, -1), (0, 9), (1, x[:0]), (1, x[:1]), (1, x.astype(np.float64)), (2, ring[:8])),
+            *((3, row[:5]), (4, row[:5]), (5, taps[:4]), (5, taps[:1]), (5, row[:5])),
+            *((6, up[:, 1:].copy()), (7, wide[:0]), (7, long), (8, down[:0]), (9, row[:5])),
+        ],
+        [
+            *((0, 0), (0, 4), (1, 0), (1, -1), (1, 60), (1, 2**62), (2, -1), (2, 4)),
+            *((3, ()), (3, (None,)), (4, ()), (4, (None,)), (4, 2 * ((cells, 2),))),
+            *((4, ((cells, each),)) for each in (3, -1)),
+            *((4, ((cells[:2], 0),)), (5, out[:, 1:].copy()), (5, out[:0])),
+        ],
+        [
+            *((0, 0), (0, -1), (0, 3), (1, x[:1]), (1, x[:0]), (2, up[:, 1:].copy())),
+            *((2, up.view(np.uint16)), (3, outs[:0]), (3, np.zeros((2, 65), np.float32))),
+        ],
+    )
+    for (call, good), changes in zip((block, newest, product), refused, strict=True):
+        call(*good)
+        for place, value in changes:
+            with pytest.raises((ValueError, TypeError)):
+                call(*good[:place], value, *good[place + 1 :])
+
+
 def test_a_kernel_farther_apart_than_there_are_frames():
     """As many frames as one, and fewer than the kernel's reach."""
     for frames in (1, 5, 8, 9):
@@ -199,6 +297,7 @@ CODE = """
 import hashlib, sys
 import numpy as np
 from alphamf.learnt import compiled
+from alphamf.learnt.memory import Memories
 within = 2e-2 if compiled.variant() == "amx" else 2e-5
 for path in sys.argv[1:]:
     parameters = dict(np.load(path))
@@ -219,7 +318,9 @@ planes = flat[:-16].reshape(20, 9, 160)
 planes[..., :16] = planes[..., 16 + 129 :] = flat[-16:] = 0
 last = np.empty((20, 2, 160), np.float32)
 compiled._network.correlate(9, 129, 5, made._steps, flat, last)
-digest = hashlib.sha256(out.tobytes() + last[..., 16 : 16 + 129].tobytes())
+newest, memories = compiled.Newest(parameters, 129), Memories(2, 129, made._sizes)
+heard = np.stack([newest.outputs(memories, features[:, k]) for k in range(20)])
+digest = hashlib.sha256(out.tobytes() + last[..., 16 : 16 + 129].tobytes() + heard.tobytes())
 print(compiled.variant(), digest.hexdigest())
 """
 
