@@ -14,7 +14,7 @@ from alphamf.learnt.network import sizes_of
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools.folders import temporary_folder
-from alphamf.training.refiner import configured
+from alphamf.training.refiner import allocator, configured
 from alphamf.training.refiner.config import Config, Data, Network
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
 from alphamf.training.refiner.scores import Scores
@@ -166,6 +166,7 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     from alphamf.training.refiner.optimise import Fit
 
     torch.set_num_threads(run.jobs)
+    allocator.keep_freed()
     shipped = Refiner.load(find(run.config.network.start))
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
     clips, dev = prepared(run, TIMED)

@@ -21,7 +21,7 @@ from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import atomic, exclusive, reason, shown
-from alphamf.training.refiner import curves, shards
+from alphamf.training.refiner import allocator, curves, shards
 from alphamf.training.refiner.config import Config
 from alphamf.training.refiner.shards import Clips
 
@@ -112,6 +112,7 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
         from alphamf.training.refiner.optimise import Fit
 
         torch.set_num_threads(run.jobs)
+        allocator.keep_freed()
         fit = Fit(config, dictionary, start)
         checkpoint = run.folder / CHECKPOINT
         rows = fit.load(checkpoint) if checkpoint.exists() else []
