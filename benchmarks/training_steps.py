@@ -15,6 +15,7 @@ import multiprocessing
 import resource
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 from alphamf.learnt.dictionary import load
@@ -33,15 +34,14 @@ def timed(run: Run, kept: bool) -> list[str]:
     from alphamf.training.refiner.optimise import Fit
 
     torch.set_num_threads(run.jobs)
-    if kept:
-        allocator.keep_freed()
     clips, _ = prepared(run, STEPS)
     fit = Fit(run.config, load(run.config.network.model), None)
-    fit.advance(clips)  # the first step is slower
-    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
-    for _ in range(STEPS):
-        found = fit.advance(clips)
-    after, clock = resource.getrusage(resource.RUSAGE_SELF), time.monotonic() - began
+    with allocator.freed_kept() if kept else nullcontext():
+        fit.advance(clips)  # the first step is slower
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF)
+        for _ in range(STEPS):
+            found = fit.advance(clips)
+        after, clock = resource.getrusage(resource.RUSAGE_SELF), time.monotonic() - began
     spent = [clock, after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime]
     shares = [f"{each / STEPS:.2f}" for each in spent]
     name = "kept" if kept else "given back"

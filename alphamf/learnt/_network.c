@@ -281,8 +281,10 @@ static PyObject *py_product(PyObject *self, PyObject *args) {
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "nO&O&O&", &rows, floats, &b[0], panels, &b[1], written, &b[2]))
         return NULL;
-    Py_ssize_t depth = rows > 0 ? COUNT(b[0]) / rows : 0, columns = rows > 0 ? COUNT(b[2]) / rows : 0;
-    if (COUNT(b[0]) == rows * depth && COUNT(b[2]) == rows * columns && panels_of(&b[1], depth, columns)) {
+    Py_ssize_t depth = rows > 0 ? COUNT(b[0]) / rows : 0;
+    Py_ssize_t columns = rows > 0 ? COUNT(b[2]) / rows : 0;
+    if (COUNT(b[0]) == rows * depth && COUNT(b[2]) == rows * columns &&
+        panels_of(&b[1], depth, columns)) {
         Py_BEGIN_ALLOW_THREADS
         product(FLOATS(b[0]), b[1].buf, FLOATS(b[2]), rows, depth, columns);
         Py_END_ALLOW_THREADS
@@ -338,7 +340,8 @@ static int rings_from(PyObject *given, const Chain *chain, Py_ssize_t channels, 
         const Step *step = &chain->steps[count];
         Ring *ring = &rings[count];
         PyObject *item = PyTuple_GetItem(given, count);
-        if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O&n", written, &held[count], &ring->newest))
+        if (!PyTuple_Check(item) ||
+            !PyArg_ParseTuple(item, "O&n", written, &held[count], &ring->newest))
             return count;
         ring->frames = FLOATS(held[count]), ring->count = 2 * step->late + 1;
         Py_ssize_t size = step->channels * chain->stride + PAD;

@@ -166,14 +166,14 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     from alphamf.training.refiner.optimise import Fit
 
     torch.set_num_threads(run.jobs)
-    allocator.keep_freed()
     shipped = Refiner.load(find(run.config.network.start))
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
     clips, dev = prepared(run, TIMED)
     losses, before = fit.validate(dev)
     assert before is not None, "a refiner's clips have sound"
-    fit.advance(clips)  # the first step is slower
-    began = time.monotonic()
-    for _ in range(TIMED - 1):
-        fit.advance(clips)
-    return before, losses["loss"], (time.monotonic() - began) / (TIMED - 1)
+    with allocator.freed_kept():
+        fit.advance(clips)  # the first step is slower
+        began = time.monotonic()
+        for _ in range(TIMED - 1):
+            fit.advance(clips)
+        return before, losses["loss"], (time.monotonic() - began) / (TIMED - 1)

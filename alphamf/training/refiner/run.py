@@ -112,14 +112,19 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
         from alphamf.training.refiner.optimise import Fit
 
         torch.set_num_threads(run.jobs)
-        allocator.keep_freed()
-        fit = Fit(config, dictionary, start)
-        checkpoint = run.folder / CHECKPOINT
-        rows = fit.load(checkpoint) if checkpoint.exists() else []
-        while fit.step < last:
-            rows.append(_stretch(run, fit, clips, dev, rows))
-            fit.save(checkpoint, rows)
-            curves.write(run.folder, rows)
+        with allocator.freed_kept():
+            return _steps(run, Fit(config, dictionary, start), (clips, dev), last)
+
+
+def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dict[str, float]]:
+    """Go on from the checkpoint, if there is one, to the last step; return the rows of the log."""
+    clips, dev = sets
+    checkpoint = run.folder / CHECKPOINT
+    rows = fit.load(checkpoint) if checkpoint.exists() else []
+    while fit.step < last:
+        rows.append(_stretch(run, fit, clips, dev, rows))
+        fit.save(checkpoint, rows)
+        curves.write(run.folder, rows)
     return rows
 
 
