@@ -27,8 +27,8 @@ class Memory:
     """
 
     def __init__(self, frames: int, shape: tuple[int, ...]) -> None:
-        self.frames = np.zeros((frames, *shape), np.float32)
-        self.newest = -1
+        self.frames: Floats = np.zeros((frames, *shape), np.float32)
+        self.newest: int = -1
 
     def advance(self) -> Floats:
         """Return the oldest frame, which is the newest from now on, to be written."""
