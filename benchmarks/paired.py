@@ -7,6 +7,7 @@ For example, denoisers that `alphamf evaluate` cannot run, on the mixtures of BE
 
 The second file has the columns method, noisy, noise, si_sdr, pesq_wb and estoi, a line per clip.
 Each cell is a mean difference over the clips that both have, with its standard error for SI-SDR.
+With ``--by voice`` clips are grouped by the folder that they lie in, which is their speaker's.
 """
 
 from __future__ import annotations
@@ -24,36 +25,37 @@ from benchmarks.report import caption, options_of, publish
 PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
 
 Scores = dict[str, tuple[str, list[float]]]
-"""Kind of noise, and SI-SDR, PESQ and ESTOI, by noisy clip."""
+"""Group, and SI-SDR, PESQ and ESTOI, by noisy clip."""
 
 
-def read(path: Path) -> dict[str, Scores]:
-    """Return the scores of every method in a file."""
+def read(path: Path, by: str) -> dict[str, Scores]:
+    """Return the scores of every method in a file; the groups are kinds of noise, or voices."""
     found: dict[str, Scores] = {}
     with path.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             quality = row.get("pesq_wb") or row["pesq"]
             values = [float(each) for each in (row["si_sdr"], quality, row["estoi"])]
-            found.setdefault(row["method"], {})[row["noisy"]] = (row["noise"], values)
+            group = row["noise"] if by == "noise" else Path(row["noisy"]).parent.name
+            found.setdefault(row["method"], {})[row["noisy"]] = (group, values)
     return found
 
 
-def ahead(own: Scores, other: Scores, kind: str | None) -> str:
-    """Return the mean differences on the clips of a kind of noise; None: on all."""
-    both = [name for name in own if name in other and kind in (None, own[name][0])]
+def ahead(own: Scores, other: Scores, group: str | None) -> str:
+    """Return the mean differences on the clips of a group; None: on all."""
+    both = [name for name in own if name in other and group in (None, own[name][0])]
     apart: Floats = np.array([np.subtract(own[name][1], other[name][1]) for name in both])
     mean, error = tables.mean_and_error(apart[:, 0])
     return f"{mean:+.2f} ± {error:.2f} / {apart[:, 1].mean():+.3f} / {apart[:, 2].mean():+.3f}"
 
 
-def table(own: Scores, others: dict[str, Scores]) -> str:
-    """Return a line for each kind of noise and a column for each other method."""
-    kinds = sorted({kind for kind, _ in own.values()})
+def table(own: Scores, others: dict[str, Scores], by: str) -> str:
+    """Return a line for each group and a column for each other method."""
+    groups = sorted({group for group, _ in own.values()})
     lines = [
-        [kind or "all", *(ahead(own, other, kind) for other in others.values())]
-        for kind in (None, *kinds)
+        [group or "all", *(ahead(own, other, group) for other in others.values())]
+        for group in (None, *groups)
     ]
-    return tables.markdown(["noise", *(f"against {name}" for name in others)], lines)
+    return tables.markdown([by, *(f"against {name}" for name in others)], lines)
 
 
 def main() -> None:
@@ -62,14 +64,16 @@ def main() -> None:
     parser.add_argument("own", type=Path, metavar="RESULTS.csv")
     parser.add_argument("others", type=Path, metavar="PEERS.csv")
     parser.add_argument("--method", default="fast", help="(default fast)")
+    parser.add_argument("--by", choices=("noise", "voice"), default="noise", help="(default noise)")
     parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
     asked = parser.parse_args()
-    own = read(asked.own)
+    own, others = (read(path, asked.by) for path in (asked.own, asked.others))
     if asked.method not in own:
         parser.error(f"{asked.own} has no method {asked.method!r}")
     note = caption("benchmarks.paired", sys.argv[1:], ("alphamf",))
-    text = f"{table(own[asked.method], read(asked.others))}\n\nSI-SDR dB / PESQ / ESTOI. {note}"
-    publish(PAGE, f"paired:{asked.method}", text, write=asked.write)
+    text = f"{table(own[asked.method], others, asked.by)}\n\nSI-SDR dB / PESQ / ESTOI. {note}"
+    section = asked.method if asked.by == "noise" else f"{asked.method}-by-{asked.by}"
+    publish(PAGE, f"paired:{section}", text, write=asked.write)
 
 
 if __name__ == "__main__":

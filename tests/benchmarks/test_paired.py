@@ -30,6 +30,27 @@ def test_clips_are_compared_with_themselves(files, monkeypatch, capsys):
     assert lines[3].startswith("| babble | -1.00 ± ") and lines[3].endswith("/ +0.500 / +0.100 |")
 
 
+def test_clips_are_grouped_by_voice(tmp_path, monkeypatch, capsys):
+    own = [
+        "fast,keys/ann/1,keys,10,2,.7",
+        "fast,babble/ann/2,babble,12,2,.7",
+        "fast,keys/bob/1,keys,3,2,.7",
+    ]
+    other = [
+        "Other,keys/ann/1,keys,9,2,.7",
+        "Other,babble/ann/2,babble,9,2,.7",
+        "Other,keys/bob/1,keys,7,2,.7",
+    ]
+    files = write(tmp_path / "own.csv", "pesq", own), write(tmp_path / "o.csv", "pesq_wb", other)
+    monkeypatch.setattr(sys, "argv", ["paired", *map(str, files), "--by", "voice"])
+    paired.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| voice | against Other |"
+    assert lines[2] == "| all | +0.00 ± 2.08 / +0.000 / +0.000 |"
+    assert lines[3] == "| ann | +2.00 ± 1.00 / +0.000 / +0.000 |"
+    assert lines[4].startswith("| bob | -4.00")
+
+
 def test_a_method_that_is_not_there_is_named(files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["paired", *map(str, files), "--method", "best"])
     with pytest.raises(SystemExit):
