@@ -71,7 +71,7 @@ def shuffled(corpus: str, split: str) -> list[tuple[Path, str, str]]:
 
 
 def manifest(corpus: str, split: str = "dev") -> list[tuple[Path, str, str]]:
-    """Return path, kind, and speaker or label of the files of a split."""
+    """Return path, kind, and speaker or label of the files of a split; empty where unknown."""
     folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", corpus)
     try:
         with (folder / "MANIFEST.csv").open(newline="", encoding="utf-8") as file:
@@ -79,7 +79,7 @@ def manifest(corpus: str, split: str = "dev") -> list[tuple[Path, str, str]]:
     except OSError:
         raise AlphaMFError(f"there is no {corpus} in {folder}: set ALPHAMF_DATA") from None
     return [
-        (folder / row["path"], row["kind"], row.get("speaker") or row.get("label", ""))
+        (folder / row["path"], row.get("kind", ""), row.get("speaker") or row.get("label", ""))
         for row in rows
     ]
 

@@ -34,6 +34,7 @@ SHORTEST = 0.5
 SHARES = (
     "nearly_clean",
     "rumble",
+    "voice_rumble",
     "pauses",
     "rooms",
     "made_up_rooms",
