@@ -153,10 +153,7 @@ class Mixtures:
     layers
         Probabilities of a second layer of noise, and of a third.
     rumble
-        Share of the noises with rumble below the voice.
-    voice_rumble
-        Share of the voices whose own recording rumbles, softer than they are: that is speech, as in
-        every corpus of recordings by volunteers.
+        Share with rumble below the voice.
     pauses
         Share in which the noise pauses.
     rooms, made_up_rooms, image_rooms
@@ -194,7 +191,6 @@ class Mixtures:
     kinds: dict[str, float]
     chains: dict[str, float] = field(default_factory=dict)
     image_rooms: float = 0.0
-    voice_rumble: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ SHORTEST = 0.5
 SHARES = (
     "nearly_clean",
     "rumble",
-    "voice_rumble",
     "pauses",
     "rooms",
     "made_up_rooms",

@@ -7,7 +7,7 @@ import numpy as np
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner import colour
 from alphamf.training.refiner.config import Mixtures
-from alphamf.training.refiner.noises import noise, rumble
+from alphamf.training.refiner.noises import noise
 from alphamf.training.refiner.recordings import Recordings
 from alphamf.training.refiner.shaping import (
     Rng,
@@ -27,10 +27,6 @@ SPEEDS = tuple(range(80, 125, 2))
 
 NEARLY_CLEAN = (20.0, 50.0)
 """Range of the signal-to-noise ratio of speech that is nearly clean, in dB."""
-
-VOICE_RUMBLE = (-25.0, -5.0)
-"""Range of the level of a voice's own rumble, in dB of the voice: of the utterances of LibriSpeech
-train-clean-100 a quarter have more than -20 dB below 60 Hz, and one in 25 more than -10 dB."""
 
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
 """Shares of voices that are filtered, of mixtures with a faint noise floor, and of telephones
@@ -60,9 +56,6 @@ def mixture(
         codec's response, and is not clipped.
     """
     speech = _voice(rng, samples, rate, recordings, recipe)
-    if recipe.voice_rumble and rng.random() < recipe.voice_rumble:
-        own = rumble(rng, samples, rate)
-        speech = speech + own * (rms(speech) / rms(own) * decibels(rng.uniform(*VOICE_RUMBLE)))
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
     if rng.random() < recipe.pauses:
         rest = paused(rng, rest, rate)
