@@ -1,9 +1,8 @@
 r"""What becomes of what lies below 60 Hz: of a voice whose recording rumbles, and of a noise's.
 
-For example, to choose, and once per configuration to test::
+For example::
 
-    python -m benchmarks.rumble --split dev -o rumble-dev.csv
-    python -m benchmarks.rumble --split test -o rumble-test.csv --write
+    python -m benchmarks.rumble --split dev -o rumble-dev.csv --write
 
 Clips are those of ``benchmarks.front_clips`` at 16 kHz. To each is added what recordings of
 LibriSpeech (split train) rumble: 7 to 13 dB below the voice, as a part of it, which a denoiser is
