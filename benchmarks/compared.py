@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.methods import known
+from alphamf.tools import tables
 from benchmarks.clip_scores import SCORES, scores
-from benchmarks.front_clips import Clip
+from benchmarks.front_clips import Clip, clips
 from benchmarks.low_latency import run
 from benchmarks.report import caption, options_of, publish
 
@@ -48,9 +51,28 @@ def chosen(methods: str) -> list[str]:
     return names
 
 
+def numbered(
+    parser: argparse.ArgumentParser, rate: int
+) -> tuple[argparse.Namespace, list[str], list[tuple[int, Clip]]]:
+    """Return a command line, its methods, and its clips with their numbers; or end with usage."""
+    asked = parser.parse_args()
+    try:
+        return asked, chosen(asked.methods), list(enumerate(clips(rate, asked.clips, asked.split)))
+    except AlphaMFError as error:
+        parser.error(str(error))
+
+
 def scored(clip: Clip, methods: Sequence[str]) -> Scored:
     """Denoise a clip by several methods, and score what they make of it."""
     return {name: scores(clip.clean, run(name, clip), clip.rate) for name in methods}
+
+
+def cell(found: list[list[float]]) -> str:
+    """Return the means of `SCORES`, the first one with its standard error."""
+    decibels, quality, intelligibility = np.array(found).T
+    mean, error = tables.mean_and_error(decibels)
+    known_quality, _ = tables.mean_and_error(quality[np.isfinite(quality)])
+    return f"{mean:.2f} ± {error:.2f} / {known_quality:.2f} / {intelligibility.mean():.3f}"
 
 
 def write(path: Path, about: Sequence[str], rows: Iterable[tuple[Sequence[Any], Scored]]) -> None:

@@ -18,17 +18,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
 from benchmarks import compared
-from benchmarks.front_clips import Clip, clips, manifest, mono
-from benchmarks.unheard import RATE, cell
+from benchmarks.front_clips import Clip, manifest, mono
 
+RATE = 16000
 METHODS = "noisy,plain,low,fast"
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
-LOUDEST = -13.0
+LEAST = -13.0
 """Level of the rumble in dB of the recording, from which on one is used."""
 CASES = {
     "none": None,
@@ -62,7 +61,7 @@ def rumbles() -> list[Floats]:
     for path, _, _ in manifest("librispeech-train", "train"):
         sound = mono(path, RATE)
         low = below(sound, RATE)
-        if low.std() > sound.std() * 10 ** (LOUDEST / 20):
+        if low.std() > sound.std() * 10 ** (LEAST / 20):
             found.append(low)
     return found
 
@@ -94,7 +93,13 @@ def table(rows: list[Row]) -> str:
     """Return a line for each case, as Markdown."""
     methods = list(rows[0].scores)
     lines = [
-        [case, *(cell([row.scores[name] for row in rows if row.case == case]) for name in methods)]
+        [
+            case,
+            *(
+                compared.cell([row.scores[name] for row in rows if row.case == case])
+                for name in methods
+            ),
+        ]
         for case in CASES
     ]
     return tables.markdown(["rumble", *methods], lines)
@@ -104,12 +109,7 @@ def main() -> None:
     """Denoise, write the scores, and print the table."""
     module = "benchmarks.rumble"
     parser = compared.options(module, __doc__, clips=40, methods=METHODS)
-    asked = parser.parse_args()
-    try:
-        methods = compared.chosen(asked.methods)
-        noisy = list(enumerate(clips(RATE, asked.clips, asked.split)))
-    except AlphaMFError as error:
-        parser.error(str(error))
+    asked, methods, noisy = compared.numbered(parser, RATE)
     work = partial(measured, methods=methods)
     rows = [row for rows in pool.results(work, noisy, workers=asked.jobs) for row in rows]
     compared.write(asked.output, ["clip", "rumble"], ((row[:2], row.scores) for row in rows))

@@ -16,12 +16,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from alphamf.errors import AlphaMFError
 from alphamf.tools import pool, tables
 from benchmarks import compared
-from benchmarks.front_clips import KINDS, SNRS, Clip, clips
+from benchmarks.front_clips import KINDS, SNRS, Clip
 
 RATE = 16000
 METHODS = "noisy,logmmse,rnnoise,low,fast"
@@ -61,30 +58,20 @@ def table(rows: list[Row]) -> str:
     """Return the scores of all methods by group, as Markdown."""
     methods = list(rows[0].scores)
     lines = [
-        [f"{name} ({len(group)})", *(cell([row.scores[each] for row in group]) for each in methods)]
+        [
+            f"{name} ({len(group)})",
+            *(compared.cell([row.scores[each] for row in group]) for each in methods),
+        ]
         for name, group in groups(rows)
     ]
     return tables.markdown(["clips", *methods], lines)
-
-
-def cell(found: list[list[float]]) -> str:
-    """Return the means of `SCORES`, the first one with its standard error."""
-    decibels, quality, intelligibility = np.array(found).T
-    mean, error = tables.mean_and_error(decibels)
-    known_quality, _ = tables.mean_and_error(quality[np.isfinite(quality)])
-    return f"{mean:.2f} ± {error:.2f} / {known_quality:.2f} / {intelligibility.mean():.3f}"
 
 
 def main() -> None:
     """Denoise, write the scores, and print the table."""
     module = "benchmarks.unheard"
     parser = compared.options(module, __doc__, clips=100, methods=METHODS)
-    asked = parser.parse_args()
-    try:
-        methods = compared.chosen(asked.methods)
-        noisy = list(enumerate(clips(RATE, asked.clips, asked.split)))
-    except AlphaMFError as error:
-        parser.error(str(error))
+    asked, methods, noisy = compared.numbered(parser, RATE)
     work = partial(measured, methods=methods)
     rows = list(pool.results(work, noisy, workers=asked.jobs))
     about = ["clip", "kind", "snr", "language"]
