@@ -61,6 +61,10 @@ class Network:
         Whether it is the network of the bands above, which comes after both others.
     start
         Network to go on from; empty: a new one.
+    moved
+        How far the network goes from there to what training finds, 1: all the way. On sound unlike
+        that of the mixtures a network between the two is often better than either (Wortsman et
+        al., "Robust fine-tuning of zero-shot models", CVPR 2022).
     made_from
         Refiner that a new causal one starts from (`alphamf.training.refiner.made_causal`); empty:
         from nothing.
@@ -79,6 +83,7 @@ class Network:
     causal: bool = False
     high_band: bool = False
     start: str = ""
+    moved: float = 1.0
     made_from: str = ""
 
     @property

@@ -161,6 +161,9 @@ def _check_network(network: Network) -> None:
     if network.high_band and (network.causal or network.second_stage_of):
         raise AlphaMFError("[network] high_band is for neither of both others")
     _above("[network] exponent", network.exponent)
+    _within("[network] moved", network.moved, 0, 1)
+    if network.moved < 1 and not network.start:
+        raise AlphaMFError("[network] moved is below 1, and there is no start to move from")
 
 
 def _check_mixtures(config: Config) -> None:

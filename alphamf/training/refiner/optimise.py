@@ -86,6 +86,7 @@ class Fit:
         self.average: dict[str, Any] = {
             name: value.detach().clone() for name, value in self.parameters.items()
         }
+        self._start = {name: value.clone() for name, value in self.average.items()}
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
@@ -125,8 +126,10 @@ class Fit:
         return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
     def result(self) -> dict[str, Any]:
-        """Return the parameters of the network: the running mean."""
-        return self._whole(self.average)
+        """Return the parameters of the network: the running mean, or a part of the way to it."""
+        moved = self.config.network.moved
+        between = {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
+        return self._whole(between)
 
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
         """Return mean losses and scores of the network on dev clips.

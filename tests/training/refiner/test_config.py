@@ -68,6 +68,8 @@ WRONG = [
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
     ({"network": {"bands": 65}}, r"\[network\] bands must be at least 66, not 65"),
     ({"network": {"made_from": "a"}}, "made_from is for a new causal network"),
+    ({"network": {"moved": 1.5, "start": "a"}}, r"\[network\] moved must be from 0 to 1, not 1.5"),
+    ({"network": {"moved": 0.5}}, r"moved is below 1, and there is no start"),
     ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
 ]
 

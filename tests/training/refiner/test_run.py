@@ -191,6 +191,27 @@ def test_a_network_goes_on_from_its_start(corpora, tmp_path):
         np.testing.assert_allclose(value, begun[name], rtol=2e-3, atol=1e-4)  # halves
 
 
+def test_a_network_may_go_a_part_of_the_way_from_its_start(corpora, tmp_path):
+    schedule = {"steps": 4, "report_every": 2, "score_every": 4, "step_size": 0.01}
+    first, _ = small(corpora, tmp_path / "start", schedule=schedule)
+    runs.train(first)
+    start = tmp_path / "start" / "network.npz"
+
+    def parameters(moved):
+        network = {"start": str(start), "moved": moved}
+        run, _ = small(corpora, tmp_path / f"{moved}", schedule=schedule, network=network)
+        runs.train(run, 2)  # and what goes on from the checkpoint knows where it began
+        runs.train(run)
+        return Refiner.load(tmp_path / f"{moved}" / "network.npz").parameters
+
+    begun, end = Refiner.load(start).parameters, parameters(1.0)
+    part = parameters(0.25)
+    for name, value in part.items():
+        wanted = 0.75 * begun[name] + 0.25 * end[name]
+        np.testing.assert_allclose(value, wanted, rtol=2e-3, atol=2e-4)  # halves
+    assert any(np.abs(end[name] - begun[name]).max() > 0.01 for name in begun)
+
+
 @pytest.mark.slow
 def test_training_lowers_the_losses(corpora, tmp_path):
     longer = {"steps": 100, "step_size": 3e-3, "score_every": 10}
