@@ -13,7 +13,7 @@ of as many cells, or of as much power of the noisy clips, and each bin's mean sq
 beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
 docs/figures.
 
-The deviation after the second stage has five constants (`alphamf.denoising.uncertainty.Deviation`),
+The deviation after the second stage has six constants (`alphamf.denoising.uncertainty.Deviation`),
 which this looks for::
 
     python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
@@ -63,12 +63,15 @@ class Cells(NamedTuple):
         Of the noisy clip, in units of its mean.
     gain
         That was found.
+    hertz
+        Frequencies.
     """
 
     variance: Floats
     error: Floats
     power: Floats
     gain: Floats
+    hertz: Floats
 
 
 class Curve(NamedTuple):
@@ -126,13 +129,14 @@ def cells(clip: Clip, preset: str) -> Cells:
     power = np.abs(mixture) ** 2
     some = power > 0
     true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
-    gain = found.gain[0][some]
-    return Cells(found.gain_std[0][some] ** 2, (true - gain) ** 2, power[some] / power.mean(), gain)
+    gain, std = found.gain[0][some], found.gain_std[0][some]
+    hertz = np.broadcast_to(found.frequencies[:, None], power.shape)[some].astype(np.float32)
+    return Cells(std**2, (true - gain) ** 2, power[some] / power.mean(), gain, hertz)
 
 
 def curve(clips: list[Cells]) -> Curve:
     """Sort the cells of all clips into bins by predicted variance."""
-    variance, error, power, _ = (np.concatenate(each) for each in zip(*clips, strict=True))
+    variance, error, power, *_ = (np.concatenate(each) for each in zip(*clips, strict=True))
     order = np.argsort(variance, kind="stable")
     means = []
     for weight in (np.ones_like(power), power):
@@ -154,16 +158,20 @@ def fitted(clips: list[Cells]) -> tuple[Deviation, float]:
     correlation higher by .1 counts as much as 1 dB.
     """
     few = [Cells(*(each[::7] for each in clip)) for clip in clips]
-    grid = product((0.3, 0.35, 0.4), (1e-3, 3e-3, 1e-2), (1e-4, 1e-3, 1e-2), (0.35, 0.4, 0.45))
+    grid = product(
+        *((0.35, 0.4), (1e-3, 3e-3), (1e-4, 1e-3, 1e-2)), (0.36, 0.38, 0.4), (4000, 6000, 8000)
+    )
     tried = []
     for constants in (Deviation(1.0, *each) for each in grid):
         loud, faint = (
-            sum(float((deviation(x.gain, x.power, part) ** 2).sum()) for x in few)
+            sum(float((deviation(x.gain, x.power, x.hertz, part) ** 2).sum()) for x in few)
             for part in (constants._replace(faint_std=0.0), constants._replace(scale=0.0))
         )
         whole = sum(float(x.error.sum()) for x in few)
         chosen = constants._replace(scale=max((whole - faint) / loud, 0.0) ** 0.5)
-        found = curve([x._replace(variance=deviation(x.gain, x.power, chosen) ** 2) for x in few])
+        found = curve(
+            [x._replace(variance=deviation(x.gain, x.power, x.hertz, chosen) ** 2) for x in few]
+        )
         off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
         off_by = float(np.sqrt((off**2).mean()))
         tried.append((off_by - 10 * float(np.mean(found.correlations)), off_by, chosen))

@@ -123,6 +123,7 @@ class LowLatency:
         self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
         self._outwards = Bins(self._model, self._native)
+        self._hertz = np.linspace(0, dictionary.rate / 2, dictionary.bins, dtype=np.float32)
         self._frames = Frames(hop, channels)
         self.latency: int = self._frames.latency
         seconds = hop / rate
@@ -203,4 +204,4 @@ class LowLatency:
             speech=found.speech,
             noise=found.noise,
         )
-        return gain, deviation(gain, level)
+        return gain, deviation(gain, level, self._hertz)

@@ -21,16 +21,19 @@ class Deviation(NamedTuple):
         Of the deviation of a loud cell.
     faint
         Power over the mean at which half of a cell is what lies below all speech, such as the hiss
-        of a good recording.
+        of a good recording, at low frequencies.
     faint_std
         Deviation of the gain there.
+    bend
+        Frequency in Hz above which `faint` falls by 24 dB an octave, as speech and noise do.
     """
 
     scale: float = 0.78
     power: float = 0.4
     least: float = 0.001
     faint: float = 0.001
-    faint_std: float = 0.4
+    faint_std: float = 0.38
+    bend: float = 6000
 
 
 CHOSEN = Deviation()
@@ -69,20 +72,23 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     return _by_rows(gain, noisy, speech)
 
 
-def after_networks(power: Floats, gain: Floats) -> Floats:
+def after_networks(power: Floats, gain: Floats, rate: int) -> Floats:
     """Return the standard deviation of a gain that networks found; 0 where there is no sound.
 
     Parameters
     ----------
     power, gain
         |X|^2 of the sound, and the gain, shape (bins, frames).
+    rate
+        Sampling rate in Hz.
     """
     mean = power.mean() + np.float32(1e-20)
+    hertz = np.linspace(0, rate / 2, len(power), dtype=np.float32)[:, None]
 
-    def known(power: Floats, gain: Floats) -> Floats:
-        return np.where(power > 0, deviation(gain, power / mean), np.float32(0))
+    def known(power: Floats, gain: Floats, hertz: Floats) -> Floats:
+        return np.where(power > 0, deviation(gain, power / mean, hertz), np.float32(0))
 
-    return _by_rows(known, power, gain)
+    return _by_rows(known, power, gain, hertz)
 
 
 def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
@@ -93,7 +99,7 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
     return found
 
 
-def deviation(gain: Floats, level: Floats, constants: Deviation = CHOSEN) -> Floats:
+def deviation(gain: Floats, level: Floats, hertz: Floats, constants: Deviation = CHOSEN) -> Floats:
     """Return the root mean square error of gains that networks found, which say none.
 
     Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
@@ -105,10 +111,13 @@ def deviation(gain: Floats, level: Floats, constants: Deviation = CHOSEN) -> Flo
         0 to 1.
     level
         Power of the cells over the mean, of the same shape.
+    hertz
+        Their frequencies, which broadcast against both.
     constants
         Of the formula.
     """
-    scale, power, least, half, faint_std = (np.float32(each) for each in constants)
+    scale, power, least, half, faint_std, bend = (np.float32(each) for each in constants)
+    half = half / (1 + (hertz / bend) ** 4)
     faint = half / (half + level)
     loud = scale * (gain * (1 - gain) + least) ** power
     found: Floats = np.sqrt((1 - faint) * loud**2 + faint * faint_std**2)
