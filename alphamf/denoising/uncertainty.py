@@ -117,8 +117,8 @@ def deviation(gain: Floats, level: Floats, hertz: Floats, constants: Deviation =
         Of the formula.
     """
     scale, power, least, half, faint_std, bend = (np.float32(each) for each in constants)
-    half = half / (1 + (hertz / bend) ** 4)
-    faint = half / (half + level)
+    least_level = half / (1 + (hertz / bend) ** 4)
+    faint = least_level / (least_level + level)
     loud = scale * (gain * (1 - gain) + least) ** power
     found: Floats = np.sqrt((1 - faint) * loud**2 + faint * faint_std**2)
     return found
