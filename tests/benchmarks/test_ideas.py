@@ -33,7 +33,7 @@ def test_calibrated_and_overconfident_variances():
     variance = rng.uniform(0.01, 0.1, (3, 20_000)) ** 2
     error = variance * rng.standard_normal(variance.shape) ** 2
     power = rng.uniform(0, 2, variance.shape)
-    clips = [calibration.Cells(*x, x[0]) for x in zip(variance, error, power, strict=True)]
+    clips = [calibration.Cells(*x, x[0], x[0]) for x in zip(variance, error, power, strict=True)]
     right = calibration.curve(clips)
     np.testing.assert_allclose(right.error, right.variance, rtol=0.1)
     assert len(right.correlations) == 3 and min(right.correlations) > 0.4
