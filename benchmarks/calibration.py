@@ -33,7 +33,7 @@ from scipy.stats import spearmanr
 from alphamf.audio import stft
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.uncertainty import Deviation, deviation
+from alphamf.denoising.uncertainty import Deviation, deviation, faint_levels
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
@@ -46,6 +46,15 @@ from benchmarks.report import caption, options_of, publish
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
+TRIED = {
+    "power": (0.3, 0.35, 0.4),
+    "least": (1e-3, 3e-3, 1e-2),
+    "faint": (1e-4, 1e-3, 1e-2),
+    "faint_std": (0.35, 0.38, 0.4, 0.45),
+    "bend": (4e3, 6e3, 8e3),
+}
+"""Constants of `Deviation` that ``--fit`` tries; the scale follows from them."""
+
 HEADINGS = (
     *("preset", "clips", "rank correlation", "bins of as many"),
     *(f"{k + 1}" for k in range(BINS)),
@@ -158,25 +167,26 @@ def fitted(clips: list[Cells]) -> tuple[Deviation, float]:
     correlation higher by .1 counts as much as 1 dB.
     """
     few = [Cells(*(each[::7] for each in clip)) for clip in clips]
-    grid = product(
-        *((0.35, 0.4), (1e-3, 3e-3), (1e-4, 1e-3, 1e-2)), (0.36, 0.38, 0.4), (4000, 6000, 8000)
-    )
     tried = []
-    for constants in (Deviation(1.0, *each) for each in grid):
+    for constants in (Deviation(1.0, *each) for each in product(*TRIED.values())):
         loud, faint = (
-            sum(float((deviation(x.gain, x.power, x.hertz, part) ** 2).sum()) for x in few)
+            sum(float(_variance(x, part).sum()) for x in few)
             for part in (constants._replace(faint_std=0.0), constants._replace(scale=0.0))
         )
         whole = sum(float(x.error.sum()) for x in few)
         chosen = constants._replace(scale=max((whole - faint) / loud, 0.0) ** 0.5)
-        found = curve(
-            [x._replace(variance=deviation(x.gain, x.power, x.hertz, chosen) ** 2) for x in few]
-        )
+        found = curve([x._replace(variance=_variance(x, chosen)) for x in few])
         off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
         off_by = float(np.sqrt((off**2).mean()))
         tried.append((off_by - 10 * float(np.mean(found.correlations)), off_by, chosen))
     _, off_by, best = min(tried)
     return best, off_by
+
+
+def _variance(clip: Cells, constants: Deviation) -> Floats:
+    """Return the variance of a clip's gain with these constants."""
+    faint = faint_levels(clip.hertz, constants)
+    return deviation(clip.gain, clip.power, faint, constants) ** 2
 
 
 def table(curves: dict[str, Curve]) -> str:

@@ -21,7 +21,7 @@ from alphamf.audio.reader import CHANNELS
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
 from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.grids import native_grid
+from alphamf.denoising.grids import Grid, native_grid
 from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
 from alphamf.denoising.samples import (
     Samples,
@@ -239,7 +239,7 @@ class _Collected:
             gain_std=self._gain_std,
             acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
             frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
-            frequencies=np.arange(self._gain.shape[1]) * (rate / self._frame.n_fft),
+            frequencies=Grid(rate, self._frame).frequencies,
             activity=np.concatenate(self._activity),
             agreement=self._agreement,
             noise_tail=self._noise_tail,

@@ -124,7 +124,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     """
     if not len(gains):
         return values
-    frequencies = np.arange(values.shape[0]) * (native.rate / native.frame.n_fft)
+    frequencies = native.frequencies
     low, high = CROSSED
     first = int(np.searchsorted(frequencies, low))
     inside = frequencies[first:]

@@ -201,7 +201,7 @@ def estimate(
         output = Spectra(speech, spectra.rate).on(native)
         final = uncertainty.of_output(spectrum, output, least)
     if settings.refine and weights.refiner is not None:
-        gain_std = uncertainty.after_networks(power, final, spectra.rate)
+        gain_std = uncertainty.after_networks(power, final, native.frequencies)
     return Estimate(speech, final, gain_std, high.acceptance, probability(power, gain, native))
 
 

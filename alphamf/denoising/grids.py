@@ -11,7 +11,7 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
 """The top of a model's band, as fractions of it, whose mean gain serves above the band. The
@@ -23,6 +23,11 @@ class Grid(NamedTuple):
 
     rate: int
     frame: Frame
+
+    @property
+    def frequencies(self) -> Reals:
+        """Frequencies of the bins in Hz, shape (bins,)."""
+        return np.arange(self.frame.bins) * (self.rate / self.frame.n_fft)
 
 
 def grid_of(model: Dictionary | TrainedNetwork) -> Grid:

@@ -20,7 +20,7 @@ from alphamf.denoising.grids import Bins, Grid
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
-from alphamf.denoising.uncertainty import deviation
+from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
@@ -123,7 +123,7 @@ class LowLatency:
         self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
         self._outwards = Bins(self._model, self._native)
-        self._hertz = np.linspace(0, dictionary.rate / 2, dictionary.bins, dtype=np.float32)
+        self._faint = faint_levels(self._model.frequencies)
         self._frames = Frames(hop, channels)
         self.latency: int = self._frames.latency
         seconds = hop / rate
@@ -204,4 +204,4 @@ class LowLatency:
             speech=found.speech,
             noise=found.noise,
         )
-        return gain, deviation(gain, level, self._hertz)
+        return gain, deviation(gain, level, self._faint)

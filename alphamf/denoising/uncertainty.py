@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.tools.arrays import Array, Floats, parts
+from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
@@ -72,23 +72,22 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     return _by_rows(gain, noisy, speech)
 
 
-def after_networks(power: Floats, gain: Floats, rate: int) -> Floats:
+def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
     """Return the standard deviation of a gain that networks found; 0 where there is no sound.
 
     Parameters
     ----------
     power, gain
         |X|^2 of the sound, and the gain, shape (bins, frames).
-    rate
-        Sampling rate in Hz.
+    hertz
+        Frequencies of the bins, shape (bins,).
     """
     mean = power.mean() + np.float32(1e-20)
-    hertz = np.linspace(0, rate / 2, len(power), dtype=np.float32)[:, None]
 
-    def known(power: Floats, gain: Floats, hertz: Floats) -> Floats:
-        return np.where(power > 0, deviation(gain, power / mean, hertz), np.float32(0))
+    def known(power: Floats, gain: Floats, faint: Floats) -> Floats:
+        return np.where(power > 0, deviation(gain, power / mean, faint), np.float32(0))
 
-    return _by_rows(known, power, gain, hertz)
+    return _by_rows(known, power, gain, faint_levels(hertz)[:, None])
 
 
 def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
@@ -99,7 +98,21 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
     return found
 
 
-def deviation(gain: Floats, level: Floats, hertz: Floats, constants: Deviation = CHOSEN) -> Floats:
+def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
+    """Return the power over the mean at which half of a cell is what lies below all speech.
+
+    Parameters
+    ----------
+    hertz
+        Frequencies of cells, of any shape.
+    constants
+        Of the formula.
+    """
+    found: Floats = (constants.faint / (1 + (hertz / constants.bend) ** 4)).astype(np.float32)
+    return found
+
+
+def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation = CHOSEN) -> Floats:
     """Return the root mean square error of gains that networks found, which say none.
 
     Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
@@ -111,16 +124,15 @@ def deviation(gain: Floats, level: Floats, hertz: Floats, constants: Deviation =
         0 to 1.
     level
         Power of the cells over the mean, of the same shape.
-    hertz
-        Their frequencies, which broadcast against both.
+    faint
+        Their `faint_levels`, which broadcast against both.
     constants
         Of the formula.
     """
-    scale, power, least, half, faint_std, bend = (np.float32(each) for each in constants)
-    least_level = half / (1 + (hertz / bend) ** 4)
-    faint = least_level / (least_level + level)
+    scale, power, least = (np.float32(each) for each in constants[:3])
+    share = faint / (faint + level)
     loud = scale * (gain * (1 - gain) + least) ** power
-    found: Floats = np.sqrt((1 - faint) * loud**2 + faint * faint_std**2)
+    found: Floats = np.sqrt((1 - share) * loud**2 + share * np.float32(constants.faint_std) ** 2)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from alphamf.audio.reader import Recording, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.denoising.activity import speech_stretches
+from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
@@ -179,13 +180,12 @@ class Observers:
         if self._picture and self._plot:
             self._picture.save(self._plot, mode=self._mode)
         if self._archive and self._uncertainty:
-            rate, (n_fft, hop_length) = self._reader.rate, self._frame
-            bins, frames = self._archive.shape("gain")[1:]
+            rate, frames = self._reader.rate, self._archive.shape("gain")[2]
             self._archive.save(
                 self._uncertainty,
                 mode=self._mode,
-                frame_times=np.arange(frames) * (hop_length / rate),
-                frequencies=np.arange(bins) * (rate / n_fft),
+                frame_times=np.arange(frames) * (self._frame.hop_length / rate),
+                frequencies=Grid(rate, self._frame).frequencies,
             )
         if self._vad:
             self._write_stretches(self._vad)

@@ -33,16 +33,15 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
     found = uncertainty.of_output(noisy, gain * noisy, np.float32(least))
     expected = np.maximum(np.where(noisy == 0, 0, gain), least)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    std = uncertainty.after_networks(np.abs(noisy) ** 2, found, 16000)
+    std = uncertainty.after_networks(np.abs(noisy) ** 2, found, np.linspace(0, 8000, len(found)))
     assert found.dtype == std.dtype == np.float32
     assert (std[3] == 0).all() and (np.delete(std, 3, 0) > 0).all() and (std <= 0.5).all()
 
 
 def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
     gain = np.linspace(0, 1, 21, dtype=np.float32)
-    loud, faint = (
-        uncertainty.deviation(gain, np.full_like(gain, x), np.float32(1000)) for x in (10, 1e-6)
-    )
+    least = uncertainty.faint_levels(np.array(1000))
+    loud, faint = (uncertainty.deviation(gain, np.full_like(gain, x), least) for x in (10, 1e-6))
     assert (np.diff(loud[:11]) > 0).all() and 0 < loud[0] < 0.06 and 0.3 < loud[10] < 0.5
     np.testing.assert_allclose(loud, loud[::-1], rtol=1e-5)
     np.testing.assert_allclose(faint, uncertainty.CHOSEN.faint_std, rtol=1e-3)
@@ -50,9 +49,9 @@ def test_a_loud_cell_is_surest_at_an_end_and_a_faint_one_nowhere():
 
 def test_a_cell_may_be_fainter_at_a_high_frequency_before_its_gain_is_in_doubt():
     """Of a gain of 0: at 24 dB less an octave above the bend it is as much in doubt."""
-    hertz = np.array([3000, 48000, 96000], np.float32)
+    faint = uncertainty.faint_levels(np.array([3000, 48000, 96000]))
     level = np.array([1e-4, 1e-4, 1e-4 / 16], np.float32)
-    low, high, higher = uncertainty.deviation(np.zeros_like(hertz), level, hertz)
+    low, high, higher = uncertainty.deviation(np.zeros_like(level), level, faint)
     assert high < 0.5 * low and higher == pytest.approx(high, rel=0.01)
 
 
