@@ -59,6 +59,8 @@ class Network:
         Whether it is a refiner that hears nothing of what follows, for the online chain.
     high_band
         Whether it is the network of the bands above, which comes after both others.
+    after
+        Refiner whose output the network of the bands above reads; empty: that of the package.
     start
         Network to go on from; empty: a new one.
     moved
@@ -82,6 +84,7 @@ class Network:
     second_stage_of: str = ""
     causal: bool = False
     high_band: bool = False
+    after: str = ""
     start: str = ""
     moved: float = 1.0
     made_from: str = ""

@@ -160,6 +160,8 @@ def _check_network(network: Network) -> None:
         raise AlphaMFError("[network] made_from is for a new causal network")
     if network.high_band and (network.causal or network.second_stage_of):
         raise AlphaMFError("[network] high_band is for neither of both others")
+    if network.after and not network.high_band:
+        raise AlphaMFError("[network] after is for a network of the bands above")
     _above("[network] exponent", network.exponent)
     _within("[network] moved", network.moved, 0, 1)
     if network.moved < 1 and not network.start:

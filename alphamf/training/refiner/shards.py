@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -15,6 +16,7 @@ import numpy as np
 
 from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
+from alphamf.learnt import network_file
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import load as load_dictionary
@@ -120,7 +122,8 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"first": config.network.second_stage_of, "kind": config.network.kind.kind}
+    first = config.network.second_stage_of or config.network.after
+    recipe |= {"first": first, "kind": config.network.kind.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:
@@ -154,7 +157,10 @@ def _make(shard: Shard, update: object) -> None:
 def _weights(network: Network) -> Weights:
     """Read what clips are made with once per process, for all of its shards."""
     if network.high_band:
-        return find(FULL_BAND, network.model)
+        found = find(FULL_BAND, network.model)
+        if not network.after:
+            return found
+        return replace(found, refiner=Refiner.load(network_file.find(network.after)))
     return find(1, load_dictionary(network.model), refiner=network.second_stage_of or "none")
 
 

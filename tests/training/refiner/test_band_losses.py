@@ -10,6 +10,7 @@ from alphamf.denoising.weights import find
 from alphamf.learnt import high_band, network
 from alphamf.learnt.bands import ABOVE, COUNT
 from alphamf.learnt.high_band import HighBand
+from alphamf.learnt.refiner import Refiner
 from alphamf.training.refiner import run as runs
 from alphamf.training.refiner.config import Sizes
 from alphamf.training.refiner.configured import parsed
@@ -38,10 +39,11 @@ def corpora(tmp_path_factory):
     return folder
 
 
-def config(corpora):
-    """Return a small run on the shipped weights below."""
+def config(corpora, after=""):
+    """Return a small run on the shipped weights below, but for the refiner that is named."""
     table = tones.table(corpora)
     table["network"] |= SIZES._asdict() | {"model": "speech-16k", "high_band": True}
+    table["network"]["after"] = after
     table["data"] = {"voices": [str(corpora / "speech")], "sounds": [str(corpora / "noise")]}
     table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
     table["losses"] = {"distortion": 1.0, "distance": 0.2}
@@ -116,6 +118,18 @@ def test_the_network_in_training_is_the_one_that_denoises():
     clip = BandClip(read, None, None, None, None)
     made = band_losses.found(tensors, clip, 0.7)
     np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
+
+
+def test_mixtures_are_read_after_the_refiner_that_is_named(corpora, tmp_path):
+    shipped = find(16000).refiner
+    other = Refiner(shipped.parameters, shipped.rate, shipped.frame, exponent=2.0)
+    other.save(tmp_path / "other.npz")
+    features = []
+    for k, after in enumerate(("", "refiner-16k", str(tmp_path / "other.npz"))):
+        run = runs.Run(config(corpora, after), tmp_path / f"run-{k}", tmp_path / f"{k}", 1, print)
+        features.append(runs.prepared(run, 0)[1][0].features)
+    np.testing.assert_array_equal(features[0], features[1])
+    assert np.abs(features[0] - features[2]).max() > 0.01
 
 
 def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):

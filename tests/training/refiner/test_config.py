@@ -53,6 +53,7 @@ WRONG = [
     ({"network": {"causal": True}}, r"\[mixtures.chains\] is not for a causal network"),
     ({"network": {"causal": True, "second_stage_of": "x"}}, "not for a second stage"),
     ({"network": {"high_band": True, "second_stage_of": "x"}}, "high_band is for neither"),
+    ({"network": {"after": "x"}}, "after is for a network of the bands above"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
