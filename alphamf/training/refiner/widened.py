@@ -12,6 +12,7 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.denoising.grids import Grid
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.shaping import Rng
@@ -45,7 +46,7 @@ def widened(rng: Rng, sound: Floats, rate: int) -> Floats:
         Shape (samples,), and its sampling rate in Hz, of 16 kHz or more.
     """
     wide = resample(sound, rate, FULL_BAND)
-    frequencies = np.arange(FRAME.bins) * (FULL_BAND / FRAME.n_fft)
+    frequencies = Grid(FULL_BAND, FRAME).frequencies
     low, high = np.searchsorted(frequencies, KNOWN)
     power = np.abs(stft.forward(wide, FRAME)[low:high]) ** 2
     level = 10 * np.log10(power.mean(axis=0) + 1e-12)
