@@ -98,6 +98,11 @@ class Network:
             return CausalRefiner
         return SecondStage if self.second_stage_of else Refiner
 
+    @property
+    def first(self) -> str:
+        """Refiner that comes before, if one is named: `second_stage_of` or `after`."""
+        return self.second_stage_of or self.after
+
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, beside its dictionary."""
         if self.kind in (SecondStage, HighBand):

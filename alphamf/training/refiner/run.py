@@ -170,8 +170,8 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
-    if config.network.second_stage_of:
-        first = Refiner.load(find(config.network.second_stage_of))
+    if config.network.first:
+        first = Refiner.load(find(config.network.first))
         if (first.rate, first.frame) != (dictionary.rate, dictionary.frame):
             raise AlphaMFError(
                 f"the refiner {first.name} is for another rate or window than {dictionary.name}"

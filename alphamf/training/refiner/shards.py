@@ -122,8 +122,7 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    first = config.network.second_stage_of or config.network.after
-    recipe |= {"first": first, "kind": config.network.kind.kind}
+    recipe |= {"first": config.network.first, "kind": config.network.kind.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:

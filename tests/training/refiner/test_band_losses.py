@@ -7,6 +7,7 @@ import soundfile
 from alphamf.denoising import bands
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.weights import find
+from alphamf.errors import AlphaMFError
 from alphamf.learnt import high_band, network
 from alphamf.learnt.bands import ABOVE, COUNT
 from alphamf.learnt.high_band import HighBand
@@ -130,6 +131,13 @@ def test_mixtures_are_read_after_the_refiner_that_is_named(corpora, tmp_path):
         features.append(runs.prepared(run, 0)[1][0].features)
     np.testing.assert_array_equal(features[0], features[1])
     assert np.abs(features[0] - features[2]).max() > 0.01
+
+
+def test_a_refiner_of_another_rate_is_refused_before_mixtures_are_made(corpora, tmp_path):
+    run = runs.Run(config(corpora, "refiner-8k"), tmp_path / "run", tmp_path / "made", 1, print)
+    with pytest.raises(AlphaMFError, match="refiner-8k is for another rate or window"):
+        runs.train(run)
+    assert not (tmp_path / "made").exists()
 
 
 def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
