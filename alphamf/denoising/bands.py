@@ -23,10 +23,10 @@ from alphamf.denoising.grids import (
     native_grid,
 )
 from alphamf.denoising.posterior import Posterior
-from alphamf.learnt import bands
+from alphamf.learnt import bands, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, to_host
 
 QUIETEST = 1e-8
@@ -138,10 +138,18 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     return result
 
 
+def fade(values: Complexes, native: Grid) -> None:
+    """Fade cells of the lowest bins out, in place, where the gains of bands take over."""
+    low, high = CROSSED
+    frequencies = native.frequencies[: len(values)]
+    weight = np.clip((high - frequencies) / (high - low), 0, 1)[:, None].astype(np.float32)
+    values *= weight
+
+
 def features_of(
     spectra: Spectra,
     first: Spectra,
-    factors: tuple[Floats, Floats],
+    factors: Coefficients,
     posterior: Posterior,
     dictionary: Dictionary,
     network: SecondStage,
@@ -171,7 +179,10 @@ def features_of(
     low, high = below(native), above(native)
     top = int(np.ceil(bands.FIRST_HZ * native.frame.n_fft / native.rate)) + 1
     part = noisy[:top]
-    speech = factors[0][:top] * part + factors[1][:top] * first.on(native)[:top]
+    heard = Coefficients(
+        factors.sound[:top], factors.speech[:top], tuple(tap[:top] for tap in factors.taps)
+    )
+    speech = second_stage.speech(part, first.on(native)[:top], heard, np)
     heard_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
     gain = np.sqrt(left / (heard_power + np.float32(1e-20)))
     whole = high(_square(noisy))

@@ -24,14 +24,15 @@ from alphamf.audio import stft
 from alphamf.denoising import bands, uncertainty
 from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid
+from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid, within
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.tail import Tail
+from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, to_host
 
 
@@ -213,7 +214,7 @@ def coefficients(
     xp: Any,
     *,
     placed: bool = False,
-) -> tuple[Floats, Floats]:
+) -> Coefficients:
     """Return the coefficients of a segment and of its first speech, on the second stage's grid.
 
     Parameters
@@ -228,11 +229,6 @@ def coefficients(
         Array module that the networks run on.
     placed
         Whether the first speech is that of linked channels, which is to keep its place.
-
-    Returns
-    -------
-    tuple of ndarray
-        Shape (bins, frames).
     """
     network: Any = weights.second_stage
     factors = of_second_stage(spectra, first, network, xp)
@@ -244,27 +240,35 @@ def coefficients(
     shares = gains, np.zeros_like(gains)
     if placed:
         shares = bands.through_first(gains, spectra.on(native), first.on(native), native)
-    of_noisy, of_first = (bands.spread(*each, native) for each in zip(shares, factors, strict=True))
-    return of_noisy, of_first
+    of_noisy, of_first = (
+        bands.spread(*each, native) for each in zip(shares, factors[:2], strict=True)
+    )
+    for tap in factors.taps:
+        bands.fade(tap, native)
+    return Coefficients(of_noisy, of_first, factors.taps)
 
 
 def of_second_stage(
     spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
-) -> tuple[Floats, Floats]:
+) -> Coefficients:
     """Return what `coefficients` does without a network of the bands above."""
     grid, native = grid_of(network), native_grid(network, spectra.rate)
     inputs = (xp.asarray(each.on(grid)) for each in (spectra, first))
+    *both, taps = network.coefficients(*inputs)
     shape = spectra.on(native).shape
-    of_noisy, of_first = (
-        regrid(to_host(each), grid, native, shape) for each in network.coefficients(*inputs)
-    )
-    return of_noisy, of_first
+    of_noisy, of_first = (regrid(to_host(each), grid, native, shape) for each in both)
+    below = shape if grid == native else (within(grid, native), shape[1])
+    rows = list(taps)
+    del taps  # each is let go as soon as it is moved: they are the most that a segment holds
+    for k, tap in enumerate(rows):
+        rows[k] = regrid(to_host(tap), grid, native, below)
+    return Coefficients(of_noisy, of_first, tuple(rows))
 
 
 def combined(
     spectra: Spectra,
     first: Spectra,
-    factors: tuple[Floats, Floats],
+    factors: Coefficients,
     network: SecondStage,
     least: np.float32,
 ) -> Floats:
@@ -283,7 +287,7 @@ def combined(
     """
     native = native_grid(network, spectra.rate)
     noisy = spectra.on(native)
-    found = factors[0] * noisy + factors[1] * first.on(native)
+    found = second_stage.speech(noisy, first.on(native), factors, np)
     if least:
         found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
     return stft.inverse(found, native.frame, len(spectra.sound))

@@ -97,6 +97,11 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     return values
 
 
+def within(source: Grid, target: Grid) -> int:
+    """Return how many bins of `target` lie in the band of `source`, below the edge of its top."""
+    return int(np.sum(target.frequencies <= BAND_TOP[1] * source.rate / 2))
+
+
 def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     """Interpolate rows linearly between the frames of one grid, to those of another.
 

@@ -22,7 +22,8 @@ from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.tools.arrays import Floats
+from alphamf.learnt.second_stage import Coefficients
+from alphamf.tools.arrays import Array, Floats
 
 PLAIN = np.float32(0.25)
 """Weight of the posterior's own gain beside the refiner's where channels are linked: the two err in
@@ -114,19 +115,19 @@ def _corrected(
     least: np.float32,
     xp: Any,
 ) -> list[Floats]:
-    """Return the speech after link 5, whose coefficients the channels share."""
+    """Return the speech after link 5, whose coefficients the channels share: their mean."""
     network: Any = weights.second_stage
-    firsts = [Spectra(one, channels[0].rate) for one in speech]
-    found = [
-        coefficients(*each, weights, xp, placed=True)
-        for each in zip(channels, firsts, highs, strict=True)
-    ]
     native = native_grid(network, channels[0].rate)
-    spectra = np.stack([each.on(native) for each in channels])
-    of_noisy, of_first = (
-        spatial.pooled(np.stack(each), spectra) for each in zip(*found, strict=True)
-    )
-    return [
-        combined(*each, (of_noisy, of_first), network, least)
-        for each in zip(channels, firsts, strict=True)
-    ]
+    firsts = [Spectra(one, channels[0].rate) for one in speech]
+    shares = spatial.shares([each.on(native) for each in channels])
+    mean: list[Array] = []
+    for share, *each in zip(shares, channels, firsts, highs, strict=True):
+        of_noisy, of_first, taps = coefficients(*each, weights, xp, placed=True)
+        weighted = [of_noisy, of_first, *taps]
+        for k, values in enumerate(weighted):
+            values *= share[: len(values)]
+            if mean:
+                mean[k] += values
+        mean = mean or weighted
+    shared = Coefficients(mean[0], mean[1], tuple(mean[2:]))
+    return [combined(*each, shared, network, least) for each in zip(channels, firsts, strict=True)]

@@ -119,17 +119,17 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
     return found
 
 
-def pooled(values: Floats, spectra: Complexes) -> Floats:
-    """Return the mean over the channels, weighted with their power in each cell.
+def shares(spectra: Sequence[Complexes]) -> list[Floats]:
+    """Return each channel's share of the power in every cell.
 
     Parameters
     ----------
-    values
-        Shape (channels, bins, frames).
     spectra
-        Of the same shape.
+        Of each channel, shape (bins, frames).
     """
-    return _common(_power(spectra), values)
+    powers = [_power(each) for each in spectra]
+    total = sum(powers) + TINY
+    return [power / total for power in powers]
 
 
 def _speech(spectra: Complexes, gains: Floats) -> Complexes:

@@ -171,9 +171,11 @@ AMX APART void correlate_tiles(const Row *row, Py_ssize_t bins, const Tiles *til
         _tile_stored(2, sums + 2 * SIDE, 4 * SIDE);
         if (!row->rectified) {
             for (Py_ssize_t o = 0; o < outputs; o++)
-                for (Py_ssize_t k = 0; k < count; k++)
-                    row->out[o * stride + at + k] =
-                        sums[k][o] + bias[o] + row->added[o * stride + at + k];
+                for (Py_ssize_t k = 0; k < count; k++) {
+                    float sum = sums[k][o] + bias[o];
+                    if (o < row->sums) sum += row->added[o * stride + at + k];
+                    row->out[o * stride + at + k] = sum;
+                }
             continue;
         }
         uint16_t *out = (uint16_t *)row->out + at * SIDE;

@@ -5,6 +5,8 @@
 #define TILE 48
 #define STEPS 8
 #define VECTORS 3
+/* As alphamf.learnt.network.ADDED. */
+#define ADDED 2
 /* Floats of a line of the cache; the most frames between taps. */
 #define LINE 16
 #define LATEST 1024
@@ -16,13 +18,13 @@ typedef struct {
 } Step;
 
 /* A frame of a correlation. Pointers are to the first bin of the first channel; `near` are the
- * three frames that the kernel reads, null beyond the ends, and `added` is null or a frame that is
- * added to the result. */
+ * three frames that the kernel reads, null beyond the ends, and `added` is null or a frame whose
+ * first `sums` channels are added to the result's. */
 typedef struct {
     const Step *step;
     const float *near[3], *added;
     float *out;
-    Py_ssize_t stride;
+    Py_ssize_t stride, sums;
     int rectified;
 } Row;
 
@@ -101,6 +103,9 @@ static Py_ssize_t size_of(const Chain *chain, Py_ssize_t channels) {
     return chain->tiles ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
 }
 
+/* Channels of the planes that are added to the last step's first outputs. */
+static Py_ssize_t added_to(const Step *last) { return last->outputs < ADDED ? last->outputs : ADDED; }
+
 /* Every step but the last is rectified and, but for the first, added to its input; to the last,
  * channels of `planes` from `skip` on are added. A step's frames are made as soon as those that they
  * need are there, so that the cache holds them all. */
@@ -126,9 +131,10 @@ static void correlate_all(const Chain *chain) {
             if (k == last) {
                 Py_ssize_t first = frame * steps[0].channels + chain->skip;
                 row.added = chain->planes + PAD + first * chain->stride;
+                row.sums = added_to(step);
                 row.out = chain->out + PAD + frame * step->outputs * chain->stride;
             } else {
-                if (k) row.added = row.near[1];
+                if (k) row.added = row.near[1], row.sums = step->outputs;
                 Py_ssize_t room = 2 * steps[k + 1].late + 1;
                 row.out = chain->rings[k] + lead + frame % room * size_of(chain, step->outputs);
             }

@@ -204,13 +204,13 @@ static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buf
 /* Whether the planes and `out` are as long as the steps need them. */
 static int frames_of(Chain *chain, const Py_buffer *planes, const Py_buffer *out) {
     Py_ssize_t channels = chain->steps[0].channels;
-    Py_ssize_t outputs = chain->steps[chain->count - 1].outputs;
+    const Step *last = &chain->steps[chain->count - 1];
     chain->stride = PAD + (chain->bins + TILE - 1) / TILE * TILE;
     Py_ssize_t size = channels * chain->stride;
     chain->frames = (COUNT(*planes) - PAD) / size;
     return chain->frames > 0 && COUNT(*planes) == chain->frames * size + PAD &&
-           chain->skip >= 0 && chain->skip + outputs <= channels &&
-           COUNT(*out) == chain->frames * outputs * chain->stride;
+           chain->skip >= 0 && chain->skip + added_to(last) <= channels &&
+           COUNT(*out) == chain->frames * last->outputs * chain->stride;
 }
 
 #if defined(TILES)
@@ -370,7 +370,7 @@ static PyObject *py_newest(PyObject *self, PyObject *args) {
         steps_from(steps, channels, &chain, held)) {
         const Step *last = &chain.steps[chain.count - 1];
         Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
-        if (rows && COUNT(out) % size == 0 && chain.skip + last->outputs <= channels &&
+        if (rows && COUNT(out) % size == 0 && chain.skip + added_to(last) <= channels &&
             (count = rings_from(given, &chain, rows, rings, kept)) == chain.count) {
             Py_BEGIN_ALLOW_THREADS
             correlate_newest(&chain, rings, rows);

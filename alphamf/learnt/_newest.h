@@ -71,9 +71,10 @@ static void correlate_newest(const Chain *chain, const Ring *rings, Py_ssize_t c
             if (k == last) {
                 Py_ssize_t first = chain->steps[0].channels * stride + PAD;
                 row.added = before(&rings[0], 0, channels, channel, first) + chain->skip * stride;
+                row.sums = added_to(step);
                 row.out = chain->out + channel * out + PAD;
             } else {
-                if (k) row.added = row.near[2];
+                if (k) row.added = row.near[2], row.sums = step->outputs;
                 row.out = before(&rings[k + 1], 0, channels, channel, out);
             }
             correlate(chain, k, &row);

@@ -36,7 +36,7 @@ INLINE void COPY(tile)(const int outputs, const Row *row, Py_ssize_t at, Py_ssiz
                 MASK larger = sum > small;
                 sum = (VECTOR)(((MASK)sum & larger) | ((MASK)small & ~larger));
             }
-            if (row->added) sum += *(const VECTOR *)(row->added + place);
+            if (first + o < row->sums) sum += *(const VECTOR *)(row->added + place);
             *(VECTOR *)(row->out + place) = sum;
         }
     }

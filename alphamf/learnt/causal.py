@@ -44,12 +44,6 @@ class CausalRefiner(TrainedNetwork):
 
     kind = "causal"
 
-    @property
-    def sizes(self) -> network.Sizes:
-        """Of the network."""
-        shapes = {name: value.shape for name, value in self.parameters.items()}
-        return network.sizes_of(shapes, self.frame.bins)
-
     def memories(self, channels: int) -> Memories:
         """Return what is kept of channels that begin."""
         return Memories(channels, self.frame.bins, self.sizes)

@@ -101,14 +101,15 @@ class Network:
 
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
+        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()})
         self._inside = slice(PAD, PAD + bins)
         self._stride = stride_of(bins)
         width, maps = self._sizes.width, self._sizes.maps
-        self._channels = network.FEATURES + maps
-        read = np.zeros((network.FEATURES, self._stride, width), np.float32)
+        features = self._sizes.features
+        self._channels = features + maps
+        read = np.zeros((features, self._stride, width), np.float32)
         read[:, self._inside] = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
-        self._given = network.FEATURES * self._stride
+        self._given = features * self._stride
         self._read = packed(read.reshape(-1, width))
         written = np.zeros((width + 1, maps, self._stride), np.float32)
         both = np.concatenate([p["map.weight"], p["map.bias"][None]])
@@ -127,10 +128,10 @@ class Network:
         Parameters
         ----------
         features
-            Shape (..., frames, bins, `network.FEATURES`).
+            Shape (..., frames, bins, features).
         """
         *outer, frames, bins, _ = features.shape
-        result = np.empty((*outer, frames, bins, 2), np.float32)
+        result = np.empty((*outer, frames, bins, self._sizes.outputs), np.float32)
         for at in np.ndindex(*outer):
             flat = self.flat(features[at])
             planes = flat[:-PAD].reshape(frames, -1)
@@ -144,12 +145,12 @@ class Network:
         Parameters
         ----------
         features
-            Shape (frames, bins, `network.FEATURES`).
+            Shape (frames, bins, features).
         """
         frames = len(features)
         flat = np.zeros(frames * self._channels * self._stride + PAD, np.float32)
         planes = flat[:-PAD].reshape(frames, self._channels, self._stride)
-        planes[:, : network.FEATURES, self._inside] = features.swapaxes(-1, -2)
+        planes[:, : self._sizes.features, self._inside] = features.swapaxes(-1, -2)
         return flat
 
     def read(self, planes: Floats) -> Floats:
@@ -180,9 +181,9 @@ class Network:
 
     def correlated(self, flat: Floats, frames: int) -> Floats:
         """Do as `network.correlated`, for planes that hold both."""
-        out = np.empty((frames, 2, self._stride), np.float32)
+        out = np.empty((frames, self._sizes.outputs, self._stride), np.float32)
         bins = self._inside.stop - self._inside.start
-        _network.correlate(self._channels, bins, network.FEATURES, self._steps, flat, out)
+        _network.correlate(self._channels, bins, self._sizes.features, self._steps, flat, out)
         found: Floats = out[..., self._inside].swapaxes(-1, -2)
         return found
 
@@ -220,7 +221,7 @@ class Newest:
 
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()}, bins)
+        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()})
         self._bins = bins
         self._read = halved(p["in.weight"])
         self._write = halved(p["map.weight"])

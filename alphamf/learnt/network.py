@@ -1,4 +1,4 @@
-"""The networks' architecture: input features of a cell, and two outputs for it.
+"""The networks' architecture: input features of a cell, and outputs for it.
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
 convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
@@ -24,7 +24,10 @@ import numpy as np
 from alphamf.learnt import layers
 from alphamf.tools.arrays import Array
 
-FEATURES = 5
+FEATURES, OUTPUTS = 5, 2
+"""Input features and outputs of a cell, where a network's class has no others."""
+ADDED = 2
+"""Feature maps that are added to the first outputs."""
 TAPS = 5
 DILATIONS = 7
 """Blocks until the distance of the taps, doubled in every block, is one frame again."""
@@ -51,11 +54,13 @@ class Sizes(NamedTuple):
     blocks
         Of the stack.
     maps
-        Feature maps per time-frequency cell; the first two are added to the output.
+        Feature maps per time-frequency cell; the first two are added to the first two outputs.
     local
         Channels between the small convolutions.
     deep
         How many of the residual ones of `DEEP` there are, between the first and the last.
+    features, outputs
+        Per time-frequency cell.
     """
 
     width: int
@@ -64,12 +69,14 @@ class Sizes(NamedTuple):
     maps: int
     local: int
     deep: int
+    features: int = FEATURES
+    outputs: int = OUTPUTS
 
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     """Return the name and the shape of every parameter of a network for frames of `bins` bins."""
-    width, hidden, blocks, maps, local, deep = sizes
-    found: dict[str, tuple[int, ...]] = {"in.weight": (FEATURES * bins, width), "in.bias": (width,)}
+    width, hidden, blocks, maps, local, deep, features, outputs = sizes
+    found: dict[str, tuple[int, ...]] = {"in.weight": (features * bins, width), "in.bias": (width,)}
     for k in range(blocks):
         found |= {
             f"block{k}.taps": (TAPS, width),
@@ -81,13 +88,13 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
             f"block{k}.down_bias": (width,),
         }
     found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
-    found |= {"local.weight": (3, 3, FEATURES + maps, local), "local.bias": (local,)}
+    found |= {"local.weight": (3, 3, features + maps, local), "local.bias": (local,)}
     for k in range(min(deep, len(DEEP))):  # a file with more has names that are none of these
         found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
-    return found | {"out.weight": (3, 3, local, 2), "out.bias": (2,)}
+    return found | {"out.weight": (3, 3, local, outputs), "out.bias": (outputs,)}
 
 
-def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
+def sizes_of(found: Mapping[str, tuple[int, ...]]) -> Sizes:
     """Return the sizes of the network whose parameters have these names and shapes.
 
     Raises
@@ -95,9 +102,15 @@ def sizes_of(found: Mapping[str, tuple[int, ...]], bins: int) -> Sizes:
     KeyError
         One is missing.
     """
-    width, hidden = found["block0.up"]
+    bins, (width, hidden) = bins_of(found), found["block0.up"]
     maps, local = found["map.bias"][0] // bins, found["local.bias"][0]
-    return Sizes(width, hidden, _blocks(found), maps, local, _deep(found))
+    features, outputs = found["in.weight"][0] // bins, found["out.bias"][0]
+    return Sizes(width, hidden, _blocks(found), maps, local, _deep(found), features, outputs)
+
+
+def bins_of(found: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the bins of the network whose parameters have these names and shapes."""
+    return (found["in.weight"][0] + found["map.bias"][0]) // found["local.weight"][2]
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
@@ -198,21 +211,21 @@ def outputs(
     features: Array,
     xp: Any,
 ) -> Array:
-    """Return the network's two outputs for every cell.
+    """Return the network's outputs for every cell.
 
     Parameters
     ----------
     parameters
         Of the names and shapes of `start`.
     features
-        Shape (..., frames, bins, `FEATURES`).
+        Shape (..., frames, bins, features).
     xp
         Module of the arrays.
 
     Returns
     -------
     ndarray
-        Shape (..., frames, bins, 2).
+        Shape (..., frames, bins, outputs).
     """
     x = blocks(parameters, read(parameters, features), xp)
     return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp)
@@ -260,7 +273,8 @@ def correlated(
     for k in range(_deep(p)):
         z = layers.correlate(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
         y = y + layers.rectified(z, xp)
-    out: Array = layers.correlate(y, p["out.weight"], p["out.bias"], (1, 1), xp) + maps[..., :2]
+    out: Array = layers.correlate(y, p["out.weight"], p["out.bias"], (1, 1), xp)
+    out[..., :ADDED] += maps[..., :ADDED]
     return out
 
 

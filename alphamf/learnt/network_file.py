@@ -23,6 +23,8 @@ from alphamf.tools.files import shown
 MAX_BYTES = 64 * 2**20
 """Most bytes of all parameters, and of the header: checked before anything is read."""
 
+ANOTHER = "its parameters are those of another network"
+
 
 @dataclass(frozen=True)
 class TrainedNetwork:
@@ -49,6 +51,9 @@ class TrainedNetwork:
     kind: ClassVar[str] = "network"
     """What files of this class are called: shipped ones are KIND-RATE.npz."""
 
+    cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = ((network.FEATURES, network.OUTPUTS),)
+    """Input features and outputs of a cell, as a network of this class may have them."""
+
     parameters: dict[str, Array]
     rate: int
     frame: Frame
@@ -67,6 +72,16 @@ class TrainedNetwork:
         """SHA-256 of the file that it was loaded from; empty if there is none or it has changed."""
         return self.origin.sha256 if self.origin else ""
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of every parameter."""
+        return {name: value.shape for name, value in self.parameters.items()}
+
+    @property
+    def sizes(self) -> network.Sizes:
+        """How large it is."""
+        return network.sizes_of(self.shapes)
+
     def on(self, xp: Any) -> Self:
         """Return the same network with its parameters in the memory of array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
@@ -78,7 +93,7 @@ class TrainedNetwork:
         Parameters
         ----------
         features
-            Shape (..., frames, bins, `network.FEATURES`).
+            Shape (..., frames, bins, features).
         xp
             Module of the arrays.
         """
@@ -139,9 +154,8 @@ class TrainedNetwork:
         exponent = float(header.get("exponent", 1))
         if not 0 < exponent < math.inf:
             raise AlphaMFError(f"its exponent, {exponent:g}, is not a positive number")
-        cells = None if cls is TrainedNetwork else cls.cells(frame)
-        return cls(
-            parameters=_unpacked(header, arrays["parameters"].astype(np.float32), cells),
+        found = cls(
+            parameters=_unpacked(header, arrays["parameters"].astype(np.float32)),
             rate=int(header["rate"]),
             frame=frame,
             exponent=exponent,
@@ -149,18 +163,20 @@ class TrainedNetwork:
             name=name,
             origin=origin,
         )
+        if cls is not TrainedNetwork and not found._is_of_its_class():
+            raise AlphaMFError(ANOTHER)
+        return found
+
+    def _is_of_its_class(self) -> bool:
+        cells = self.cells(self.frame) == network.bins_of(self.shapes)
+        return cells and (self.sizes.features, self.sizes.outputs) in self.cell_shapes
 
 
-def _unpacked(header: dict[str, Any], values: Array, cells: int | None) -> dict[str, Array]:
-    """Cut the flat parameters into arrays of the names and shapes in the header.
-
-    Where `cells` is None, as many are taken as the network has.
-    """
+def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
+    """Cut the flat parameters into arrays of the names and shapes in the header."""
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
-    if cells is None:
-        cells = shapes["in.weight"][0] // network.FEATURES
-    if shapes != network.shapes(cells, network.sizes_of(shapes, cells)):
-        raise AlphaMFError("its parameters are those of another network")
+    if shapes != network.shapes(network.bins_of(shapes), network.sizes_of(shapes)):
+        raise AlphaMFError(ANOTHER)
     parameters, end = {}, 0
     for key, shape in shapes.items():
         first, end = end, end + int(np.prod(shape))

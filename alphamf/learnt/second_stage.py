@@ -2,13 +2,19 @@
 
 A gain in windows of 64 ms spreads a knock of 2 ms over all of one: it is let through, or speech is
 removed with it. Here windows last 16 ms. Of each of their cells a network reads the sound X and the
-refiner's speech Y, and gives the coefficients a and b of the speech a X + b Y.
+refiner's speech Y, and gives the complex coefficients a and b of the speech, the sum over k in
+`SHIFTS` of a_k X(t + k) + b_k Y(t + k) in frame t: a few taps over time turn the phase, too, which
+a gain leaves as the noise made it.
+
+References
+----------
+Mack and Habets, "Deep filtering", IEEE Signal Processing Letters 27 (2020), for the taps.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
@@ -19,16 +25,27 @@ from alphamf.tools.arrays import Array, namespace
 WINDOW = 326
 """Frames that the network reads at a time: 2.6 s, as in its training."""
 
+SHIFTS = (-1, 0, 1)
+"""Frames that a cell of the speech is made of, counted from its own."""
+
+WITH_TAPS = (10, 2 + 2 * 2 * len(SHIFTS))
+"""Features and outputs of a cell: the first two outputs give the frame itself a real coefficient of
+either; the others, in pairs of a real and an imaginary part, one to every frame of the sound, and
+then of the speech. A network without taps has the first two alone, and the first five features."""
+
+REACH = 0.3
+"""Coefficient of a tap where the network's outputs are one and zero."""
+
 MOST = 1.5
-"""Largest coefficient of the refiner's speech."""
+"""Largest coefficient of the refiner's speech, but for the taps."""
 
 CHANGE = 0.75
 """Part of the network's change of the refiner's speech that is taken: all of it has no more ESTOI,
 and less PESQ (docs/quality.md)."""
 
 START = (-4.0, math.log(2.0))
-"""Logits of both coefficients where the network's output is zero: next to nothing of the sound, and
-all of the refiner's speech."""
+"""Logits of the coefficients of the frame itself where the network's output is zero: next to
+nothing of the sound, and all of the refiner's speech."""
 
 SILENT = 1e-7
 """Power, in units of the mean, below which a cell counts as silent."""
@@ -39,34 +56,52 @@ def frame(rate: int) -> Frame:
     return Frame(2 * (rate // 125), rate // 125)
 
 
+class Coefficients(NamedTuple):
+    """What the speech is made of, cell by cell.
+
+    Attributes
+    ----------
+    sound, speech
+        Coefficients of the cell itself in the sound and in the refiner's speech, from 0 to 1 and
+        from 0 to `MOST`, shape (..., bins, frames).
+    taps
+        Complex ones that come on top, of the sound at `SHIFTS` and then of the refiner's speech;
+        each of that shape, or of the lowest bins alone. None for a network without taps.
+    """
+
+    sound: Array
+    speech: Array
+    taps: tuple[Array, ...] = ()
+
+
 class SecondStage(TrainedNetwork):
     """A trained network whose outputs are the coefficients of the sound and of the speech."""
 
     kind = "second-stage"
+    cell_shapes = ((network.FEATURES, network.OUTPUTS), WITH_TAPS)
 
-    def coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
+    def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Return the coefficients of the sound and of the refiner's speech, cell by cell.
 
-        Those of the network are brought nearer to 0 and 1, which change nothing, by `CHANGE`.
+        Those of the network are brought nearer by `CHANGE` to those that leave the speech as it is.
 
         Parameters
         ----------
         noisy, first
             Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
-
-        Returns
-        -------
-        tuple of ndarray
-            From 0 to 1 and from 0 to `MOST`, shape (bins, frames).
         """
-        sound, speech = in_windows(self._coefficients, (noisy, first), WINDOW)
-        return CHANGE * sound, CHANGE * speech + (1 - CHANGE)
+        sound, speech, *taps = in_windows(self._coefficients, (noisy, first), WINDOW)
+        for tap in taps:
+            tap *= CHANGE
+        return Coefficients(CHANGE * sound, CHANGE * speech + (1 - CHANGE), tuple(taps))
 
-    def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, Array]:
-        """Do as `coefficients` for one window."""
+    def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, ...]:
+        """Do as `coefficients` for one window, with all of the network's change."""
         xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
-        return coefficients(self.outputs(features(noisy / unit, first / unit, 0.0, xp), xp), xp)
+        read = features(noisy / unit, first / unit, 0.0, xp)[..., : self.sizes.features]
+        found = coefficients(self.outputs(read, xp), xp)
+        return found.sound, found.speech, *found.taps
 
 
 def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Array:
@@ -85,41 +120,87 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
     Returns
     -------
     ndarray
-        Shape (..., frames, bins, `network.FEATURES`): the sound's log power, the logit of the gain
-        that leads from it to `first`, the cosine between both, and the log powers of what was
-        removed and of what was left.
+        Shape (..., frames, bins, `WITH_TAPS[0]`): the sound's log power, the logit of the gain that
+        leads from it to `first`, the cosine between both, the log powers of what was removed and
+        of what was left, the sine between both, and the cosine and sine of how far each has turned
+        since the frame before, beyond what its bin turns.
     """
     powers = [each.real**2 + each.imag**2 for each in (noisy, noisy - first, first)]
     inner = noisy.real * first.real + noisy.imag * first.imag
     gain = xp.clip(inner / (powers[0] + 1e-9), network.NARROWEST, 1 - network.NARROWEST)
-    likeness = inner / xp.sqrt(powers[0] * powers[2] + 1e-12)
+    length = xp.sqrt(powers[0] * powers[2] + 1e-12)
     logs = [xp.log(power + SILENT) + louder for power in powers]
     each = [
         logs[0] / 4,
         xp.log(gain / (1 - gain)) / network.LOGIT,
-        likeness,
+        inner / length,
         xp.clip(logs[1], -14, 12) / 4,
         xp.clip(logs[2], -14, 12) / 4,
+        (noisy.conj() * first).imag / length,
     ]
+    for spectrum, power in ((noisy, powers[0]), (first, powers[2])):
+        before = shifted(spectrum, -1, xp)
+        length = xp.sqrt(power * (before.real**2 + before.imag**2) + 1e-12)
+        turn = spectrum * before.conj() / length
+        each += [turn.real, turn.imag]
     return network.cells_of(each, xp)
 
 
-def coefficients(found: Array, xp: Any) -> tuple[Array, Array]:
-    """Return both coefficients of every cell.
+def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
+    """Return in every frame the one so many after it, turned back by what its bin turns till then.
+
+    Parameters
+    ----------
+    spectrum
+        Shape (..., bins, frames), of windows that overlap by half.
+    frames
+        May be below 0. Beyond either end there are zeros.
+    xp
+        Module of the array.
+    """
+    if not frames:
+        return spectrum
+    moved: Array = xp.zeros_like(spectrum)
+    if frames > 0:
+        moved[..., :-frames] = spectrum[..., frames:]
+    else:
+        moved[..., -frames:] = spectrum[..., :frames]
+    if frames % 2:
+        moved[..., 1::2, :] *= -1
+    return moved
+
+
+def coefficients(found: Array, xp: Any) -> Coefficients:
+    """Return the coefficients of every cell.
 
     Parameters
     ----------
     found
-        As from `network.outputs`, shape (..., frames, bins, 2).
+        As from `network.outputs`, shape (..., frames, bins, outputs).
     xp
         Module of the array.
-
-    Returns
-    -------
-    tuple of ndarray
-        Shape (..., bins, frames) each.
     """
-    sound, speech = (
-        xp.swapaxes(layers.logistic(found[..., k] + START[k], xp), -1, -2) for k in range(2)
-    )
-    return sound, MOST * speech
+    outputs = xp.swapaxes(xp.moveaxis(found, -1, 0), -1, -2)
+    sound, speech = (layers.logistic(outputs[k] + START[k], xp) for k in range(2))
+    taps = (REACH * (outputs[k] + 1j * outputs[k + 1]) for k in range(2, len(outputs), 2))
+    return Coefficients(sound, MOST * speech, tuple(taps))
+
+
+def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
+    """Return the spectrum of the speech that coefficients make, shape (..., bins, frames).
+
+    Parameters
+    ----------
+    noisy, first
+        Spectra of the sound and of the refiner's speech, of the same shape.
+    factors
+        The coefficients.
+    xp
+        Module of the arrays.
+    """
+    made: Array = factors.sound * noisy + factors.speech * first
+    each = [(spectrum, frames) for spectrum in (noisy, first) for frames in SHIFTS]
+    for tap, (spectrum, frames) in zip(factors.taps, each, strict=False):
+        low = tap.shape[-2]
+        made[..., :low, :] += tap * shifted(spectrum[..., :low, :], frames, xp)
+    return made

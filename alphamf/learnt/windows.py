@@ -30,7 +30,7 @@ def in_windows(
     Returns
     -------
     tuple of ndarray
-        Each of the shape of an input, real.
+        Each of the shape of an input.
     """
     xp = namespace(inputs[0])
     frames, dtype = inputs[0].shape[-1], inputs[0].real.dtype
@@ -41,11 +41,13 @@ def in_windows(
     for first in _starts(frames, length):
         part = slice(first, first + length)
         found = function(*(each[..., part] for each in inputs))
-        totals = totals or [xp.zeros(inputs[0].shape, dtype) for _ in found]
+        totals = totals or [xp.zeros(inputs[0].shape, each.dtype) for each in found]
         for total, each in zip(totals, found, strict=True):
             total[..., part] += fade * each
         weight[part] += fade
-    return tuple(total / weight for total in totals)
+    for total in totals:
+        total /= weight
+    return tuple(totals)
 
 
 def _starts(frames: int, length: int) -> list[int]:

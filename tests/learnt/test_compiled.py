@@ -19,7 +19,7 @@ if not compiled.AVAILABLE:
     pytest.skip("the compiled layers were not built", allow_module_level=True)
 
 from alphamf.learnt import _network
-from tests.support.networks import NARROW_SIZES, WIDE_SIZES
+from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES
 
 COPIES = ("default", "unfused", "v3", "v4", "amx")
 WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
@@ -29,6 +29,11 @@ SIZES = {
     "wide": WIDE_SIZES,
     "odd": network.Sizes(width=13, hidden=21, blocks=2, maps=2, local=7, deep=1),
 }
+MORE = SIZES | {
+    "more outputs": SECOND_STAGE_SIZES,
+    "many": SIZES["odd"]._replace(features=7, outputs=19),
+}
+"""Of networks that are not causal, too."""
 
 
 @cache
@@ -46,7 +51,7 @@ def case(sizes, bins, shape, seed=0):
     """Return features, parameters, and what NumPy gives for them in float64."""
     parameters = drawn(sizes, bins, seed)
     rng = np.random.default_rng(seed)
-    features = rng.standard_normal((*shape, bins, network.FEATURES)).astype(np.float32)
+    features = rng.standard_normal((*shape, bins, sizes.features)).astype(np.float32)
     exact = {name: value.astype(np.float64) for name, value in parameters.items()}
     return features, parameters, network.outputs(exact, features.astype(np.float64), np)
 
@@ -57,14 +62,14 @@ def both(sizes, bins, shape, seed=0):
     return compiled.Network(parameters, bins).outputs(features), expected
 
 
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("sizes", MORE)
 @pytest.mark.parametrize(
     ("bins", "shape"),
     [(1, (3,)), (9, (1,)), (47, (2,)), (48, (50,)), (49, (2, 20)), (129, (160,)), (257, (2, 1, 3))],
 )
 def test_outputs_are_those_of_the_network(sizes, bins, shape):
     """Of fewer and more bins than a tile has, and of windows side by side."""
-    found, expected = both(SIZES[sizes], bins, shape)
+    found, expected = both(MORE[sizes], bins, shape)
     assert found.dtype == np.float32 and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 

@@ -24,13 +24,14 @@ from tests.support.networks import SECOND_STAGE_SIZES
 
 FRAME = Frame(16, 8)
 SIZES = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
+WITH_TAPS = SIZES._replace(features=second_stage.WITH_TAPS[0], outputs=second_stage.WITH_TAPS[1])
 QUICK = Settings(sampler="em", warm_up=0, steps=4, keep=2)
 
 
-def drawn(scale=1.0):
+def drawn(scale=1.0, sizes=WITH_TAPS):
     """Return an untrained network, all of whose parameters matter."""
     rng = np.random.default_rng(0)
-    start = network.start(rng, FRAME.bins, SIZES)
+    start = network.start(rng, FRAME.bins, sizes)
     noise = {name: rng.standard_normal(v.shape).astype(np.float32) for name, v in start.items()}
     return SecondStage({n: scale * (v + 0.1 * noise[n]) for n, v in start.items()}, 16000, FRAME)
 
@@ -39,7 +40,8 @@ class Constant(SecondStage):
     """A second stage with the same two coefficients everywhere, which are its parameters."""
 
     def coefficients(self, noisy, first):
-        return tuple(np.full(noisy.shape, each, np.float32) for each in self.parameters["both"])
+        both = (np.full(noisy.shape, each, np.float32) for each in self.parameters["both"])
+        return second_stage.Coefficients(*both)
 
 
 def with_constants(sound, speech):
@@ -64,19 +66,57 @@ def sound(seconds=0.6, rate=16000):
     return np.stack([noisy, 0 * noisy], 1).astype(np.float32)
 
 
-def test_a_network_of_zeros_leaves_the_first_stage_all_but_alone():
-    part, whole = drawn(0.0).coefficients(*spectra())
-    np.testing.assert_allclose(part, second_stage.CHANGE * expit(-4.0), rtol=1e-5)
-    np.testing.assert_allclose(whole, 1, rtol=1e-5)
+@pytest.mark.parametrize("sizes", [SIZES, WITH_TAPS])
+def test_a_network_of_zeros_leaves_the_first_stage_all_but_alone(sizes):
+    found = drawn(0.0, sizes).coefficients(*spectra())
+    np.testing.assert_allclose(found.sound, second_stage.CHANGE * expit(-4.0), rtol=1e-5)
+    np.testing.assert_allclose(found.speech, 1, rtol=1e-5)
+    assert len(found.taps) == (6 if sizes is WITH_TAPS else 0) and not np.any(found.taps)
 
 
-def test_three_quarters_of_the_change_are_taken(monkeypatch):
-    part, whole = drawn().coefficients(*spectra())
+@pytest.mark.parametrize("sizes", [SIZES, WITH_TAPS])
+def test_three_quarters_of_the_change_are_taken(monkeypatch, sizes):
+    noisy, first = spectra()
+    part = second_stage.speech(noisy, first, drawn(1.0, sizes).coefficients(noisy, first), np)
     monkeypatch.setattr(second_stage, "CHANGE", 1.0)
-    all_part, all_whole = drawn().coefficients(*spectra())
-    np.testing.assert_allclose(part, 0.75 * all_part, atol=1e-6)
-    np.testing.assert_allclose(whole - 1, 0.75 * (all_whole - 1), atol=1e-6)
-    assert np.abs(all_whole - 1).max() > 0.1
+    whole = second_stage.speech(noisy, first, drawn(1.0, sizes).coefficients(noisy, first), np)
+    np.testing.assert_allclose(part - first, 0.75 * (whole - first), atol=1e-5)
+    assert np.abs(whole - first).max() > 0.1
+
+
+def test_shifted_frames_of_a_steady_tone_are_the_same_in_its_bin():
+    """Where a bin's frequency turns the phase by half a round from frame to frame, too."""
+    for cycles in (3, 4):
+        tone = np.cos(2 * np.pi * cycles * np.arange(4000) / FRAME.n_fft).astype(np.float32)
+        spectrum = stft.forward(tone, FRAME)
+        for frames in (-1, 1, 2):
+            moved = second_stage.shifted(spectrum, frames, np)
+            inside = slice(4, -4)
+            np.testing.assert_allclose(moved[cycles, inside], spectrum[cycles, inside], atol=1e-4)
+            ends = moved[..., :1] if frames < 0 else moved[..., -frames:]
+            assert not ends.any() and moved.dtype == spectrum.dtype
+
+
+def test_the_speech_is_the_sum_over_three_frames_of_either():
+    """Taps of the lowest bins leave the others alone."""
+    noisy, first = spectra(400)
+    rng = np.random.default_rng(3)
+    sound, whole = rng.random((2, *noisy.shape)).astype(np.float32)
+    parts = rng.standard_normal((2, 6, 5, noisy.shape[1])).astype(np.float32)
+    taps = tuple(parts[0] + 1j * parts[1])
+    factors = second_stage.Coefficients(sound, whole, taps)
+    found = second_stage.speech(noisy, first, factors, np)
+    bins, frames = noisy.shape
+    for b in range(bins):
+        for t in range(1, frames - 1):
+            wanted = sound[b, t] * noisy[b, t] + whole[b, t] * first[b, t]
+            if b < 5:
+                wanted += sum(
+                    taps[3 * which + k + 1][b, t] * each[b, t + k] * (-1) ** (b * k)
+                    for which, each in enumerate((noisy, first))
+                    for k in (-1, 0, 1)
+                )
+            assert abs(found[b, t] - wanted) < 1e-4
 
 
 def test_features_are_those_of_the_docstring():
@@ -85,8 +125,8 @@ def test_features_are_those_of_the_docstring():
     level = power.mean()
     unit = np.sqrt(level)
     found = second_stage.features(noisy / unit, first / unit, 0.0, np)
-    assert found.shape == (*noisy.T.shape, network.FEATURES)
-    log_power, logit, likeness, taken, left = np.moveaxis(found.swapaxes(0, 1), -1, 0)
+    assert found.shape == (*noisy.T.shape, second_stage.WITH_TAPS[0])
+    log_power, logit, likeness, taken, left, sine, *turns = np.moveaxis(found.swapaxes(0, 1), -1, 0)
     gain = np.abs(first) / np.abs(noisy)  # real, as the second is the first times one
     inside = (gain > 0.01) & (gain < 0.99) & (power > 1e-2 * level)
     np.testing.assert_allclose(4 * log_power, np.log(power / level + 1e-7), atol=1e-4)
@@ -95,29 +135,37 @@ def test_features_are_those_of_the_docstring():
     expected = [np.log(np.abs(each) ** 2 / level + 1e-7) for each in (noisy - first, first)]
     np.testing.assert_allclose(4 * taken[inside], expected[0][inside], atol=1e-2)
     np.testing.assert_allclose(4 * left[inside], expected[1][inside], atol=1e-2)
-    turned = second_stage.features(noisy / unit, 1j * first / unit, 0.0, np)[..., 2].T
-    np.testing.assert_allclose(turned[inside], 0, atol=1e-4)
+    np.testing.assert_allclose(sine[inside], 0, atol=1e-4)
+    turned = second_stage.features(noisy / unit, 1j * first / unit, 0.0, np).T
+    np.testing.assert_allclose(turned[2][inside], 0, atol=1e-4)
+    np.testing.assert_allclose(turned[5][inside], 1, atol=1e-4)
+    before = power[:, :-1] > 1e-2 * level
+    inside = inside[:, 1:] & inside[:, :-1] & before
+    phase = np.angle(noisy[:, 1:] / noisy[:, :-1]) - np.pi * np.arange(FRAME.bins)[:, None]
+    for cosine, sine in (turns[:2], turns[2:]):  # the second is the first times a real number
+        np.testing.assert_allclose(cosine[:, 1:][inside], np.cos(phase)[inside], atol=1e-3)
+        np.testing.assert_allclose(sine[:, 1:][inside], np.sin(phase)[inside], atol=1e-3)
+        assert not cosine[:, 0].any() and not sine[:, 0].any()
 
 
 def test_loudness_makes_no_difference():
     noisy, first = spectra()
-    for one, other in zip(
-        drawn().coefficients(noisy, first),
-        drawn().coefficients(4096 * noisy, 4096 * first),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-6)
+    one, other = (drawn().coefficients(k * noisy, k * first) for k in (1, 4096))
+    for each, louder in zip((*one[:2], *one.taps), (*other[:2], *other.taps), strict=True):
+        np.testing.assert_allclose(each, louder, atol=1e-6)
 
 
 @pytest.mark.parametrize("samples", [1, 20, 8 * second_stage.WINDOW + 8, 12000])
 def test_coefficients_are_in_their_ranges_whatever_the_length_and_in_silence(samples):
     for louder in (0, 1e-15, 1):  # the fourth power of the second is below float32's range
         noisy, first = (np.float32(louder) * each for each in spectra(samples))
-        part, whole = drawn(30.0).coefficients(noisy, first)
+        part, whole, taps = drawn(30.0).coefficients(noisy, first)
         assert part.shape == whole.shape == noisy.shape and part.dtype == np.float32
         assert np.isfinite(part).all() and np.isfinite(whole).all()
         assert 0 <= part.min() and part.max() <= 1
         assert 0 <= whole.min() and whole.max() <= second_stage.MOST
+        assert {(tap.shape, tap.dtype) for tap in taps} == {(noisy.shape, noisy.dtype)}
+        assert np.isfinite(taps).all()
 
 
 @pytest.mark.parametrize("rate", [16000, 44100])

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network import sizes_of
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools.folders import temporary_folder
 from alphamf.training.refiner import allocator, configured
-from alphamf.training.refiner.config import Config, Data, Network
+from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
 from alphamf.training.refiner.scores import Scores
 
@@ -130,9 +129,6 @@ def _configuration(wish: Wish) -> Config:
         raise AlphaMFError(f"there is no refiner for {wish.rate} Hz: there are 8000 and 16000")
     shipped = Refiner.load(path)
     base = configured.load(models() / f"{name}.toml")
-    sizes = sizes_of(
-        {key: value.shape for key, value in shipped.parameters.items()}, shipped.frame.bins
-    )
     mixtures = replace(
         base.mixtures,
         dev_clips=DEV_CLIPS,
@@ -144,8 +140,8 @@ def _configuration(wish: Wish) -> Config:
         kinds=KINDS,
         chains=CHAINS,
     )
-    # Nothing else of how it was made: all of the way, with weights of its own for every bin.
-    network = Network(base.network.model, **sizes._asdict(), exponent=shipped.exponent, start=name)
+    # All of the way, with weights of its own for every bin.
+    network = replace(base.network, bands=0, exponent=shipped.exponent, start=name, moved=1.0)
     schedule = replace(base.schedule, step_size=STEP_SIZE, muon=0.0, warm_up=20, seed=wish.seed)
     return Config(
         network, Data(tuple(wish.clean), tuple(wish.noise)), mixtures, base.losses, schedule

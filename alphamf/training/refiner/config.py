@@ -57,10 +57,13 @@ class Network:
         Refiner whose output a second stage corrects; empty: the network is a refiner.
     causal
         Whether it is a refiner that hears nothing of what follows, for the online chain.
+    taps
+        Whether a second stage's coefficients are complex, and of three frames.
     high_band
         Whether it is the network of the bands above, which comes after both others.
     after
-        Refiner whose output the network of the bands above reads; empty: that of the package.
+        Refiner and second stage whose output the network of the bands above reads; empty: those
+        of the package.
     start
         Network to go on from; empty: a new one.
     moved
@@ -83,8 +86,9 @@ class Network:
     exponent: float = 1.0
     second_stage_of: str = ""
     causal: bool = False
+    taps: bool = False
     high_band: bool = False
-    after: str = ""
+    after: tuple[str, ...] = ()
     start: str = ""
     moved: float = 1.0
     made_from: str = ""
@@ -99,9 +103,9 @@ class Network:
         return SecondStage if self.second_stage_of else Refiner
 
     @property
-    def first(self) -> str:
-        """Refiner that comes before, if one is named: `second_stage_of` or `after`."""
-        return self.second_stage_of or self.after
+    def before(self) -> tuple[str, ...]:
+        """Networks that come before, if they are named: `second_stage_of` or `after`."""
+        return (self.second_stage_of,) if self.second_stage_of else self.after
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, beside its dictionary."""
@@ -116,7 +120,8 @@ class Network:
     @property
     def sizes(self) -> Sizes:
         """The sizes as `alphamf.learnt.network` takes them."""
-        return Sizes(self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
+        each = (self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
+        return Sizes(*each, *self.kind.cell_shapes[self.taps])
 
 
 @dataclass(frozen=True)

@@ -156,12 +156,16 @@ def _check_network(network: Network) -> None:
         _within("[network] bands", network.bands, NARROW + 2, math.inf)
     if network.causal and network.second_stage_of:
         raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
+    if network.taps and not network.second_stage_of:
+        raise AlphaMFError("[network] taps is for a second stage")
     if network.made_from and (network.start or not network.causal):
         raise AlphaMFError("[network] made_from is for a new causal network")
     if network.high_band and (network.causal or network.second_stage_of):
         raise AlphaMFError("[network] high_band is for neither of both others")
     if network.after and not network.high_band:
         raise AlphaMFError("[network] after is for a network of the bands above")
+    if len(network.after) not in (0, 2):
+        raise AlphaMFError("[network] after must name a refiner and a second stage")
     _above("[network] exponent", network.exponent)
     _within("[network] moved", network.moved, 0, 1)
     if network.moved < 1 and not network.start:

@@ -12,24 +12,24 @@ from alphamf.learnt import layers, network
 
 
 def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> Tensor:
-    """Return the network's two outputs for every cell, as `network.outputs` does.
+    """Return the network's outputs for every cell, as `network.outputs` does.
 
     Parameters
     ----------
     p
         Of the names and shapes of `network.shapes`.
     features
-        Shape (clips, frames, bins, `network.FEATURES`).
+        Shape (clips, frames, bins, features).
     causal
         Whether all taps lie in the past, as in `alphamf.learnt.causal`.
 
     Returns
     -------
     Tensor
-        Shape (clips, frames, bins, 2), float32.
+        Shape (clips, frames, bins, outputs), float32.
     """
     bins = features.shape[-2]
-    sizes = network.sizes_of({name: tuple(value.shape) for name, value in p.items()}, bins)
+    sizes = network.sizes_of({name: tuple(value.shape) for name, value in p.items()})
     x = features.flatten(-2) @ p["in.weight"] + p["in.bias"]
     for k in range(sizes.blocks):
         x = x + _block(p, k, x, causal)
@@ -39,7 +39,8 @@ def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> 
     for k in range(sizes.deep):
         y = y + _rectified(_correlated(p, f"deep{k}", y, network.DEEP[k], causal))
     found = _correlated(p, "out", y, (1, 1), causal).permute(0, 2, 3, 1)
-    return found.float() + maps[..., :2].float()
+    added = functional.pad(maps[..., : network.ADDED], (0, sizes.outputs - network.ADDED))
+    return found.float() + added.float()
 
 
 def _block(p: Mapping[str, Tensor], k: int, x: Tensor, causal: bool) -> Tensor:

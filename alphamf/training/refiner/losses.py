@@ -142,8 +142,9 @@ def _corrected(
 ) -> Found:
     noisy, first, clean = _spectra(clips, grid, part.frames)
     read = second_stage.features(noisy, first, part.levels, torch)
-    sound, speech = second_stage.coefficients(outputs(parameters, read), torch)
-    return Found(clean, sound * noisy + speech * first)
+    read = read[..., : len(parameters["in.weight"]) // grid.frame.bins]
+    factors = second_stage.coefficients(outputs(parameters, read), torch)
+    return Found(clean, second_stage.speech(noisy, first, factors, torch))
 
 
 def _spectra(sounds: Any, grid: Grid, frames: slice) -> list[Tensor]:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
+from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network import shapes
+from alphamf.learnt.network import Sizes, shapes
 from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.training.refiner import allocator, curves, shards
@@ -170,19 +173,15 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
-    if config.network.first:
-        first = Refiner.load(find(config.network.first))
-        if (first.rate, first.frame) != (dictionary.rate, dictionary.frame):
-            raise AlphaMFError(
-                f"the refiner {first.name} is for another rate or window than {dictionary.name}"
-            )
+    _check_before(config.network.before, dictionary)
     if config.network.made_from:
         return _made_causal(config, dictionary)
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
-    wanted = shapes(cells, config.network.sizes)
-    same = {name: value.shape for name, value in found.parameters.items()} == wanted
+    if config.network.taps:
+        found = replace(found, parameters=grown(found, config.network.sizes))
+    same = found.shapes == shapes(cells, config.network.sizes)
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
         raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
     if not bands:
@@ -190,6 +189,35 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     from alphamf.training.refiner import tied
 
     return tied.closest(found.parameters, cells, bands)
+
+
+def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
+    """Check the networks that come before, if there are any: a refiner, and a second stage."""
+    short = second_stage.frame(dictionary.rate)
+    wanted = ((Refiner, dictionary.frame), (SecondStage, short))
+    for name, (kind, frame) in zip(names, wanted, strict=False):
+        found = kind.load(find(name))
+        if (found.rate, found.frame) != (dictionary.rate, frame):
+            raise AlphaMFError(
+                f"the {kind.kind} {found.name} is for another rate or window than {dictionary.name}"
+            )
+
+
+def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
+    """Return the parameters of a network that does the same, with more features and outputs.
+
+    The weights of what is new are zero.
+    """
+    p, known = found.parameters, found.sizes
+    features, outputs = wanted.features - known.features, wanted.outputs - known.outputs
+    read = p["in.weight"].reshape(-1, known.features, known.width)
+    local, before = p["local.weight"], known.features
+    return p | {
+        "in.weight": np.pad(read, [(0, 0), (0, features), (0, 0)]).reshape(-1, known.width),
+        "local.weight": np.insert(local, [before] * features, 0, axis=2),
+        "out.weight": np.pad(p["out.weight"], [*[(0, 0)] * 3, (0, outputs)]),
+        "out.bias": np.pad(p["out.bias"], (0, outputs)),
+    }
 
 
 def _made_causal(config: Config, dictionary: Dictionary) -> dict[str, Array]:

@@ -122,7 +122,7 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"first": config.network.first, "kind": config.network.kind.kind}
+    recipe |= {"before": config.network.before, "kind": config.network.kind.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:
@@ -159,7 +159,8 @@ def _weights(network: Network) -> Weights:
         found = find(FULL_BAND, network.model)
         if not network.after:
             return found
-        return replace(found, refiner=Refiner.load(network_file.find(network.after)))
+        refiner, second = (network_file.find(each) for each in network.after)
+        return replace(found, refiner=Refiner.load(refiner), second_stage=SecondStage.load(second))
     return find(1, load_dictionary(network.model), refiner=network.second_stage_of or "none")
 
 

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alphamf.learnt import network
 from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.config import NARROW
 
@@ -78,7 +77,8 @@ def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str,
     """
     shares = spread(bins, bands)
     tied = dict(parameters)
-    read = parameters["in.weight"].reshape(bins, network.FEATURES, -1)
+    read = parameters["in.weight"]
+    read = read.reshape(bins, -1, read.shape[-1])
     inverse = np.linalg.pinv(shares / shares.sum(0))
     tied["in.weight"] = np.einsum("nb,bkw->nkw", inverse, read).reshape(-1, read.shape[-1])
     for name in ("map.weight", "map.bias"):

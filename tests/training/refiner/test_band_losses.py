@@ -12,8 +12,8 @@ from alphamf.learnt import high_band, network
 from alphamf.learnt.bands import ABOVE, COUNT
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
+from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import run as runs
-from alphamf.training.refiner.config import Sizes
 from alphamf.training.refiner.configured import parsed
 from tests.support import tones
 
@@ -23,7 +23,7 @@ from alphamf.training.refiner import band_losses  # noqa: E402
 from alphamf.training.refiner.clips import BandClip  # noqa: E402
 
 RATE = 48000
-SIZES = Sizes(16, 32, 1, 3, 8, 0)
+SIZES = {"width": 16, "hidden": 32, "blocks": 1, "maps": 3, "local": 8, "deep": 0}
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +40,10 @@ def corpora(tmp_path_factory):
     return folder
 
 
-def config(corpora, after=""):
-    """Return a small run on the shipped weights below, but for the refiner that is named."""
+def config(corpora, after=()):
+    """Return a small run on the shipped weights below, but for those that are named."""
     table = tones.table(corpora)
-    table["network"] |= SIZES._asdict() | {"model": "speech-16k", "high_band": True}
+    table["network"] |= SIZES | {"model": "speech-16k", "high_band": True}
     table["network"]["after"] = after
     table["data"] = {"voices": [str(corpora / "speech")], "sounds": [str(corpora / "noise")]}
     table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
@@ -105,7 +105,7 @@ def test_bands_without_sound_count_for_nothing():
 
 def test_the_network_in_training_is_the_one_that_denoises():
     rng = np.random.default_rng(2)
-    start = network.start(rng, COUNT, SIZES)
+    start = network.start(rng, COUNT, network.Sizes(**SIZES))
     values = {
         name: value + 0.1 * rng.standard_normal(value.shape).astype(np.float32)
         for name, value in start.items()
@@ -121,21 +121,36 @@ def test_the_network_in_training_is_the_one_that_denoises():
     np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
 
 
-def test_mixtures_are_read_after_the_refiner_that_is_named(corpora, tmp_path):
-    shipped = find(16000).refiner
-    other = Refiner(shipped.parameters, shipped.rate, shipped.frame, exponent=2.0)
+def test_mixtures_are_read_after_the_networks_that_are_named(corpora, tmp_path):
+    known = find(16000).refiner
+    other = Refiner(known.parameters, known.rate, known.frame, exponent=2.0)
     other.save(tmp_path / "other.npz")
     features = []
-    for k, after in enumerate(("", "refiner-16k", str(tmp_path / "other.npz"))):
+    second = find(16000).second_stage
+    silent = {name: 0 * value for name, value in second.parameters.items()}
+    SecondStage(silent, second.rate, second.frame).save(tmp_path / "silent.npz")
+    shipped = ("refiner-16k", "second-stage-16k")
+    others = str(tmp_path / "other.npz"), str(tmp_path / "silent.npz")
+    for k, after in enumerate(((), shipped, (others[0], shipped[1]), (shipped[0], others[1]))):
         run = runs.Run(config(corpora, after), tmp_path / f"run-{k}", tmp_path / f"{k}", 1, print)
         features.append(runs.prepared(run, 0)[1][0].features)
     np.testing.assert_array_equal(features[0], features[1])
-    assert np.abs(features[0] - features[2]).max() > 0.01
+    for each in features[2:]:
+        assert np.abs(features[0] - each).max() > 0.01
 
 
-def test_a_refiner_of_another_rate_is_refused_before_mixtures_are_made(corpora, tmp_path):
-    run = runs.Run(config(corpora, "refiner-8k"), tmp_path / "run", tmp_path / "made", 1, print)
-    with pytest.raises(AlphaMFError, match="refiner-8k is for another rate or window"):
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        (("refiner-8k", "second-stage-16k"), "refiner-8k is for another rate or window"),
+        (("refiner-16k", "nowhere.npz"), "there is no second-stage nowhere.npz"),
+    ],
+)
+def test_networks_that_do_not_fit_are_refused_before_mixtures_are_made(
+    corpora, tmp_path, after, sentence
+):
+    run = runs.Run(config(corpora, after), tmp_path / "run", tmp_path / "made", 1, print)
+    with pytest.raises(AlphaMFError, match=sentence):
         runs.train(run)
     assert not (tmp_path / "made").exists()
 

@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder
 from alphamf.learnt.high_band import HighBand
-from alphamf.learnt.network import shapes, sizes_of
+from alphamf.learnt.network import shapes
 from alphamf.learnt.network_file import shipped
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
@@ -31,9 +31,8 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     }
     kind = kinds[name.split("-")[0]]
     network = kind.load(shipped()[name])
-    own = {key: value.shape for key, value in network.parameters.items()}
-    bins = network.cells(network.frame)
-    assert found.sizes == sizes_of(own, bins) and own == shapes(bins, found.sizes)
+    assert found.sizes == network.sizes
+    assert network.shapes == shapes(network.cells(network.frame), found.sizes)
     assert found.exponent == network.exponent
     assert found.kind is kind and bool(found.second_stage_of) == (kind is SecondStage)
 
@@ -52,8 +51,10 @@ WRONG = [
     ({"network": {"causal": 1}}, r"\[network\] causal must be true or false, not 1"),
     ({"network": {"causal": True}}, r"\[mixtures.chains\] is not for a causal network"),
     ({"network": {"causal": True, "second_stage_of": "x"}}, "not for a second stage"),
+    ({"network": {"taps": True}}, r"\[network\] taps is for a second stage"),
     ({"network": {"high_band": True, "second_stage_of": "x"}}, "high_band is for neither"),
-    ({"network": {"after": "x"}}, "after is for a network of the bands above"),
+    ({"network": {"after": ["x", "y"]}}, "after is for a network of the bands above"),
+    ({"network": {"after": ["x"], "high_band": True}}, "must name a refiner and a second stage"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),

@@ -34,6 +34,7 @@ from alphamf.training.refiner import (  # noqa: E402
 SAMPLES = 4800
 ALL = slice(None)
 SMALL = network.Sizes(width=16, hidden=32, blocks=1, maps=3, local=12, deep=1)
+WITH_TAPS = SMALL._replace(features=second_stage.WITH_TAPS[0], outputs=second_stage.WITH_TAPS[1])
 
 
 def parameters(bins, sizes=SMALL):
@@ -54,10 +55,11 @@ def pair(seed=0):
     return clean / unit, noisy / unit
 
 
-def test_the_network_is_the_one_that_denoises():
-    cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES))
+@pytest.mark.parametrize("sizes", [WIDE_SIZES, WITH_TAPS])
+def test_the_network_is_the_one_that_denoises(sizes):
+    cells = np.random.default_rng(1).standard_normal((2, 30, 20, sizes.features))
     cells = cells.astype(np.float32)
-    values = network.start(np.random.default_rng(0), 20, WIDE_SIZES)
+    values = network.start(np.random.default_rng(0), 20, sizes)
     ours = network.outputs(values, cells, np)
     theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells)).numpy()
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
@@ -140,19 +142,20 @@ def test_the_waveform_loss_is_that_of_the_sound_that_comes_out():
     assert float(found["distortion"]) > np.log(error) + 1
 
 
-def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch):
+@pytest.mark.parametrize("sizes", [SMALL, WITH_TAPS])
+def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes):
     monkeypatch.setattr(second_stage, "CHANGE", 1.0)  # training is of the whole change
     clean, noisy = pair()
     first = (0.7 * clean + 0.1 * noisy).astype(np.float32)
     short = second_stage.frame(RATE)
-    values = parameters(short.bins)
+    values = parameters(short.bins, sizes)
     each = clips.SecondStageClip(*(torch.from_numpy(x[None]) for x in (noisy, first, clean)))
     grid = losses.Grid(short, RATE)
     made = losses.found(tensors(values), each, grid, losses.Part(ALL))
     spectra_ = [stft.forward(x, short) for x in (noisy, first)]
-    sound, speech = SecondStage(values, RATE, short).coefficients(*spectra_)
+    factors = SecondStage(values, RATE, short).coefficients(*spectra_)
     unit = np.sqrt((np.abs(spectra_[0]) ** 2).mean())
-    expected = (sound * spectra_[0] + speech * spectra_[1]) / unit
+    expected = second_stage.speech(*spectra_, factors, np) / unit
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
     found = losses.losses(made, grid, ("distortion",))
     spoken = stft.forward(clean, short) / unit

@@ -18,7 +18,7 @@ import pytest
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import second_stage
+from alphamf.learnt import network, second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
@@ -180,9 +180,9 @@ def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
 
 def test_a_network_goes_on_from_its_start(corpora, tmp_path):
     start = str(tmp_path / "start" / "network.npz")
-    for folder, step_size, network in (("start", 0.01, {}), ("on", 1e-7, {"start": start})):
+    for folder, step_size, wanted in (("start", 0.01, {}), ("on", 1e-7, {"start": start})):
         schedule = {"steps": 4, "report_every": 2, "score_every": 4, "step_size": step_size}
-        run, _ = small(corpora, tmp_path / folder, schedule=schedule, network=network)
+        run, _ = small(corpora, tmp_path / folder, schedule=schedule, network=wanted)
         runs.train(run)
     begun, end = (
         Refiner.load(tmp_path / each / "network.npz").parameters for each in ("start", "on")
@@ -234,6 +234,26 @@ def test_a_second_stage_is_trained_in_short_windows(corpora, tmp_path):
     assert rows[-1]["loss"] < rows[0]["loss"]
     learnt = SecondStage.load(tmp_path / "run" / "network.npz")
     assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE))
+    taps = {"second_stage_of": first, "taps": True, "start": str(tmp_path / "run" / "network.npz")}
+    more, _ = small(corpora, tmp_path / "taps", network=taps)
+    assert runs.train(more._replace(mixtures=tmp_path / "mixtures"))
+    found = SecondStage.load(tmp_path / "taps" / "network.npz")
+    assert (found.sizes.features, found.sizes.outputs) == second_stage.WITH_TAPS
+    assert found.parameters["out.bias"][network.OUTPUTS :].any()
+
+
+def test_a_network_with_more_channels_begins_as_the_one_without():
+    sizes = network.Sizes(width=16, hidden=32, blocks=2, maps=3, local=12, deep=1)
+    more = sizes._replace(features=second_stage.WITH_TAPS[0], outputs=second_stage.WITH_TAPS[1])
+    rng = np.random.default_rng(0)
+    known = SecondStage(network.start(rng, 20, sizes), RATE, FRAME)
+    given = rng.standard_normal((30, 20, more.features)).astype(np.float32)
+    expected = network.outputs(known.parameters, given[..., : sizes.features], np)
+    grown = runs.grown(known, more)
+    assert {name: value.shape for name, value in grown.items()} == network.shapes(20, more)
+    found = network.outputs(grown, given, np)
+    np.testing.assert_allclose(found[..., :2], expected, atol=1e-5)
+    assert not found[..., 2:].any()
 
 
 def test_muon_moves_matrices_alike_in_all_directions(corpora, tmp_path):
