@@ -115,19 +115,31 @@ def _corrected(
     least: np.float32,
     xp: Any,
 ) -> list[Floats]:
-    """Return the speech after link 5, whose coefficients the channels share: their mean."""
+    """Return the speech after link 5, whose coefficients the channels share."""
+    firsts = [Spectra(one, channels[0].rate) for one in speech]
+    shared = _mean(channels, firsts, highs, weights, xp)
+    network: Any = weights.second_stage
+    return [combined(*each, shared, network, least) for each in zip(channels, firsts, strict=True)]
+
+
+def _mean(
+    channels: Sequence[Spectra],
+    firsts: Sequence[Spectra],
+    highs: Sequence[Posterior],
+    weights: Weights,
+    xp: Any,
+) -> Coefficients:
+    """Return the mean of the channels' coefficients, weighted with their power in each cell."""
     network: Any = weights.second_stage
     native = native_grid(network, channels[0].rate)
-    firsts = [Spectra(one, channels[0].rate) for one in speech]
     shares = spatial.shares([each.on(native) for each in channels])
     mean: list[Array] = []
-    for share, *each in zip(shares, channels, firsts, highs, strict=True):
-        of_noisy, of_first, taps = coefficients(*each, weights, xp, placed=True)
-        weighted = [of_noisy, of_first, *taps]
+    for share, channel, first, high in zip(shares, channels, firsts, highs, strict=True):
+        found = coefficients(channel, first, high, weights, xp, placed=True)
+        weighted = [found.sound, found.speech, *found.taps]
         for k, values in enumerate(weighted):
             values *= share[: len(values)]
             if mean:
                 mean[k] += values
         mean = mean or weighted
-    shared = Coefficients(mean[0], mean[1], tuple(mean[2:]))
-    return [combined(*each, shared, network, least) for each in zip(channels, firsts, strict=True)]
+    return Coefficients(mean[0], mean[1], tuple(mean[2:]))
