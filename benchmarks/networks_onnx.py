@@ -58,10 +58,11 @@ class Graph:
 
 def read(g: Graph, p: dict[str, Floats], cells: str, bins: int) -> str:
     """Add `network.read`, for cells of shape (features, frames, bins)."""
-    weight = p["in.weight"].reshape(bins, network.FEATURES, -1).swapaxes(0, 1)
+    width = len(p["in.bias"])
+    weight = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
     flat = g.add("Transpose", cells, perm=[1, 0, 2])
     flat = g.add("Reshape", flat, np.array([0, -1]))
-    x = g.add("MatMul", flat, weight.reshape(-1, weight.shape[-1]))
+    x = g.add("MatMul", flat, weight.reshape(-1, width))
     return g.add("Add", x, p["in.bias"])
 
 
@@ -109,8 +110,9 @@ def correlated(g: Graph, p: dict[str, Floats], cells: str, found: str) -> str:
     for k in range(sum(name.startswith("deep") and name.endswith(".bias") for name in p)):
         y = g.add("Add", y, rectified(correlate(y, f"deep{k}", network.DEEP[k])))
     out = g.add("Squeeze", correlate(y, "out", (1, 1)), np.array([0]))
-    first = g.add("Slice", found, np.array([0]), np.array([2]), np.array([0]))
-    return g.add("Add", out, first)
+    added = g.add("Slice", found, np.array([0]), np.array([network.ADDED]), np.array([0]))
+    rest = len(p["out.bias"]) - network.ADDED
+    return g.add("Add", out, g.add("Pad", added, np.array([0, 0, 0, rest, 0, 0])))
 
 
 def sessions(

@@ -14,7 +14,7 @@ Mack and Habets, "Deep filtering", IEEE Signal Processing Letters 27 (2020), for
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
@@ -78,7 +78,10 @@ class SecondStage(TrainedNetwork):
     """A trained network whose outputs are the coefficients of the sound and of the speech."""
 
     kind = "second-stage"
-    cell_shapes = ((network.FEATURES, network.OUTPUTS), WITH_TAPS)
+    cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (
+        (network.FEATURES, network.OUTPUTS),
+        WITH_TAPS,
+    )
 
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Return the coefficients of the sound and of the refiner's speech, cell by cell.
