@@ -27,7 +27,7 @@ from alphamf.learnt import bands, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.second_stage import Coefficients, SecondStage
-from alphamf.tools.arrays import Array, Floats, to_host
+from alphamf.tools.arrays import Array, Floats, Reals, to_host
 
 QUIETEST = 1e-8
 """Mean power of a band, in that of the bins of the whole sound, below which nothing was recorded
@@ -125,14 +125,13 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     if not len(gains):
         return values
     frequencies = native.frequencies
-    low, high = CROSSED
-    first = int(np.searchsorted(frequencies, low))
+    first = int(np.searchsorted(frequencies, CROSSED[0]))
     inside = frequencies[first:]
     edges = bands.edges()[bands.BELOW :]
     centres = (edges[:-1] + edges[1:])[: len(gains)] / 2
     at = np.interp(inside, centres, np.arange(len(gains)))
     taken = interpolated(gains, at, 0)
-    weight = np.clip((inside - low) / (high - low), 0, 1)[:, None].astype(np.float32)
+    weight = _crossing(inside)
     result: Floats = values.copy()
     result[first:] += weight * (taken - values[first:])
     return result
@@ -140,10 +139,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
 
 def fade(values: Complexes, native: Grid) -> None:
     """Fade cells of the lowest bins out, in place, where the gains of bands take over."""
-    low, high = CROSSED
-    frequencies = native.frequencies[: len(values)]
-    weight = np.clip((high - frequencies) / (high - low), 0, 1)[:, None].astype(np.float32)
-    values *= weight
+    values *= 1 - _crossing(native.frequencies[: len(values)])
 
 
 def features_of(
@@ -262,6 +258,13 @@ def through_first(
     raised: Floats = np.minimum(gains * ratio, MOST_RAISED)
     rest: Floats = gains - raised / ratio
     return rest, raised
+
+
+def _crossing(frequencies: Reals) -> Floats:
+    """Return the weight of the bands' gains at frequencies in Hz, shape (bins, 1)."""
+    low, high = CROSSED
+    weight: Floats = np.clip((frequencies - low) / (high - low), 0, 1)[:, None].astype(np.float32)
+    return weight
 
 
 def _square(spectrum: Array) -> Floats:

@@ -257,7 +257,7 @@ def of_second_stage(
     *both, taps = network.coefficients(*inputs)
     shape = spectra.on(native).shape
     of_noisy, of_first = (regrid(to_host(each), grid, native, shape) for each in both)
-    below = shape if grid == native else (within(grid, native), shape[1])
+    below = within(grid, native), shape[1]
     rows = list(taps)
     del taps  # each is let go as soon as it is moved: they are the most that a segment holds
     for k, tap in enumerate(rows):
