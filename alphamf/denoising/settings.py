@@ -83,8 +83,8 @@ class Settings:
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; else the gain is the posterior mean. They were trained on posteriors of EM (15
-        and 60 steps) and of 230 steps: with settings far from these they may do worse than none.
+        second stage; else the gain is the posterior mean. They were trained on posteriors of 15
+        to 60 steps: with settings far from these they may do worse than none.
     dry
         Proportion of the input in the output, from 0 to 1: one less the command's --strength.
     max_attenuation
@@ -153,8 +153,8 @@ class Settings:
 
 
 PRESETS = {
-    "fast": Settings(warm_up=18, steps=20, keep=10, alpha_noise=2.0),
-    "balanced": Settings(warm_up=20, steps=40, keep=24, alpha_noise=2.0),
+    "fast": Settings(warm_up=12, steps=12, keep=8, alpha_noise=2.0),
+    "balanced": Settings(warm_up=12, steps=24, keep=14, alpha_noise=2.0),
     "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",

@@ -101,7 +101,7 @@ class Network:
 
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()})
+        self._sizes = network.sizes_of(network.shapes_of(p))
         self._inside = slice(PAD, PAD + bins)
         self._stride = stride_of(bins)
         width, maps = self._sizes.width, self._sizes.maps
@@ -221,7 +221,7 @@ class Newest:
 
     def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of({name: value.shape for name, value in p.items()})
+        self._sizes = network.sizes_of(network.shapes_of(p))
         self._bins = bins
         self._read = halved(p["in.weight"])
         self._write = halved(p["map.weight"])

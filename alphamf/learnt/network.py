@@ -94,6 +94,11 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
     return found | {"out.weight": (3, 3, local, outputs), "out.bias": (outputs,)}
 
 
+def shapes_of(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Return the name and the shape of every parameter, of arrays of any kind."""
+    return {name: tuple(value.shape) for name, value in parameters.items()}
+
+
 def sizes_of(found: Mapping[str, tuple[int, ...]]) -> Sizes:
     """Return the sizes of the network whose parameters have these names and shapes.
 

@@ -75,7 +75,7 @@ class TrainedNetwork:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every parameter."""
-        return {name: value.shape for name, value in self.parameters.items()}
+        return network.shapes_of(self.parameters)
 
     @property
     def sizes(self) -> network.Sizes:
@@ -122,7 +122,7 @@ class TrainedNetwork:
             "n_fft": self.frame.n_fft,
             "hop_length": self.frame.hop_length,
             "exponent": self.exponent,
-            "names": {name: value.shape for name, value in self.parameters.items()},
+            "names": self.shapes,
             "about": self.about,
         }
         values = np.concatenate([value.ravel() for value in self.parameters.values()])

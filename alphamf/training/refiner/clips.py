@@ -17,7 +17,7 @@ from alphamf.denoising.gain import moved, of_second_stage, refined
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
-from alphamf.denoising.settings import PRESETS, Settings
+from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.learnt import high_band
 from alphamf.learnt.dictionary import Dictionary
@@ -30,11 +30,11 @@ from alphamf.training.refiner.shaping import Rng, rms
 
 CHAINS = {
     "em-15": Settings(sampler="em", warm_up=0, steps=15, keep=3, thin=1),
-    "fast": PRESETS["fast"],
-    "balanced": PRESETS["balanced"],
+    "fast": Settings(warm_up=18, steps=20, keep=10, alpha_noise=2.0),
+    "balanced": Settings(warm_up=20, steps=40, keep=24, alpha_noise=2.0),
 }
 """Chains by their names in a configuration. The first is EM that stops early: cheap, so that there
-may be many mixtures."""
+may be many mixtures; the others are the presets as they were when the networks were trained."""
 
 RESIDUAL_PROBABILITY, MAX_RESIDUAL = 0.4, 0.25
 """Share of the second-stage clips in which some of what the refiner removed is added again, and

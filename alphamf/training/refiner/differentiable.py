@@ -29,7 +29,7 @@ def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> 
         Shape (clips, frames, bins, outputs), float32.
     """
     bins = features.shape[-2]
-    sizes = network.sizes_of({name: tuple(value.shape) for name, value in p.items()})
+    sizes = network.sizes_of(network.shapes_of(p))
     x = features.flatten(-2) @ p["in.weight"] + p["in.bias"]
     for k in range(sizes.blocks):
         x = x + _block(p, k, x, causal)
