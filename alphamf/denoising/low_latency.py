@@ -16,7 +16,7 @@ import numpy as np
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.causal import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain
-from alphamf.denoising.grids import Bins, Grid
+from alphamf.denoising.grids import Bins, Grid, hop_near
 from alphamf.denoising.presence import Presence
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
@@ -118,7 +118,7 @@ class LowLatency:
     ) -> None:
         dictionary, refiner = weights.dictionary, weights.causal
         frame = dictionary.frame
-        hop = max(1, round(frame.n_fft / FRAME_HOPS * rate / dictionary.rate))
+        hop = hop_near(frame.n_fft / FRAME_HOPS * rate / dictionary.rate)
         self._native = Grid(rate, Frame(FRAME_HOPS * hop, hop))
         self._model = Grid(dictionary.rate, frame_of(dictionary.frame))
         self._inwards = Bins(self._native, self._model)
