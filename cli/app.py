@@ -25,7 +25,7 @@ from alphamf.cli import (
 from alphamf.tools import blas
 from alphamf.tools.stopping import end_on_signals
 
-LOOPS = "default", "unfused", "v3", "v4", "amx"
+LOOPS = "default", "unfused", "v3", "v4", "bf16", "amx"
 """Copies of the compiled loops, of which the environment variable ALPHAMF_LOOPS may name one."""
 
 app = typer.Typer(

@@ -68,17 +68,17 @@
 static int level; /* 4 and 3: x86-64-v4 and -v3, 1: -v3 unfused, 0: the compiler's default */
 
 /* Set `level` to the processor's, or to a lower one that ALPHAMF_LOOPS asks for, and export it. What
- * AMX is used for knows of itself; all else is that of v4. */
+ * AVX512_BF16 and AMX are used for knows of itself; all else is that of v4. */
 static int choose_level(PyObject *module) {
-    static const char *const names[] = {"default", "unfused", "", "v3", "v4", "amx"};
+    static const char *const names[] = {"default", "unfused", "", "v3", "v4", "bf16", "amx"};
     const char *wanted = getenv("ALPHAMF_LOOPS");
     level = HIGHEST;
     if (wanted && *wanted) {
-        int asked = 5;
+        int asked = 6;
         while (asked >= 0 && strcmp(wanted, names[asked])) asked--;
         if (asked < 0) {
             PyErr_Format(PyExc_ValueError,
-                         "ALPHAMF_LOOPS must be default, unfused, v3, v4 or amx, not '%s'", wanted);
+                         "ALPHAMF_LOOPS must be default, unfused, v3, v4, bf16 or amx, not '%s'", wanted);
             return -1;
         }
         if (asked < level) level = asked;

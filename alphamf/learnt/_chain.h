@@ -58,21 +58,21 @@ typedef struct {
 
 /* Channels of a cell, rows of a tile, and columns of a tile of sums. */
 #define SIDE 16
-typedef struct Tiles Tiles;
+typedef struct Weights Weights;
 #if defined(COPIES) && defined(__linux__)
-#include "_amx.h"
-#define TILES
+#include "_bfloat16.h"
+#define HALVES
 #endif
 
 /* Correlations one after the other. `planes` are frames of channels of `stride` floats, of which PAD
  * zeros are before the bins and the others behind them; `out` are such, too. `rings` are the frames
- * that go from one step to the next, planes as well; or where there are `tiles`, cells of SIDE
+ * that go from one step to the next, planes as well; or where there are `weights`, cells of SIDE
  * channels in bfloat16, with PAD zeros before and behind those of a frame, and `cells` are the planes
  * as such. All sizes are those of floats. */
 typedef struct {
     const float *planes;
     float *cells;
-    const struct Tiles *tiles;
+    const Weights *weights;
     Step steps[STEPS];
     int count;
     Py_ssize_t frames, bins, stride, skip;
@@ -81,9 +81,9 @@ typedef struct {
 
 static void correlate(const Chain *chain, int k, const Row *row) {
     Py_ssize_t bins = chain->bins, stride = chain->stride;
-#if defined(TILES)
-    if (chain->tiles) {
-        correlate_tiles(row, bins, &chain->tiles[k]);
+#if defined(HALVES)
+    if (chain->weights) {
+        correlate_cells(row, bins, &chain->weights[k]);
         return;
     }
 #endif
@@ -100,7 +100,7 @@ static void correlate(const Chain *chain, int k, const Row *row) {
 
 /* Floats of a frame between steps. */
 static Py_ssize_t size_of(const Chain *chain, Py_ssize_t channels) {
-    return chain->tiles ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
+    return chain->weights ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
 }
 
 /* Channels of the planes that are added to the last step's first outputs. */
@@ -112,7 +112,7 @@ static Py_ssize_t added_to(const Step *last) { return last->outputs < ADDED ? la
 static void correlate_all(const Chain *chain) {
     const Step *steps = chain->steps;
     Py_ssize_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
-    Py_ssize_t lead = chain->tiles ? PAD * SIDE / 2 : PAD;
+    Py_ssize_t lead = chain->weights ? PAD * SIDE / 2 : PAD;
     for (int k = 1; k <= last; k++) behind[k] = behind[k - 1] + steps[k].late;
     for (Py_ssize_t now = 0; now < frames + behind[last]; now++) {
         for (int k = 0; k <= last; k++) {
@@ -121,7 +121,7 @@ static void correlate_all(const Chain *chain) {
             if (frame < 0 || frame >= frames) continue;
             Py_ssize_t kept = k ? 2 * step->late + 1 : frames;
             const float *input = (k                ? chain->rings[k - 1]
-                                  : chain->tiles ? chain->cells
+                                  : chain->weights ? chain->cells
                                                  : chain->planes) + lead;
             Row row = {.step = step, .stride = chain->stride, .rectified = k < last};
             for (int tap = 0; tap < 3; tap++) {

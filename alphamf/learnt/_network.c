@@ -19,9 +19,7 @@ static int panels(PyObject *object, void *view) {
     return take(object, view, 0, "h", 2, "a buffer is not of int16");
 }
 
-#if defined(TILES)
-static int tiles; /* whether products are done by AMX */
-
+#if defined(HALVES)
 static int halves(PyObject *object, void *view) {
     return take(object, view, 0, "H", 2, "a buffer is not of uint16");
 }
@@ -100,7 +98,7 @@ static PyObject *py_add(PyObject *self, PyObject *args) {
     return finish(b, 3, result);
 }
 
-#if defined(TILES)
+#if defined(HALVES)
 /* Rows of floats, next to each other or not. */
 static int matrix(PyObject *object, Py_buffer *view, int flags) {
     if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT | flags)) return 0;
@@ -117,7 +115,7 @@ static PyObject *py_pack(PyObject *self, PyObject *args) {
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "nO&O&", &columns, floats, &b[0], written_halves, &b[1]))
         return NULL;
-    if (tiles && columns > 0 && columns % SIDE == 0 && COUNT(b[0]) % (columns * DEPTH) == 0 &&
+    if (halves_by && columns > 0 && columns % SIDE == 0 && COUNT(b[0]) % (columns * DEPTH) == 0 &&
         b[1].len * 2 == b[0].len) {
         Py_BEGIN_ALLOW_THREADS
         round_right(FLOATS(b[0]), COUNT(b[0]) / columns, columns, b[1].buf);
@@ -138,7 +136,7 @@ static PyObject *py_multiply(PyObject *self, PyObject *args) {
     if (!matrix(out, &b[2], PyBUF_WRITABLE)) return finish(b, 2, NULL);
     Py_ssize_t rows = b[1].shape[0], depth = b[1].shape[1], columns = b[2].shape[1];
     Py_ssize_t padded = (rows + 2 * SIDE - 1) / (2 * SIDE) * 2 * SIDE;
-    if (!tiles || depth % DEPTH || columns % SIDE || b[2].shape[0] != rows ||
+    if (!halves_by || depth % DEPTH || columns % SIDE || b[2].shape[0] != rows ||
         b[0].len != depth * columns * 2) {
         unfit();
     } else if (!(left = calloc(padded * depth + 1, sizeof *left))) {
@@ -178,7 +176,7 @@ static float *allocate(Chain *chain) {
         size += (2 * chain->steps[k + 1].late + 1) * size_of(chain, chain->steps[k].outputs) + PAD;
     }
     Py_ssize_t cells = size;
-    if (chain->tiles) size += chain->frames * size_of(chain, 0);
+    if (chain->weights) size += chain->frames * size_of(chain, 0);
     float *memory = calloc(size + LINE, sizeof(float));
     if (!memory) return NULL;
     float *aligned = memory + (LINE - (uintptr_t)memory / sizeof(float) % LINE) % LINE;
@@ -213,23 +211,23 @@ static int frames_of(Chain *chain, const Py_buffer *planes, const Py_buffer *out
            COUNT(*out) == chain->frames * last->outputs * chain->stride;
 }
 
-#if defined(TILES)
-/* Whether AMX can do the work: no cell has more channels than a tile. */
-static int suits_tiles(const Chain *chain) {
-    int suits = tiles && chain->steps[0].channels <= SIDE;
+#if defined(HALVES)
+/* Whether it can be done in bfloat16: no cell has more channels than a tile. */
+static int suits_halves(const Chain *chain) {
+    int suits = halves_by && chain->steps[0].channels <= SIDE;
     for (int k = 0; k < chain->count; k++) suits = suits && chain->steps[k].outputs <= SIDE;
     return suits;
 }
 
-static void correlate_in_tiles(Chain *chain, Tiles *packed) {
+static void correlate_in_halves(Chain *chain, Weights *packed) {
     Py_ssize_t channels = chain->steps[0].channels, size = size_of(chain, channels);
     for (int k = 0; k < chain->count; k++) pack(&chain->steps[k], &packed[k]);
     for (Py_ssize_t frame = 0; frame < chain->frames; frame++)
         cells_of(chain->planes + PAD + frame * channels * chain->stride, channels, chain->stride,
                  chain->bins, (uint16_t *)(chain->cells + frame * size) + PAD * SIDE);
-    configure(SIDE);
+    if (halves_by == BY_TILES) configure(SIDE);
     correlate_all(chain);
-    release();
+    if (halves_by == BY_TILES) release();
 }
 #endif
 
@@ -248,14 +246,14 @@ static PyObject *py_correlate(PyObject *self, PyObject *args) {
         !frames_of(&chain, &b[0], &b[1])) {
         unfit();
     } else {
-#if defined(TILES)
-        Tiles packed[STEPS];
-        if (suits_tiles(&chain)) chain.tiles = packed;
+#if defined(HALVES)
+        Weights packed[STEPS];
+        if (suits_halves(&chain)) chain.weights = packed;
 #endif
         if ((memory = allocate(&chain))) {
             Py_BEGIN_ALLOW_THREADS
-#if defined(TILES)
-            if (chain.tiles) correlate_in_tiles(&chain, packed);
+#if defined(HALVES)
+            if (chain.weights) correlate_in_halves(&chain, packed);
             else
 #endif
                 correlate_all(&chain);
@@ -393,7 +391,7 @@ static PyMethodDef methods[] = {
      "block(newest, x, ring, scale, shift, taps, up, up_bias, down, down_bias)"},
     {"newest", py_newest, METH_VARARGS, "newest(channels, bins, skip, steps, rings, out)"},
     {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
-#if defined(TILES)
+#if defined(HALVES)
     {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
     {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},
 #endif
@@ -408,19 +406,22 @@ static struct PyModuleDef definition = {
     .m_methods = methods,
 };
 
-/* Use AMX where there is any and ALPHAMF_LOOPS asks for no lower copy, and export it. */
-static int choose_tiles(PyObject *module) {
-#if defined(TILES)
+/* Multiply in bfloat16 where the processor is fast at it and ALPHAMF_LOOPS asks for no other copy. */
+static int choose_halves(PyObject *module) {
+#if defined(HALVES)
     const char *wanted = getenv("ALPHAMF_LOOPS");
-    tiles = level == 4 && (!wanted || !*wanted || !strcmp(wanted, "amx")) && has_tiles();
-    if (tiles && PyModule_AddStringConstant(module, "VARIANT", "amx")) return -1;
+    int any = !wanted || !*wanted || !strcmp(wanted, "amx");
+    if (level == 4 && any && has_tiles()) halves_by = BY_TILES;
+    else if (level == 4 && (any || !strcmp(wanted, "bf16")) && has_dots()) halves_by = BY_DOTS;
+    if (halves_by)
+        return PyModule_AddStringConstant(module, "VARIANT", halves_by == BY_TILES ? "amx" : "bf16");
 #endif
     return 0;
 }
 
 PyMODINIT_FUNC PyInit__network(void) {
     PyObject *module = PyModule_Create(&definition);
-    if (module && (choose_level(module) || choose_tiles(module) ||
+    if (module && (choose_level(module) || choose_halves(module) ||
                    PyModule_AddIntConstant(module, "PANEL", PANEL))) {
         Py_DECREF(module);
         return NULL;

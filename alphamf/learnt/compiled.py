@@ -2,7 +2,7 @@
 
 The layers are in ``_network.c``. Where that could not be compiled when the package was installed,
 `AVAILABLE` is False and `network` does the same. Products of whole frames are left to NumPy where
-the processor has no AMX.
+the processor is not fast at bfloat16.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from alphamf.tools.arrays import Array, Floats
 DEPTH, SIDE = 32, 16
 """Rows and columns of a tile of AMX."""
 
+ROUNDED = "amx", "bf16"
+"""Copies that round the factors of products to bfloat16."""
+
 try:
     from alphamf.learnt import _network
 except ImportError:
@@ -28,10 +31,10 @@ else:
 
 
 def variant() -> str:
-    """Return which copy of the layers runs: amx, v4, v3, unfused or default; numpy without any.
+    """Return which copy of the layers runs: amx, bf16, v4, v3, unfused, default; numpy without any.
 
-    As `alphamf.factorization.compiled.variant`, and by the same environment variable. The copy amx
-    rounds the factors of products to bfloat16, and is that of v4 otherwise.
+    As `alphamf.factorization.compiled.variant`, and by the same environment variable. Those of
+    `ROUNDED`, for processors with AMX and AMD's with AVX512_BF16, are that of v4 otherwise.
     """
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
@@ -42,7 +45,7 @@ def suits(array: Array) -> bool:
 
 
 def packed(matrix: Floats) -> Array:
-    """Return the right side of products as `multiply` reads it: for AMX tiles in bfloat16.
+    """Return the right side of products as `multiply` reads it: in tiles of bfloat16.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def packed(matrix: Floats) -> Array:
     """
     depth, columns = matrix.shape
     matrix = np.ascontiguousarray(matrix)
-    if variant() != "amx" or depth % DEPTH or columns % SIDE:
+    if variant() not in ROUNDED or depth % DEPTH or columns % SIDE:
         return matrix
     right = np.empty((columns // SIDE, depth // 2, SIDE, 2), np.uint16)
     _network.pack(columns, matrix, right)

@@ -63,7 +63,7 @@ def instrumented(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("copy", ["default", "unfused", "v3", "v4", "amx"])
+@pytest.mark.parametrize("copy", ["default", "unfused", "v3", "v4", "bf16", "amx"])
 def test_the_loops_read_and_write_nothing_but_their_buffers(instrumented, copy):
     environment = {
         **os.environ,

@@ -21,8 +21,8 @@ if not compiled.AVAILABLE:
 from alphamf.learnt import _network
 from tests.support.networks import NARROW_SIZES, SECOND_STAGE_SIZES, WIDE_SIZES
 
-COPIES = ("default", "unfused", "v3", "v4", "amx")
-WITHIN = 2e-2 if compiled.variant() == "amx" else 2e-5
+COPIES = ("default", "unfused", "v3", "v4", "bf16", "amx")
+WITHIN = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
 """Of the largest output: bfloat16 has 8 bits, of which a dozen layers leave 6."""
 SIZES = {
     "narrow": NARROW_SIZES,
@@ -114,20 +114,22 @@ def rounded(x):
 @pytest.mark.parametrize("rows", [1, 31, 32, 70])
 @pytest.mark.parametrize(("depth", "columns"), [(32, 16), (96, 32), (64, 80)])
 def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
-    """By AMX; or by NumPy, of all bits. Rows may lie apart."""
+    """In bfloat16; or by NumPy, of all bits. Rows may lie apart."""
     rng = np.random.default_rng(0)
     x, out = (rng.standard_normal((rows, n + 5)).astype(np.float32) for n in (depth, columns))
     before, right = out.copy(), rng.standard_normal((depth, columns)).astype(np.float32)
     compiled.multiply(x[:, 2:-3], compiled.packed(right), out[:, 2:-3])
     factors = [x[:, 2:-3], right]
-    if compiled.variant() == "amx":
+    if compiled.variant() in compiled.ROUNDED:
         factors = [rounded(each) for each in factors]
     np.testing.assert_allclose(out[:, 2:-3], factors[0] @ factors[1], atol=1e-4)
     np.testing.assert_array_equal(out[:, :2], before[:, :2])
     np.testing.assert_array_equal(out[:, -3:], before[:, -3:])
 
 
-@pytest.mark.skipif(compiled.variant() != "amx", reason="needs a processor with AMX")
+@pytest.mark.skipif(
+    compiled.variant() not in compiled.ROUNDED, reason="needs a processor that is fast at bfloat16"
+)
 def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
     matrix = np.ones((64, 32), np.float32)
@@ -303,7 +305,7 @@ import hashlib, sys
 import numpy as np
 from alphamf.learnt import compiled
 from alphamf.learnt.memory import Memories
-within = 2e-2 if compiled.variant() == "amx" else 2e-5
+within = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
 for path in sys.argv[1:]:
     parameters = dict(np.load(path))
     features, expected = parameters.pop("features"), parameters.pop("expected")
