@@ -147,7 +147,10 @@ def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
 def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
     """Return values at positions along an axis, linear between its indices and held at the end."""
     at = np.minimum(positions, values.shape[axis] - 1)
-    first = np.minimum(at.astype(int), max(values.shape[axis] - 2, 0))
+    first = at.astype(int)
+    if (at == first).all():  # as between 16 and 48 kHz
+        return values.take(first, axis)
+    first = np.minimum(first, max(values.shape[axis] - 2, 0))
     second = np.minimum(first + 1, values.shape[axis] - 1)
     weight = (at - first).astype(np.float32)
     weight = weight[:, None] if axis == 0 else weight
