@@ -21,7 +21,7 @@ from alphamf.learnt.second_stage import SecondStage
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded")
 """Kinds of a layer of noise."""
 
-CHAINS = ("em-15", "fast", "balanced")
+CHAINS = ("em-15", "fast", "balanced", "12+12")
 """Chains that a clip's posterior may be of."""
 
 LOSSES = (
@@ -183,6 +183,8 @@ class Mixtures:
         Share that went through a codec.
     clipped
         Share whose peaks are cut off.
+    sibilant
+        Share whose voice is chosen for strong sibilants.
     kinds
         Probabilities of the kinds of a layer of noise.
     chains
@@ -209,6 +211,7 @@ class Mixtures:
     kinds: dict[str, float]
     chains: dict[str, float] = field(default_factory=dict)
     image_rooms: float = 0.0
+    sibilant: float = 0.0
 
 
 @dataclass(frozen=True)

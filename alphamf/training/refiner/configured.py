@@ -42,6 +42,7 @@ SHARES = (
     "band",
     "codec",
     "clipped",
+    "sibilant",
 )
 """Keys of `Mixtures` that are probabilities."""
 

@@ -28,6 +28,10 @@ SPEEDS = tuple(range(80, 125, 2))
 NEARLY_CLEAN = (20.0, 50.0)
 """Range of the signal-to-noise ratio of speech that is nearly clean, in dB."""
 
+SIBILANT, PIECES = 4000.0, 4
+"""Frequency in Hz above which sibilants have most of their energy, and of how many pieces of a
+voice the one with the largest share of it there is taken, where sibilants are asked for."""
+
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
 """Shares of voices that are filtered, of mixtures with a faint noise floor, and of telephones
 that stand in the noise."""
@@ -80,6 +84,9 @@ def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mi
     """Draw a voice, at another speed, at times filtered or in a room."""
     voice = at_speed(rng, pick(rng, recordings.voices), SPEEDS)
     speech = loud_cut(rng, voice, samples, 0.4).astype(float)
+    if recipe.sibilant and rng.random() < recipe.sibilant:
+        others = [loud_cut(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
+        speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
     if rng.random() < FILTERED:
         speech = shape_spectrum(rng, speech, rate, 3.0, (-0.6, 0.6))
     where = rng.random()
@@ -90,3 +97,10 @@ def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mi
     if where < recipe.rooms + recipe.made_up_rooms + recipe.image_rooms:
         return colour.recorded_room(rng, speech, rate, colour.image_response(rng, rate))
     return speech
+
+
+def _sibilance(speech: Reals, rate: int) -> float:
+    """Return the share of a piece's energy that sibilants have; at 8 kHz from 2 kHz on."""
+    energy = np.abs(np.fft.rfft(speech)) ** 2
+    above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)
+    return float(energy[above].sum() / energy.sum())
