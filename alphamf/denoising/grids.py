@@ -149,7 +149,8 @@ def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
     at = np.minimum(positions, values.shape[axis] - 1)
     first = at.astype(int)
     if (at == first).all():  # as between 16 and 48 kHz
-        return values.take(first, axis)
+        copied: Floats = values.take(first, axis)
+        return copied
     first = np.minimum(first, max(values.shape[axis] - 2, 0))
     second = np.minimum(first + 1, values.shape[axis] - 1)
     weight = (at - first).astype(np.float32)
