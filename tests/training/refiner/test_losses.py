@@ -156,7 +156,8 @@ def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes)
     factors = SecondStage(values, RATE, short).coefficients(*spectra_)
     unit = np.sqrt((np.abs(spectra_[0]) ** 2).mean())
     expected = second_stage.speech(*spectra_, factors, np) / unit
-    np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
+    # Where networks are in bfloat16, their coefficients are rounded.
+    np.testing.assert_allclose(made.estimate[0].numpy(), expected, rtol=2e-2, atol=2e-2)
     found = losses.losses(made, grid, ("distortion",))
     spoken = stft.forward(clean, short) / unit
     error = (np.abs(expected - spoken) ** 2).sum() / (np.abs(spoken) ** 2).sum()
