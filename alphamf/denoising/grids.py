@@ -57,14 +57,16 @@ def hop_near(length: float) -> int:
     >>> hop_near(768.0), hop_near(705.6)
     (768, 704)
     """
-    nearest = max(1, round(length))
-    return next(n for k in count() for n in (nearest - k, nearest + k) if _fast(n))
+    whole = int(length)
+    below = next(filter(_fast, count(max(1, whole), -1)))
+    above = next(filter(_fast, count(whole + 1)))
+    return min(below, above, key=lambda hop: abs(hop - length))
 
 
 def _fast(length: int) -> bool:
     """Say whether PocketFFT has kernels for all prime factors of a length."""
     for prime in KERNELS:
-        while length > 0 and length % prime == 0:
+        while length % prime == 0:
             length //= prime
     return length == 1
 
