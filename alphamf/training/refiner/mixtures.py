@@ -84,6 +84,7 @@ def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mi
     """Draw a voice, at another speed, at times filtered or in a room."""
     voice = at_speed(rng, pick(rng, recordings.voices), SPEEDS)
     speech = loud_cut(rng, voice, samples, 0.4).astype(float)
+    # No number is drawn where none are asked for: recipes of before give the same mixtures.
     if recipe.sibilant and rng.random() < recipe.sibilant:
         others = [loud_cut(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
         speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
