@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,12 @@ def write(path: Path, about: Sequence[str], rows: Iterable[tuple[Sequence[Any], 
                 writer.writerow([*said, name, *(f"{value:.4f}" for value in values)])
 
 
-def finish(module: str, section: str, text: str, *, write: bool) -> None:
-    """Print a table with the command that made it, and put it into BENCHMARKS.md if asked to."""
+def finish(
+    module: str, section: str, text: str, *, write: bool, columns: Collection[str] | None = None
+) -> None:
+    """Print a table with the command that made it, and put it into BENCHMARKS.md if asked to.
+
+    Of a table that is too wide, `columns` stay there.
+    """
     note = caption(module, sys.argv[1:], ("alphamf", "numpy"))
-    publish(PAGE, section, f"{text} {note}", write=write)
+    publish(PAGE, section, f"{text} {note}", write=write, columns=columns)

@@ -141,7 +141,9 @@ def write_section(
     path.write_text(after, encoding="utf-8")
 
 
-def publish(path: Path, name: str, text: str, *, write: bool) -> None:
+def publish(
+    path: Path, name: str, text: str, *, write: bool, columns: Collection[str] | None = None
+) -> None:
     """Print a section, and write it into the page if asked to.
 
     Parameters
@@ -152,10 +154,12 @@ def publish(path: Path, name: str, text: str, *, write: bool) -> None:
         Name of the section, and its Markdown.
     write
         Whether to write it.
+    columns
+        As for `write_section`.
     """
     print(text)
     if write:
-        write_section(path, name, text, columns=None)
+        write_section(path, name, text, columns=columns)
 
 
 def narrowed(text: str, columns: Collection[str], stem: Path, page: Path) -> str:
