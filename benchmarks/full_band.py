@@ -168,9 +168,9 @@ def main() -> None:
     parts = [table(found), differences(found, asked.against)]
     text = "\n\n".join([*parts, f"{len(found[specs[0]])} mixtures. {made}"])
     if asked.write:
-        columns = ["method", f"less {asked.against}"]
+        columns = ["method", f"less {asked.against}", *COLUMNS]
         columns += [HEADINGS[field] for field in ON_PAGE]
-        columns += [f"{HEADINGS[field]} by noise" for field in BY_KIND] + [*COLUMNS]
+        columns += [f"{HEADINGS[field]} by noise" for field in BY_KIND]
         folder = ROOT / "docs" / "benchmarks"
         write_section(PAGE, f"full-band:{asked.split}", text, columns=columns, folder=folder)
     else:

@@ -226,9 +226,10 @@ def _joined(tables_: list[Lines]) -> Lines:
 
 
 def _write_table(path: Path, lines: Lines) -> None:
-    """Write a table as CSV; a column of "mean ± error" becomes two."""
+    """Write a table as CSV; a column of "mean ± error" alone becomes two."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    split = [any(" ± " in line[k] for line in lines[1:]) for k in range(len(lines[0]))]
+    columns = list(zip(*lines[1:], strict=True))
+    split = [any(" ± " in cell and " / " not in cell for cell in column) for column in columns]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         for number, line in enumerate(lines):

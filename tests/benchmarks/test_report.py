@@ -43,6 +43,13 @@ def test_wide_tables_keep_chosen_columns_and_go_to_csv_whole(tmp_path):
     assert section == "\n\n".join([chosen, group, links, "Caption."])
 
 
+def test_a_cell_of_several_scores_is_one_cell_of_the_csv(tmp_path):
+    table = markdown(HEADINGS, [["one", "1 ± 2 / 3", *"23456"]])
+    write_section(tmp_path / "PAGE.md", "name", table, columns=("method", "A"))
+    found = read(tmp_path / "docs/benchmarks/name.csv")
+    assert found == [HEADINGS, ["one", "1 ± 2 / 3", *"23456"]]
+
+
 def test_narrow_tables_stay_as_they_are(tmp_path):
     table = markdown(["a|b", *"BCDEF"], [[*"123456"]])
     write_section(tmp_path / "PAGE.md", "name", f"{table}\n\nCaption.")

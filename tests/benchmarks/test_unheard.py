@@ -16,3 +16,13 @@ def test_rows_are_grouped_by_kind_level_and_language():
     lines = unheard.table(rows).splitlines()
     assert lines[2] == "| all (3) | 3.00 ± 1.15 / 2.50 / 0.700 |"
     assert lines[3] == "| babble (2) | 2.00 ± 1.00 / 2.50 / 0.600 |"
+
+
+def test_a_method_is_compared_with_the_others_clip_by_clip():
+    rows = [
+        unheard.Row("a", "babble", -5, "en", {"dtln": [1.0, 2.0, 0.5], "fast": [2.0, 2.5, 0.6]}),
+        unheard.Row("b", "street", 10, "fr", {"dtln": [3.0, 3.0, 0.7], "fast": [6.0, 2.9, 0.7]}),
+    ]
+    lines = unheard.ahead(rows, "fast").splitlines()
+    assert lines[0] == "| fast: noise | against dtln |"
+    assert lines[2] == "| all | +2.00 ± 1.00 / +0.200 / +0.050 |"
