@@ -42,6 +42,7 @@ HEADINGS = {
     "left_in_voice": "left in voice dB",
     "sibilants": "sibilants dB",
     "fricatives": "fricatives dB",
+    "sibilants_together": "sibilants together dB",
 }
 """Field of `Scores` and heading."""
 

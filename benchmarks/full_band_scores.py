@@ -71,6 +71,9 @@ class Scores(NamedTuple):
         over active frames in which the clean speech has more energy above 6 kHz than below.
     fricatives
         The same where it has more above 4 kHz than below, as in most voices' sibilants.
+    sibilants_together
+        Level from 8 to 20 kHz of all frames of `sibilants` together, the ratio of their energies:
+        faint ones count less.
     """
 
     si_sdr: float
@@ -80,6 +83,7 @@ class Scores(NamedTuple):
     left_in_voice: float
     sibilants: float
     fricatives: float
+    sibilants_together: float
 
 
 def scores(clean: Floats, noisy: Floats, found: Floats) -> Scores:
@@ -104,6 +108,7 @@ def scores(clean: Floats, noisy: Floats, found: Floats) -> Scores:
         left(mixed, output, kinds.voiced),
         change(speech, output, kinds.active, SIBILANT),
         change(speech, output, kinds.active, FRICATIVE),
+        change_together(speech, output, kinds.active, SIBILANT),
     )
 
 
@@ -158,18 +163,32 @@ def left(mixed: Complexes, output: Complexes, where: Flags) -> float:
     """Return `Scores.left` or `Scores.left_in_voice`, by the frames."""
     if where.sum() < FEWEST:
         return float("nan")
-    before, after = (
-        max(QUIETEST, 10 * np.log10(max(_energy(each, LOW, HIGH)[where].mean(), 1e-20)))
-        for each in (mixed, output)
-    )
+    before, after = (_together(each, where) for each in (mixed, output))
     return float(after - before) if before >= NOISIEST else float("nan")
 
 
 def change(speech: Complexes, output: Complexes, active: Flags, edge: float) -> float:
     """Return `Scores.sibilants` or `Scores.fricatives`, by the edge in Hz."""
-    hissing = levels(speech, edge, RATE / 2) > levels(speech, 0, edge)
     apart = np.clip(levels(output) - levels(speech), -MOST, MOST)
-    return _mean(apart[active & hissing])
+    return _mean(apart[active & _hissing(speech, edge)])
+
+
+def change_together(speech: Complexes, output: Complexes, active: Flags, edge: float) -> float:
+    """Return `Scores.sibilants_together`, by the edge in Hz."""
+    where = active & _hissing(speech, edge)
+    if where.sum() < FEWEST:
+        return float("nan")
+    return _together(output, where) - _together(speech, where)
+
+
+def _together(spectra: Complexes, where: Flags) -> float:
+    """Return the level from 8 to 20 kHz of some frames' mean energy, `QUIETEST` or more."""
+    energy = max(_energy(spectra, LOW, HIGH)[where].mean(), 1e-20)
+    return max(QUIETEST, float(10 * np.log10(energy)))
+
+
+def _hissing(speech: Complexes, edge: float) -> Flags:
+    return levels(speech, edge, RATE / 2) > levels(speech, 0, edge)
 
 
 def _mean(values: Floats) -> float:

@@ -61,11 +61,21 @@ def test_noisy_speech():
 
 def test_what_is_taken_from_sibilants():
     found = scores(CLEAN, NOISY, low_passed(CLEAN, 8000, 0.5))
-    for value in (found.sibilants, found.fricatives, -found.distance):
+    lost = (found.sibilants, found.sibilants_together, found.fricatives)
+    for value in (*lost, -found.distance):
         assert abs(value - 20 * np.log10(0.5)) < 0.1
     assert abs(found.segmental_snr - 20 * np.log10(2)) < 0.1
     below = scores(CLEAN, NOISY, low_passed(CLEAN, 4000, 0.5) + low_passed(CLEAN, 8000, 0.5) / 2)
     assert below.sibilants < -2.4  # a change below 8 kHz does not count
+
+
+def test_faint_sibilants_count_less_together():
+    """Half of the time the sibilant is 20 dB softer, and that half loses nearly all."""
+    faint = 0.1 * SIBILANT * during(1.5, 2)
+    speech = VOWEL + SIBILANT * during(1, 1.5) + faint
+    found = scores(speech, NOISY, speech - faint + low_passed(faint, 8000, 0.1))
+    assert found.sibilants == pytest.approx(-10, abs=1)
+    assert found.sibilants_together == pytest.approx(10 * np.log10(1 / 1.01), abs=0.1)
 
 
 def test_silence_has_bounded_scores():
@@ -73,6 +83,7 @@ def test_silence_has_bounded_scores():
     assert found.segmental_snr == pytest.approx(0, abs=0.01)
     assert found.sibilants == pytest.approx(-full_band_scores.MOST, abs=0.5)
     assert found.distance < 40
+    assert -70 < found.sibilants_together < -20
 
 
 @pytest.mark.parametrize("name, low, high", [("left", 2, 4), ("left_in_voice", 0, 1)])
