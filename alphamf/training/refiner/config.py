@@ -135,6 +135,8 @@ class Data:
     narrow
         Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
         (`alphamf.training.refiner.widened`): for the network of the bands alone.
+    tilts
+        As in `alphamf.training.refiner.widened.widened`.
     unscored
         Of other sounds as well, to learn from alone: rows of split dev there are another test's.
     most
@@ -146,6 +148,7 @@ class Data:
     sounds: tuple[str, ...]
     rooms: tuple[str, ...] = ()
     narrow: tuple[str, ...] = ()
+    tilts: tuple[float, ...] = (0.0, 0.0)
     unscored: tuple[str, ...] = ()
     most: int = 0
 

@@ -192,10 +192,14 @@ def _check_mixtures(config: Config) -> None:
         _within(f"[mixtures] {key}", getattr(mixtures, key), 0, 1)
     for chance in mixtures.layers:
         _within("[mixtures] layers", chance, 0, 1)
-    for key in ("snr", "level"):
-        low_high = getattr(mixtures, key)
+    ranges = {
+        "[mixtures] snr": mixtures.snr,
+        "[mixtures] level": mixtures.level,
+        "[data] tilts": config.data.tilts,
+    }
+    for key, low_high in ranges.items():
         if len(low_high) != 2 or not low_high[0] <= low_high[1]:
-            raise AlphaMFError(f"[mixtures] {key} must be [lowest, highest], not {list(low_high)}")
+            raise AlphaMFError(f"{key} must be [lowest, highest], not {list(low_high)}")
     _within("[mixtures] seconds", mixtures.seconds, SHORTEST, 60)
     _within("[mixtures] clips", mixtures.clips, config.schedule.batch, math.inf)
     _within("[mixtures] dev_clips", mixtures.dev_clips, 1, math.inf)

@@ -178,7 +178,8 @@ def _widened(data: Data, split: str) -> Iterator[Floats]:
     for k, path in enumerate(paths):
         sound, found = read(path)
         if sound.any():
-            yield widened(np.random.default_rng([k, *split.encode()]), sound.mean(axis=1), found)
+            rng = np.random.default_rng([k, *split.encode()])
+            yield widened(rng, sound.mean(axis=1), found, data.tilts)
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:

@@ -7,6 +7,8 @@ those of a regression on the full-band voices of training.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from alphamf.audio import stft
@@ -31,11 +33,19 @@ DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
 FOLLOWING = (0.7, 1.05)
 """By how many dB the band falls where `KNOWN` falls by one."""
 
+BELOW = (2000, 5000)
+"""In Hz: next to `KNOWN`. A frame that is louder in `KNOWN` than here is a sibilant, and real ones
+have nearly as much at 9 kHz as there."""
+
+USUAL, TILTED = -10.0, (-20.0, 15.0)
+"""Level of `KNOWN` over `BELOW` in dB where the band is as it would be without regard to it, and
+the levels between which it follows."""
+
 WANDERING, MEMORY = 6.0, 0.9
 """Standard deviation in dB of what it does on its own, and how much of that a frame keeps."""
 
 
-def widened(rng: Rng, sound: Floats, rate: int) -> Floats:
+def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
     """Return a voice at `FULL_BAND`, with a band up to `END`.
 
     Parameters
@@ -44,16 +54,24 @@ def widened(rng: Rng, sound: Floats, rate: int) -> Floats:
         Source of random numbers.
     sound, rate
         Shape (samples,), and its sampling rate in Hz, of 16 kHz or more.
+    tilts
+        Range of how many dB the band rises where `KNOWN` rises over `BELOW` by one, as it does in
+        sibilants: from 0 to .9 of the full-band voices of training.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies
-    low, high = np.searchsorted(frequencies, KNOWN)
-    power = np.abs(stft.forward(wide, FRAME)[low:high]) ** 2
-    level = 10 * np.log10(power.mean(axis=0) + 1e-12)
+    power = np.abs(stft.forward(wide, FRAME)) ** 2
+    level, next_to_it = (
+        10 * np.log10(power[slice(*np.searchsorted(frequencies, band))].mean(axis=0) + 1e-12)
+        for band in (KNOWN, BELOW)
+    )
     loud = np.percentile(level, 95)
     drops = np.cumsum([rng.uniform(*each) for each in DROPS])
     below = np.interp(frequencies, PLACES, drops)[:, None]
     follows = loud + rng.uniform(*FOLLOWING) * (level - loud) + _wandering(rng, len(level))
+    if any(tilts):  # recipes of before draw no number here, and give the same bands
+        least, most = tilts
+        follows += rng.uniform(least, most) * (np.clip(level - next_to_it, *TILTED) - USUAL)
     hiss = stft.forward(rng.standard_normal(len(wide)).astype(np.float32), FRAME)
     hiss[(frequencies < EDGE) | (frequencies > END)] = 0
     unit = np.sqrt(FRAME.n_fft / 2)  # of white noise, in such windows
