@@ -106,9 +106,9 @@ def scores(clean: Floats, noisy: Floats, found: Floats) -> Scores:
         distance(speech, output, kinds.active),
         left(mixed, output, kinds.pause),
         left(mixed, output, kinds.voiced),
-        change(speech, output, kinds.active, SIBILANT),
-        change(speech, output, kinds.active, FRICATIVE),
-        change_together(speech, output, kinds.active, SIBILANT),
+        change(speech, output, kinds.sibilant),
+        change(speech, output, kinds.fricative),
+        change_together(speech, output, kinds.sibilant),
     )
 
 
@@ -118,6 +118,8 @@ class Frames(NamedTuple):
     active: Flags
     pause: Flags
     voiced: Flags
+    sibilant: Flags
+    fricative: Flags
 
 
 def frames(speech: Complexes) -> Frames:
@@ -125,7 +127,11 @@ def frames(speech: Complexes) -> Frames:
     active = levels(speech) >= ACTIVE
     quiet = np.convolve(active, np.ones(2 * AROUND + 1), "same") == 0
     soft = levels(speech, 0, RATE / 2) < PAUSE
-    return Frames(active, quiet & soft, quiet & ~soft)
+    sibilant, fricative = (
+        active & (levels(speech, edge, RATE / 2) > levels(speech, 0, edge))
+        for edge in (SIBILANT, FRICATIVE)
+    )
+    return Frames(active, quiet & soft, quiet & ~soft, sibilant, fricative)
 
 
 def levels(spectra: Complexes, low: float = LOW, high: float = HIGH) -> Floats:
@@ -164,18 +170,17 @@ def left(mixed: Complexes, output: Complexes, where: Flags) -> float:
     if where.sum() < FEWEST:
         return float("nan")
     before, after = (_together(each, where) for each in (mixed, output))
-    return float(after - before) if before >= NOISIEST else float("nan")
+    return after - before if before >= NOISIEST else float("nan")
 
 
-def change(speech: Complexes, output: Complexes, active: Flags, edge: float) -> float:
-    """Return `Scores.sibilants` or `Scores.fricatives`, by the edge in Hz."""
+def change(speech: Complexes, output: Complexes, where: Flags) -> float:
+    """Return `Scores.sibilants` or `Scores.fricatives`, by the frames."""
     apart = np.clip(levels(output) - levels(speech), -MOST, MOST)
-    return _mean(apart[active & _hissing(speech, edge)])
+    return _mean(apart[where])
 
 
-def change_together(speech: Complexes, output: Complexes, active: Flags, edge: float) -> float:
-    """Return `Scores.sibilants_together`, by the edge in Hz."""
-    where = active & _hissing(speech, edge)
+def change_together(speech: Complexes, output: Complexes, where: Flags) -> float:
+    """Return `Scores.sibilants_together`, by the frames."""
     if where.sum() < FEWEST:
         return float("nan")
     return _together(output, where) - _together(speech, where)
@@ -185,10 +190,6 @@ def _together(spectra: Complexes, where: Flags) -> float:
     """Return the level from 8 to 20 kHz of some frames' mean energy, `QUIETEST` or more."""
     energy = max(_energy(spectra, LOW, HIGH)[where].mean(), 1e-20)
     return max(QUIETEST, float(10 * np.log10(energy)))
-
-
-def _hissing(speech: Complexes, edge: float) -> Flags:
-    return levels(speech, edge, RATE / 2) > levels(speech, 0, edge)
 
 
 def _mean(values: Floats) -> float:

@@ -1,7 +1,8 @@
 """Voices recorded at 16 kHz with a made-up band above 8 kHz, for want of voices recorded in full.
 
 Above 8 kHz a voice is noise, as loud as what it has from 5 to 7.5 kHz says, in its own way: how
-much softer in each band, and how closely it follows, differ from voice to voice. The ranges are
+much softer in each band, how closely it follows, and how much louder it is in sibilants differ from
+voice to voice. The ranges are
 those of a regression on the full-band voices of training.
 """
 
@@ -33,12 +34,12 @@ DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
 FOLLOWING = (0.7, 1.05)
 """By how many dB the band falls where `KNOWN` falls by one."""
 
-BELOW = (2000, 5000)
-"""In Hz: next to `KNOWN`. A frame that is louder in `KNOWN` than here is a sibilant, and real ones
-have nearly as much at 9 kHz as there."""
+LOWER = (2000, 5000)
+"""In Hz: just below `KNOWN`. A frame that is louder in `KNOWN` than here is a sibilant, and real
+ones have nearly as much at 9 kHz as in `KNOWN`."""
 
 USUAL, TILTED = -10.0, (-20.0, 15.0)
-"""Level of `KNOWN` over `BELOW` in dB where the band is as it would be without regard to it, and
+"""Level of `KNOWN` over `LOWER` in dB where the band is as it would be without regard to it, and
 the levels between which it follows."""
 
 WANDERING, MEMORY = 6.0, 0.9
@@ -55,15 +56,15 @@ def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0
     sound, rate
         Shape (samples,), and its sampling rate in Hz, of 16 kHz or more.
     tilts
-        Range of how many dB the band rises where `KNOWN` rises over `BELOW` by one, as it does in
-        sibilants: from 0 to .9 of the full-band voices of training.
+        Range of how many dB the band rises where `KNOWN` rises over `LOWER` by one, as it does in
+        sibilants: from 0 to .9 in most of the full-band voices of training.
     """
     wide = resample(sound, rate, FULL_BAND)
     frequencies = Grid(FULL_BAND, FRAME).frequencies
     power = np.abs(stft.forward(wide, FRAME)) ** 2
-    level, next_to_it = (
+    level, lower = (
         10 * np.log10(power[slice(*np.searchsorted(frequencies, band))].mean(axis=0) + 1e-12)
-        for band in (KNOWN, BELOW)
+        for band in (KNOWN, LOWER)
     )
     loud = np.percentile(level, 95)
     drops = np.cumsum([rng.uniform(*each) for each in DROPS])
@@ -71,7 +72,7 @@ def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0
     follows = loud + rng.uniform(*FOLLOWING) * (level - loud) + _wandering(rng, len(level))
     if any(tilts):  # recipes of before draw no number here, and give the same bands
         least, most = tilts
-        follows += rng.uniform(least, most) * (np.clip(level - next_to_it, *TILTED) - USUAL)
+        follows += rng.uniform(least, most) * (np.clip(level - lower, *TILTED) - USUAL)
     hiss = stft.forward(rng.standard_normal(len(wide)).astype(np.float32), FRAME)
     hiss[(frequencies < EDGE) | (frequencies > END)] = 0
     unit = np.sqrt(FRAME.n_fft / 2)  # of white noise, in such windows
