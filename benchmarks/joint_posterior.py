@@ -75,7 +75,7 @@ def posterior(
     # One tile: a cell's channels are rows that lie apart.
     with patch.object(tiles, "CELLS", power.size * context * 2), np.errstate(all="ignore"):
         start = target.start(generator(0, Key.CHAIN, START, xp=np))
-        start = warm_up(target, start, settings.warm_up, 0, 0)
+        start = warm_up(target, start, settings.warm_up, 0, Key.WARM_UP)
         for state in run(
             target, kernel(settings.sampler), steps=settings.steps, seed=0, start=start
         ):

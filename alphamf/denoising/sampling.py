@@ -29,6 +29,12 @@ KNOWN_LEVEL = 5e-4
 """Scale at which the gains of a known noise start, as low as the free noise, for the same reason;
 their prior has a mean of one, the level that it is known at."""
 
+LAST_STEPS = 3
+"""Steps of EM on all frames after those on a few."""
+
+FEWEST = 64
+"""Fewest frames that a warm-up may read: of fewer the noise's spectra are not learnt well."""
+
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
 
@@ -87,10 +93,7 @@ def sample(
     channel = _channel(target, dictionary, settings)
     # A chain that diverges raises one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = target.start(
-            generator(seed, Key.CHAIN + number, START, xp=namespace(power)), chains
-        )
-        start = warm_up(target, start, settings.warm_up, seed, number)
+        start = begun(target, chains, settings, stream)
         for state in run(
             target,
             kernel(settings.sampler),
@@ -161,7 +164,50 @@ def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Cha
     return Channel(target, 0, dictionary.context, spacing, burn_in)
 
 
-def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -> Array:
+def begun(
+    target: AlphaMF, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
+) -> Array:
+    """Draw a start, and return where EM takes it; at first EM reads a few of the frames, if asked.
+
+    A few frames tell W of the noise from the speech's, and their H is near that of the frames
+    around; the last `LAST_STEPS` steps read them all. Recordings of fewer than `FEWEST` times
+    `Settings.coarse` frames are read as a whole.
+
+    Parameters
+    ----------
+    target
+        The model.
+    chains
+        Shape of the chains.
+    settings
+        Of the run.
+    stream
+        Seed and stream number.
+
+    Returns
+    -------
+    ndarray
+        theta, shape (*chains, *clips, D).
+    """
+    seed, number = stream
+    xp, apart = namespace(target.power), settings.coarse
+    theta = target.start(generator(seed, Key.CHAIN + number, START, xp=xp), chains)
+    columns, steps = target.power.shape[-1], settings.warm_up
+    if apart > 1 and steps > LAST_STEPS and columns >= FEWEST * apart:
+        few = AlphaMF(target.power[..., ::apart], target.sources, blocks=settings.blocks)
+        found = few.start(generator(seed, Key.COARSE + number, START, xp=xp), chains)
+        found = warm_up(few, found, steps - LAST_STEPS, seed, Key.COARSE + number)
+        for (w, h), (known, gains), source in zip(
+            target.unpack(theta), few.unpack(found), target.sources, strict=True
+        ):
+            if source.basis is None:
+                w[...] = known
+            h[...] = xp.repeat(gains, apart, axis=-1)[..., :columns]
+        steps = LAST_STEPS
+    return warm_up(target, theta, steps, seed, Key.WARM_UP + number)
+
+
+def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
     """Return where EM takes a chain: near the mode, which a sampler may then leave.
 
     Parameters
@@ -172,12 +218,10 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, number: int) -
         Starting value, shape (..., D).
     steps
         Of EM.
-    seed, number
-        Seed and stream number of the chain.
+    seed, key
+        Of its random numbers.
     """
-    for state in run(
-        target, kernel("em"), steps=steps, seed=seed, chain=Key.WARM_UP + number, start=start
-    ):
+    for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
     return start
 

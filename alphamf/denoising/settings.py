@@ -68,6 +68,8 @@ class Settings:
         Distance between averaged steps.
     warm_up
         Steps of EM before those of the sampler.
+    coarse
+        Distance of the frames that the warm-up reads, but in its last steps (`sampling.begun`).
     chains
         Independent chains that are averaged.
     blocks
@@ -112,6 +114,7 @@ class Settings:
     keep: int = 90
     thin: int = 2
     warm_up: int = 30
+    coarse: int = 1
     chains: int = 1
     blocks: int = 1
     alpha_speech: float | None = None
@@ -137,7 +140,7 @@ class Settings:
             check_alpha(self.alpha_speech, "alpha_speech")
         check_alpha(self.alpha_noise, "alpha_noise")
         kernel(self.sampler)
-        for name in ("steps", "keep", "thin", "chains", "blocks", "noise_rank"):
+        for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank"):
             if getattr(self, name) < 1:
                 raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.warm_up < 0:
@@ -153,8 +156,8 @@ class Settings:
 
 
 PRESETS = {
-    "fast": Settings(warm_up=12, steps=12, keep=8, alpha_noise=2.0),
-    "balanced": Settings(warm_up=12, steps=24, keep=14, alpha_noise=2.0),
+    "fast": Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0),
+    "balanced": Settings(warm_up=12, coarse=4, steps=24, keep=14, alpha_noise=2.0),
     "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",

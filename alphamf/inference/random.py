@@ -49,6 +49,9 @@ class Key(IntEnum):
     WARM_UP = 1 << 30
     """``(WARM_UP + c, k)``: segment k of the EM that comes before chain c."""
 
+    COARSE = (1 << 30) + (1 << 28)
+    """``(COARSE + c, k)``: the start and the segments of the EM on a few frames before that."""
+
 
 START = 0
 """Second number of the key of a chain's start."""

@@ -134,7 +134,8 @@ class Network:
             Shape (..., frames, bins, features).
         """
         *outer, frames, bins, _ = features.shape
-        result = np.empty((*outer, frames, bins, self._sizes.outputs), np.float32)
+        planar = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
+        result: Floats = planar.swapaxes(-1, -2)
         for at in np.ndindex(*outer):
             flat = self.flat(features[at])
             planes = flat[:-PAD].reshape(frames, -1)

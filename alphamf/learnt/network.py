@@ -186,15 +186,19 @@ def features(
 
 
 def cells_of(each: Sequence[Array], xp: Any) -> Array:
-    """Return arrays of shape (..., bins, frames) as features: a view on a stack of them.
+    """Return arrays of shape (..., bins, frames) as features: a view, whose bins lie side by side.
 
     Returns
     -------
     ndarray
         Shape (..., frames, bins, features).
     """
-    features: Array = xp.swapaxes(xp.moveaxis(xp.stack(each), 0, -1), -3, -2)
-    return features
+    *outer, bins, frames = each[0].shape
+    planes: Array = xp.empty((*outer, frames, len(each), bins), each[0].dtype)
+    for k, feature in enumerate(each):
+        planes[..., k, :] = xp.swapaxes(feature, -1, -2)
+    found: Array = xp.swapaxes(planes, -1, -2)
+    return found
 
 
 def logits(found: Array, features: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 from alphamf.tools.arrays import Array, namespace
 
-OVERLAP = 0.25
+OVERLAP = 0.15
 """Least part of a window that the next one reads, too: twice of it takes half as long again, and is
 no better."""
 
@@ -33,20 +33,22 @@ def in_windows(
         Each of the shape of an input.
     """
     xp = namespace(inputs[0])
-    frames, dtype = inputs[0].shape[-1], inputs[0].real.dtype
+    frames = inputs[0].shape[-1]
     length = min(frames, window)
-    fade = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1]).astype(dtype)
+    weight = 0.5 + xp.minimum(xp.arange(length), xp.arange(length)[::-1])
     totals: list[Array] = []
-    weight = xp.zeros(frames, dtype)
+    known = 0  # frames that have a result
     for first in _starts(frames, length):
-        part = slice(first, first + length)
-        found = function(*(each[..., part] for each in inputs))
-        totals = totals or [xp.zeros(inputs[0].shape, each.dtype) for each in found]
+        found = function(*(each[..., first : first + length] for each in inputs))
+        totals = totals or [xp.empty(inputs[0].shape, each.dtype) for each in found]
+        both = known - first
+        new, old = weight[:both], weight[length - both :]
+        rise = (new / (new + old)).astype(inputs[0].real.dtype)
         for total, each in zip(totals, found, strict=True):
-            total[..., part] += fade * each
-        weight[part] += fade
-    for total in totals:
-        total /= weight
+            shared = total[..., first:known]
+            shared += rise * (each[..., :both] - shared)
+            total[..., known : first + length] = each[..., both:]
+        known = first + length
     return tuple(totals)
 
 

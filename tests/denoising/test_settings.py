@@ -22,6 +22,7 @@ WRONG = [
     ("keep", -3),
     ("thin", 0),
     ("warm_up", -1),
+    ("coarse", 0),
     ("chains", 0),
     ("blocks", 0),
     ("noise_rank", 0),

@@ -72,7 +72,7 @@ def train_in_memory(
     record = Mean(_scaled_basis, burn_in=steps - keep)
     start = target.start(generator(settings.seed, Key.CHAIN, START))
     if settings.sampler != "em":
-        start = warm_up(target, start, WARM_UP_STEPS, settings.seed, 0)
+        start = warm_up(target, start, WARM_UP_STEPS, settings.seed, Key.WARM_UP)
     sampler = kernel(settings.sampler)
     for state in run(target, sampler, steps=steps, seed=settings.seed, start=start, record=record):
         if progress is not None:
