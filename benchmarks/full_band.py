@@ -121,12 +121,12 @@ def cell(values: list[float]) -> str:
     return tables.with_error(mean, error, 2)
 
 
-def results(split: str, specs: list[str], path: Path) -> Found:
+def results(split: str, specs: list[str], path: Path, noises: int = 1) -> Found:
     """Return the scores of all mixtures, and append those that a file has not yet.
 
     Parameters
     ----------
-    split
+    split, noises
         Of the mixtures.
     specs
         Methods.
@@ -135,7 +135,7 @@ def results(split: str, specs: list[str], path: Path) -> Found:
     """
     known = {(item["name"], item["method"]): item for item in lines_of(path)}
     found: Found = {spec: [] for spec in specs}
-    for mixture in mixtures(split):
+    for mixture in mixtures(split, noises=noises):
         for spec in specs:
             item = known.get((mixture.name, spec))
             if item is None:
@@ -158,13 +158,14 @@ def main() -> None:
     """Print the tables, or write them into the page."""
     parser = options_of("benchmarks.full_band", __doc__)
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
+    parser.add_argument("--noises", type=int, default=1, metavar="N", help="of a voice (default 1)")
     parser.add_argument("--methods", default=METHODS, help="with commas between")
     parser.add_argument("--against", default=ONE_GAIN, help="a method to subtract")
     parser.add_argument("-o", "--output", type=Path, required=True, help="scores, to go on with")
     parser.add_argument("--write", action="store_true", help="into docs/full-band.md")
     asked = parser.parse_args()
     specs = asked.methods.split(",")
-    found = results(asked.split, specs, asked.output)
+    found = results(asked.split, specs, asked.output, asked.noises)
     made = caption("benchmarks.full_band", sys.argv[1:], ("alphamf", "numpy"))
     parts = [table(found), differences(found, asked.against)]
     text = "\n\n".join([*parts, f"{len(found[specs[0]])} mixtures. {made}"])

@@ -21,6 +21,9 @@ from benchmarks.front_clips import manifest, mono
 RATE = 48000
 SNRS = (0, 5, 10, 15)
 KINDS = ("hiss", "fan", "street", "babble", "clatter", "music")
+APART = 37
+"""How far the numbers of a voice's mixtures are from each other: of another kind and level."""
+
 SECONDS = 14
 """Length of the noises that are made here."""
 
@@ -79,7 +82,7 @@ class Mixture(NamedTuple):
     noisy: Floats
 
 
-def mixtures(split: str, count: int | None = None) -> list[Mixture]:
+def mixtures(split: str, count: int | None = None, noises: int = 1) -> list[Mixture]:
     """Return the mixtures of a split, the same ones at every call.
 
     Parameters
@@ -89,11 +92,17 @@ def mixtures(split: str, count: int | None = None) -> list[Mixture]:
         mixtures of ten files in all `KINDS`. Levels of speech are active levels.
     count
         How many of them, from the first on; None: all.
+    noises
+        How many each file comes in; more than one make that many times as many mixtures.
     """
     voices = _voices(split)
     if split == "test":
         voices = [voice for voice in voices for _ in KINDS]
-    return [_mixed(split, k, voice) for k, voice in enumerate(voices[:count])]
+    return [
+        _mixed(split, k + APART * turn, voice)
+        for turn in range(noises)
+        for k, voice in enumerate(voices[:count])
+    ]
 
 
 def _voices(split: str) -> list[Path]:
@@ -116,7 +125,7 @@ def _mixed(split: str, number: int, voice: Path) -> Mixture:
     name, sound = noise(split, kind, turn, voice, rng)
     power = mixture.power(clean, RATE, "active")
     noisy, _ = mixture.mix(clean, power, mixture.noise(sound, RATE), snr, rng)
-    return Mixture(f"{voice.stem}_{name}_{snr}dB", kind, snr, clean, noisy)
+    return Mixture(f"{number}_{voice.stem}_{name}_{snr}dB", kind, snr, clean, noisy)
 
 
 def noise(

@@ -18,7 +18,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 
-KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded")
+KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", "music")
 """Kinds of a layer of noise."""
 
 CHAINS = ("em-15", "fast", "balanced", "12+12")

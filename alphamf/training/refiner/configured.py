@@ -186,6 +186,8 @@ def _check_mixtures(config: Config) -> None:
     _within("[data] most", config.data.most, 0, math.inf)
     if config.data.narrow and not config.network.high_band:
         raise AlphaMFError("[data] narrow is for a network of the bands above alone")
+    if any(config.data.tilts) and not config.data.narrow:
+        raise AlphaMFError("[data] tilts is for voices that narrow names")
     if mixtures.rooms and not config.data.rooms:
         raise AlphaMFError("[mixtures] rooms is above 0, and [data] rooms names no folder")
     for key in SHARES:

@@ -12,6 +12,7 @@ import numpy as np
 from alphamf.tools.arrays import Reals
 from alphamf.training.refiner.config import Mixtures
 from alphamf.training.refiner.events import SPEEDS, crackle, events
+from alphamf.training.refiner.music import music
 from alphamf.training.refiner.shaping import (
     Rng,
     at_speed,
@@ -38,7 +39,7 @@ def noise(
     sounds: Sequence[Reals],
     recipe: Mixtures,
 ) -> Reals:
-    """Draw a noise of one to three layers, each of one of seven kinds, at times in a room.
+    """Draw a noise of one to three layers, each of one of eight kinds, at times in a room.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ def noise(
         "crackle": lambda: crackle(rng, samples, rate),
         "events": lambda: events(rng, samples, rate, sounds),
         "recorded": lambda: recorded(rng, samples, rate, sounds),
+        "music": lambda: music(rng, samples, rate),
     }
     kinds, chances = list(recipe.kinds), np.array(list(recipe.kinds.values()))
     result = np.zeros(samples)

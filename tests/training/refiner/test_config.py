@@ -57,6 +57,7 @@ WRONG = [
     ({"network": {"after": ["x"], "high_band": True}}, "must name a refiner and a second stage"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
+    ({"data": {"tilts": [0.0, 0.9]}}, r"\[data\] tilts is for voices that narrow names"),
     ({"mixtures": {"codec": 1.5}}, r"\[mixtures\] codec must be from 0 to 1, not 1.5"),
     ({"mixtures": {"snr": [5]}}, r"\[mixtures\] snr must be \[lowest, highest\]"),
     ({"mixtures": {"seconds": 0}}, r"\[mixtures\] seconds must be from 0.5"),

@@ -15,6 +15,7 @@ from alphamf.training.refiner import (
     colour,
     events,
     mixtures,
+    music,
     noises,
     recordings,
     shaping,
@@ -37,6 +38,7 @@ KINDS = {
     "crackle": lambda rng: events.crackle(rng, SAMPLES, RATE),
     "events": lambda rng: events.events(rng, SAMPLES, RATE, SOUNDS),
     "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
+    "music": lambda rng: music.music(rng, SAMPLES, RATE),
     "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS, RECIPE),
 }
 
@@ -76,6 +78,17 @@ def test_events_of_every_kind_come_as_often_as_drawn():
     assert all(np.isfinite(each).all() and each.any() for each in heard)
     crest = [np.abs(each).max() / shaping.rms(each) for each in heard]
     assert min(crest) > 1.5 and max(crest) > 10  # from cries that overlap to single knocks
+
+
+def test_music_has_tones_and_drums():
+    tonal, crest = [], []
+    for seed in range(40):
+        heard = music.music(np.random.default_rng(seed), 2 * RATE, RATE)
+        power = np.sort(np.abs(np.fft.rfft(heard)) ** 2)[::-1]
+        tonal.append(power[: len(power) // 100].sum() / power.sum())
+        crest.append(np.abs(heard).max() / shaping.rms(heard))
+    assert np.mean(np.array(tonal) > 0.7) > 0.3  # of its energy in a hundredth of the bins
+    assert min(tonal) < 0.4 and max(crest) > 8
 
 
 def test_rumble_lies_below_the_voice():
