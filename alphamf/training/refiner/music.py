@@ -115,7 +115,12 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
                 tone = _tone(rng, instrument, pitch, int(length * long * rate) + 64, rate)
                 _put(result, tone * decibels(rng.normal(0, 3)), int(time * rate))
         time += length
-    return result if result.any() else result + 1e-9 * rng.standard_normal(samples)
+    return _heard(rng, result)
+
+
+def _heard(rng: Rng, sound: Reals) -> Reals:
+    """Return a sound, and next to nothing in the place of silence, which has no level to scale."""
+    return sound if sound.any() else 1e-9 * rng.standard_normal(len(sound))
 
 
 def _put(result: Reals, sound: Reals, start: int) -> None:
@@ -201,7 +206,7 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
             if struck[k % 16]:
                 stroke = drum * level * decibels(rng.normal(0, 2))
                 _put(result, stroke, int((first + k * step) * rate))
-    return result if result.any() else result + 1e-9 * rng.standard_normal(samples)
+    return _heard(rng, result)
 
 
 def _drum(rng: Rng, rate: int) -> Reals:
