@@ -194,7 +194,7 @@ def cells_of(each: Sequence[Array], xp: Any) -> Array:
         Shape (..., frames, bins, features).
     """
     *outer, bins, frames = each[0].shape
-    planes: Array = xp.empty((*outer, frames, len(each), bins), each[0].dtype)
+    planes: Array = xp.empty((*outer, frames, len(each), bins), dtype=each[0].dtype)
     for k, feature in enumerate(each):
         planes[..., k, :] = xp.swapaxes(feature, -1, -2)
     found: Array = xp.swapaxes(planes, -1, -2)
