@@ -9,8 +9,8 @@ from typing import Any
 from alphamf.tools.arrays import Array, namespace
 
 OVERLAP = 0.15
-"""Least part of a window that the next one reads, too: twice of it takes half as long again, and is
-no better."""
+"""Least part of a window that the next one reads, too: a quarter takes a fifth longer, and is no
+better."""
 
 
 def in_windows(

@@ -70,6 +70,8 @@ class Instrument(NamedTuple):
 def music(rng: Rng, samples: int, rate: int) -> Reals:
     """Make music of one to four instruments, half of the time with drums, or of drums alone.
 
+    Each instrument is tuned for itself.
+
     Parameters
     ----------
     rng
