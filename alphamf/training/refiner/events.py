@@ -24,6 +24,7 @@ from alphamf.training.refiner.shaping import (
     log_uniform,
     loud_cut,
     pick,
+    put,
     rms,
     shape_spectrum,
 )
@@ -68,9 +69,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
             event = make()
         elif alike < 0.7:
             event = shape_spectrum(rng, first, rate, 3.0, (-0.3, 0.3))
-        begin = int(start * rate)
-        part = event[: samples - begin] * decibels(rng.normal(0, 4))
-        result[begin : begin + len(part)] += part
+        put(result, event * decibels(rng.normal(0, 4)), int(start * rate))
     return result
 
 
@@ -137,7 +136,7 @@ def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], R
         for k, part in enumerate(parts):
             event = part(rng, span(rng, length, rate))
             event = event / (np.abs(event).max() + 1e-9) * quieter**k
-            result[k * late : k * late + length] += event
+            put(result, event, k * late)
         return result
 
     return make

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.tools.arrays import Reals
-from alphamf.training.refiner.shaping import Rng, decibels, log_uniform, rms, shape_spectrum
+from alphamf.training.refiner.shaping import Rng, decibels, log_uniform, put, rms, shape_spectrum
 
 TABLE = 2048
 """Samples of a table."""
@@ -115,7 +115,7 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
                 semitones = scale[each % len(scale)] + 12 * (each // len(scale) + octave)
                 pitch = 27.5 * 2 ** (semitones / 12)
                 tone = _tone(rng, instrument, pitch, int(length * long * rate) + 64, rate)
-                _put(result, tone * decibels(rng.normal(0, 3)), int(time * rate))
+                put(result, tone * decibels(rng.normal(0, 3)), int(time * rate))
         time += length
     return _heard(rng, result)
 
@@ -123,14 +123,6 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
 def _heard(rng: Rng, sound: Reals) -> Reals:
     """Return a sound, and next to nothing in the place of silence, which has no level to scale."""
     return sound if sound.any() else 1e-9 * rng.standard_normal(len(sound))
-
-
-def _put(result: Reals, sound: Reals, start: int) -> None:
-    """Add a sound where it starts, which may be before the first sample or past the last one."""
-    sound = sound[max(-start, 0) :]
-    start = max(start, 0)
-    part = sound[: max(len(result) - start, 0)]
-    result[start : start + len(part)] += part
 
 
 def _instrument(rng: Rng, rate: int) -> Instrument:
@@ -207,7 +199,7 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
         for k in range(int((samples / rate - first) / step) + 1):
             if struck[k % 16]:
                 stroke = drum * level * decibels(rng.normal(0, 2))
-                _put(result, stroke, int((first + k * step) * rate))
+                put(result, stroke, int((first + k * step) * rate))
     return _heard(rng, result)
 
 

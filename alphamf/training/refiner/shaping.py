@@ -89,6 +89,24 @@ def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
     return sound[start : start + samples]
 
 
+def put(result: Reals, sound: Reals, start: int) -> None:
+    """Add a sound to another from a sample on, which may lie before its first or after its last.
+
+    Parameters
+    ----------
+    result
+        Shape (n,); it is changed.
+    sound
+        Shape (samples,).
+    start
+        Where the first sample of `sound` goes.
+    """
+    sound = sound[max(-start, 0) :]
+    start = max(start, 0)
+    part = sound[: max(len(result) - start, 0)]
+    result[start : start + len(part)] += part
+
+
 def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
     """Cut a piece that is not too quiet, if one is found in `TRIES`.
 
