@@ -24,7 +24,7 @@ from benchmarks import compared
 from benchmarks.front_clips import Clip, manifest, mono
 
 RATE = 16000
-METHODS = "noisy,plain,low,fast"
+METHODS = "noisy,plain,dtln,low,fast"
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
 LEAST = -13.0
