@@ -22,6 +22,7 @@ from alphamf.serving.guard import LOOPBACK, Guard
 from alphamf.serving.limits import Limits
 from alphamf.tools.files import reason
 from alphamf.tools.folders import temporary_folder
+from alphamf.tools.stopping import leave_if_stopped
 
 TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
@@ -101,6 +102,7 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         server.run([listener])
         if server.caught is not None:
             signal.raise_signal(server.caught)
+        leave_if_stopped()  # where the exception of a signal was lost in the event loop
 
 
 def _end_with_terminal() -> None:
