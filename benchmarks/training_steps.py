@@ -19,8 +19,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from alphamf.learnt.dictionary import load
-from alphamf.tools import tables
-from alphamf.training.refiner import allocator, configured
+from alphamf.tools import allocator, tables
+from alphamf.training.refiner import configured
 from alphamf.training.refiner.run import Run, prepared
 
 STEPS = 10

@@ -12,8 +12,9 @@ from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
-from alphamf.training.refiner import allocator, configured
+from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
 from alphamf.training.refiner.scores import Scores

@@ -22,9 +22,10 @@ from alphamf.learnt.network import Sizes, shapes
 from alphamf.learnt.network_file import TrainedNetwork, find
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import atomic, exclusive, reason, shown
-from alphamf.training.refiner import allocator, curves, shards
+from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import Config
 from alphamf.training.refiner.shards import Clips
 

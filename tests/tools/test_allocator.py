@@ -1,0 +1,65 @@
+"""What is freed stays with the process, as long as it is told to keep it."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="glibc's allocator is the only one that is told"
+)
+
+KEPT = """
+import numpy as np
+from alphamf.tools import allocator
+
+def held():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 2**20
+
+def left():
+    before = held()
+    for _ in range(2):
+        array = np.ones(2**26 // 8)
+        del array
+    return round(held() - before)
+
+print(left())
+with allocator.freed_kept() as kept:
+    print(kept, left())
+print(left(), round(held()))
+"""
+
+FAULTS = """
+import resource
+import numpy as np
+import alphamf
+from alphamf.tools import allocator
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+sound = np.random.default_rng(0).standard_normal(8 * 16000).astype(np.float32)
+alphamf.denoise(sound, 16000, "fast")
+before = faults()
+alphamf.denoise(sound, 16000, "fast")
+print(allocator.settle(), faults() - before)
+"""
+
+
+def said(code):
+    found = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    if "False" in found:
+        pytest.skip("the C library is not glibc")
+    return [int(each) for each in found if each != "True"]
+
+
+def test_what_was_freed_is_kept_and_then_given_back():
+    before, kept, after, held = said(KEPT)
+    assert kept >= 60
+    assert before <= 2 and after <= 2 and held < 200
+
+
+def test_a_sound_is_denoised_in_the_memory_of_the_one_before():
+    (faults,) = said(FAULTS)
+    assert faults < 2000  # 27000 where all is given back
