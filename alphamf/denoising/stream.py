@@ -39,7 +39,7 @@ from alphamf.tools.arrays import Floats, module
 from alphamf.tools.sums import total
 
 SEGMENT_SECONDS = 10
-OVERLAP_SECONDS = 1
+OVERLAP_SECONDS = 0.5
 
 LATENCIES = ("segments", "low")
 """What a stream's latency can be."""
@@ -180,7 +180,7 @@ class Stream:
             self._low = LowLatency(rate, channels, weights, self.settings, seed)
         self._hop = native_grid(weights.dictionary, rate).frame.hop_length
         step = SEGMENT_SECONDS * rate // self._hop * self._hop
-        self._cutter = Cutter(step, OVERLAP_SECONDS * rate)
+        self._cutter = Cutter(step, round(OVERLAP_SECONDS * rate))
         held = self._low.latency if self._low else self._cutter.limit + (jobs - 1) * step
         self.latency: float = held / rate
         self._hints = hints or Hints()

@@ -19,7 +19,7 @@ from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
 from alphamf.denoising.settings import HYPERPARAMETERS
-from alphamf.denoising.stream import SEGMENT_SECONDS, Stream
+from alphamf.denoising.stream import OVERLAP_SECONDS, SEGMENT_SECONDS, Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
@@ -369,11 +369,12 @@ def test_joins_cannot_be_heard(monkeypatch):
     """A slow tone stays as smooth where segments meet as elsewhere, which fading is needed for."""
     tone = np.sin(2 * np.pi * 50 * np.arange(35 * RATE) / RATE).astype(np.float32)
     step = SEGMENT_SECONDS * RATE // FRAME.hop_length * FRAME.hop_length
+    overlap = round(OVERLAP_SECONDS * RATE)
 
     def bends():
         """Return the largest second difference where a fade begins or ends, and elsewhere."""
         bend = np.abs(np.diff(run(tone).audio, 2))
-        edges = [edge for join in (step, 2 * step) for edge in (join, join + RATE)]
+        edges = [edge for join in (step, 2 * step) for edge in (join, join + overlap)]
         near = np.zeros(len(bend), bool)
         for edge in edges:
             near[edge - 50 : edge + 50] = True
