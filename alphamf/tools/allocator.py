@@ -11,15 +11,15 @@ from typing import Any
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
-SETTLED = {TRIM_THRESHOLD: 2**26, MMAP_THRESHOLD: 2**25}
-"""Where glibc moves its thresholds by itself once an array of 32 MB was freed."""
+SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
+"""The latter is where glibc moves it by itself once an array of 32 MB was freed, the most it can."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
 
 
 @cache
 def settle() -> bool:
-    """Let the process hold up to 64 MB of what it frees; return whether that was told to it.
+    """Let the process hold up to 128 MB of what it frees; return whether that was told to it.
 
     The arrays of a segment of sound are freed and asked for again all the time. Given back to the
     system, and handed out anew page by page, they take a sixth of the time of a denoiser.
