@@ -26,6 +26,7 @@ from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.factorization.tail import tail
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools import allocator
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
@@ -87,6 +88,7 @@ def sampled(
     noises
         For each sound the known spectra of its noise, or None.
     """
+    allocator.settle()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]

@@ -18,7 +18,6 @@ from alphamf.denoising.known_noise import noise_spectra
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.tools import allocator
 from alphamf.tools.arrays import Floats, Reals, module
 
 TINY = np.finfo(np.float32).tiny
@@ -77,7 +76,6 @@ class Workers:
         cancel: Cancel | None = None,
         noise: Floats | None = None,
     ) -> None:
-        allocator.settle()
         self._noise: list[Reals | None] | None = None
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)

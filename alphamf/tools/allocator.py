@@ -12,9 +12,10 @@ from typing import Any
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
 SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
-"""The latter as high as can be, where glibc moves it by itself once 32 MB at once were freed."""
+"""Arrays of up to 32 MB, the most that can be set, come from memory that is held."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
+"""What `KEEP` changes as glibc has it, but for what is settled."""
 
 
 @cache

@@ -98,6 +98,19 @@ def test_the_browser_is_led_to_the_page_once(tmp_path):
         server.stop()
 
 
+def test_a_server_ends_with_its_signal_where_the_exception_of_that_was_lost(tmp_path, monkeypatch):
+    from alphamf.serving import server
+    from alphamf.tools import stopping
+
+    monkeypatch.setattr(stopping, "_stopped", 130)
+    monkeypatch.setattr(server._Server, "run", lambda *_: None)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        server.serve(server.Serving(), lambda *_: None)
+    assert end.value.code == 130
+    assert not any(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
