@@ -6,7 +6,7 @@ For example::
     python -m benchmarks.ideas --models 32ms.npz,128ms.npz --write
 
 Clips are 40 of NOIZEUS's train sentences at 5 dB, five in each noise. An idea is a function of a
-clip and of the output of ``plain``, which is ``balanced`` without a network; ``settings``,
+clip and of the output of ``plain``, the preset without networks; ``settings``,
 ``windows``, ``again`` and ``network`` run other chains, and only ``network`` has them refined. The
 table has the mean differences from ``plain`` on the same clips, with standard errors over the
 clips; in bold, those beyond three of them. With ``--write`` it goes to docs/log/quality.md.

@@ -114,14 +114,14 @@ def denoise(
     preset: Annotated[
         Preset,
         typer.Option(
-            help="How much time to take; plain: a long chain, no networks; paper: as published.",
+            help="How much time to take; plain: a long chain, no networks; paper: a longer one.",
             rich_help_panel=MODEL,
         ),
     ] = Preset.balanced,
     latency: Annotated[
         Latency,
         typer.Option(
-            help="low: 40 ms, for less quality and without networks; '- -o -' is done as it comes.",
+            help="low: 40 ms, at lower quality, by its own network; '- -o -' is done as it comes.",
             rich_help_panel=MODEL,
         ),
     ] = Latency.segments,
@@ -150,7 +150,7 @@ def denoise(
     refiner: Annotated[
         str,
         typer.Option(
-            metavar="FILE|none",
+            metavar="NAME|FILE|none",
             help="Network that reads the posterior; by default the one that fits the model.",
             rich_help_panel=MODEL,
         ),
@@ -158,7 +158,7 @@ def denoise(
     second_stage: Annotated[
         str,
         typer.Option(
-            metavar="FILE|none",
+            metavar="NAME|FILE|none",
             help="Network that corrects the result in short windows.",
             rich_help_panel=MODEL,
         ),
@@ -170,7 +170,7 @@ def denoise(
         int | None,
         typer.Option(
             metavar="N",
-            help="Last steps to average.",
+            help="Last steps, of which every second is averaged.",
             show_default="preset's share",
             rich_help_panel=MODEL,
         ),

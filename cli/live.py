@@ -83,7 +83,7 @@ def live(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Denoise a microphone while it runs, for headphones, calls or a broadcast, within .1 s or so.
+    """Denoise a microphone while it runs, for headphones, calls or a broadcast, within .15 s or so.
 
     Its keys: + and - for the strength, b to hear the input, q to quit; Ctrl-C ends it too. Needs
     the extra `live`. How to feed a video call or OBS: docs/live.md.

@@ -10,7 +10,7 @@ from alphamf.cli import report
 
 
 def models() -> None:
-    """List the speech models that come with alphamf."""
+    """List the dictionaries and networks that come with alphamf."""
     from alphamf.learnt import dictionary, network_file
     from alphamf.learnt.about import summary
 

@@ -109,8 +109,9 @@ class Stream:
         As in `alphamf.denoise`.
     latency
         ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, for less quality
-        (docs/streams.md). Of the settings only `dry`, `max_attenuation` and `channels` count then,
-        the network is a causal one, and the work is done in `process`, on the CPU, by one job.
+        (docs/streams.md). Of the settings only `dry`, `max_attenuation`, `channels` and `refine`
+        count then, the network is a causal one, and the work is done in `process`, on the CPU,
+        by one job.
     hints
         What is known of the sound, with times from the stream's start; None for nothing.
 

@@ -6,7 +6,7 @@ noise's variance so far, the probability of speech and the next estimate are
 .. math:: p = \left(1 + (1 + \xi) e^{-\frac{|x|^2}{N} \frac{\xi}{1 + \xi}}\right)^{-1}, \qquad
    N \leftarrow N + f \left(p\,N + (1 - p)\,|x|^2 - N\right).
 
-N is never far below the least power, smoothed, of the last second: speech pauses or moves on within
+N is never far below the least power, smoothed, of the last 1.5 s: speech pauses or moves on within
 that, and what does not is noise, however sudden it came.
 
 The posterior mean of the noise's power under the chain, which EM would take in place of p, loses

@@ -145,8 +145,8 @@ class Dictionary:
 
         Examples
         --------
-        >>> load("speech-16k").with_bands(20).bins
-        533
+        >>> load("speech-16k").with_bands(18).bins
+        531
         """
         if not count:
             return self

@@ -155,7 +155,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Mixtures:
-    """The recipe of the mixtures. All but the first five are shares of the mixtures, or ranges.
+    """The recipe of the mixtures. All but the first four are shares of the mixtures, or ranges.
 
     Attributes
     ----------
