@@ -299,11 +299,10 @@ def denoise_stream(
     if first.ndim != 2:
         raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
     check_orientation(first.shape, max_channels, channels_first=channels_first)
-    axis = int(channels_first)
     samples = 0
     with Stream(
         rate,
-        first.shape[1 - axis],
+        first.shape[0 if channels_first else 1],
         settings,
         model=model,
         latency=latency,
@@ -317,8 +316,8 @@ def denoise_stream(
         hints=hints,
     ) as stream:
         for block in chain([first], blocks):
-            samples += np.shape(block)[axis]
             yield from stream.segments(block)
+            samples += np.size(block)
         if not samples:
             raise AlphaMFError("audio holds no samples")
         yield from stream.rest()

@@ -18,6 +18,9 @@ SHORTEST = 0.2
 LONGEST = 10.0
 """Seconds of noise that spectra are learnt from; of more, the first are taken."""
 
+ROUNDED = 0.01
+"""Seconds that a stretch may go on beyond the end of a recording, whose length is shown rounded."""
+
 FADE = 0.02
 """Length of the fade into a stretch of noise and out of it, in seconds; both lie within it."""
 
@@ -147,7 +150,7 @@ def hints_of(
     """
     for name, each in zip(names, stretches, strict=True):
         for start, end in each:
-            if end > duration:
+            if end > duration + ROUNDED:
                 raise AlphaMFError(
                     f"{recording} ends at {duration:.2f} s, before the end of {name} "
                     f"{_said(start, end)}"
@@ -160,8 +163,14 @@ def hints_of(
 
 def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
     """Return the sound of stretches, one after the other, or None where that is silent."""
-    found = list(_cut(blocks, rate, stretches)) if stretches else []
-    noise = np.concatenate(found)[: round(LONGEST * rate)] if found else None
+    found: list[Floats] = []
+    left = round(LONGEST * rate)
+    for piece in _cut(blocks, rate, stretches) if stretches else ():
+        found.append(piece[:left].copy())  # not a view, which would hold the whole block
+        left -= len(found[-1])
+        if not left:
+            break
+    noise = np.concatenate(found) if found else None
     return None if noise is None or not noise.any() else noise
 
 

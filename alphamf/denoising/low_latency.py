@@ -34,6 +34,9 @@ let through, and nothing is learnt from it."""
 LOUDEST = np.float32(1e15)
 """Largest amplitude of a cell, whose square single precision holds."""
 
+HIGHEST = np.float32(1e30)
+"""Samples beyond are read as this: single precision holds the sum of a window of them."""
+
 
 class Done(NamedTuple):
     """What has come out.
@@ -141,7 +144,7 @@ class LowLatency:
     def push(self, block: Floats) -> Done:
         """Take in samples, shape (samples, channels), and return what is ready."""
         self._delayed = np.concatenate([self._delayed, block])
-        return self._ready(block)
+        return self._ready(np.clip(block, -HIGHEST, HIGHEST))
 
     def finish(self) -> Done:
         """Return what is held back: the recording is over."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from alphamf.audio.stft import Frame
 from alphamf.denoising.causal import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
@@ -21,6 +22,7 @@ from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.learnt.second_stage import frame as second_stage_frame
 
 N = TypeVar("N", bound=TrainedNetwork)
 
@@ -48,8 +50,8 @@ class Weights:
     Raises
     ------
     AlphaMFError
-        A refiner is for another rate or window than the dictionary, or there is a second stage
-        and no refiner.
+        A network is for another rate or window than the dictionary asks for, or there is a second
+        stage and no refiner.
 
     Examples
     --------
@@ -65,11 +67,13 @@ class Weights:
     causal: CausalRefiner | None = None
 
     def __post_init__(self) -> None:
-        for each in (self.refiner, self.causal):
+        for each in (self.refiner, self.second_stage, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
-                    f"the refiner {each.name} is for {_grid(each)}, and the dictionary "
-                    f"{self.dictionary.name} for {_grid(self.dictionary)}"
+                    f"the {_role(each)} {each.name} is for {each.rate} Hz with windows of "
+                    f"{each.frame.n_fft} samples, and with the dictionary {self.dictionary.name} "
+                    f"it must be for {self.dictionary.rate} Hz with "
+                    f"{_frame_for(each, self.dictionary).n_fft}"
                 )
         if self.second_stage is not None and self.refiner is None:
             raise AlphaMFError(
@@ -185,15 +189,19 @@ def _shipped(load: Callable[[Path], N], path: Path) -> N:
     return load(path)
 
 
-def _fits(refiner: Refiner | CausalRefiner, dictionary: Dictionary) -> bool:
-    frame = dictionary.frame
-    if isinstance(refiner, CausalRefiner):
-        frame = frame_of(frame)
-    return (refiner.rate, refiner.frame) == (dictionary.rate, frame)
+def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
+    return (network.rate, network.frame) == (dictionary.rate, _frame_for(network, dictionary))
 
 
-def _grid(model: Dictionary | Refiner | CausalRefiner) -> str:
-    return f"{model.rate} Hz with windows of {model.frame.n_fft} samples"
+def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
+    """Return the window and hop that a network must have beside a dictionary."""
+    if isinstance(network, SecondStage):
+        return second_stage_frame(dictionary.rate)
+    return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
+
+
+def _role(network: TrainedNetwork) -> str:
+    return "second stage" if isinstance(network, SecondStage) else "refiner"
 
 
 def missing_refiner(weights: Weights, refiner: Choice) -> str | None:

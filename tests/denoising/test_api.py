@@ -225,6 +225,14 @@ def test_a_block_without_its_axis_of_channels_is_refused():
         list(denoise_stream([sound(100)], RATE, QUICK, model=TINY))
 
 
+def test_a_later_block_of_another_shape():
+    blocks = [np.zeros((1, 100), np.float32), np.zeros(50, np.float32)]
+    found = list(denoise_stream(blocks, RATE, QUICK, model=TINY, channels_first=True))
+    assert sum(part.audio.shape[1] for part in found) == 150
+    with pytest.raises(AlphaMFError, match="shape"):
+        list(denoise_stream([blocks[0].T, np.float32(0)], RATE, QUICK, model=TINY))
+
+
 @pytest.mark.parametrize("blocks", [[], [np.zeros((0, 1), np.float32)]], ids=["none", "empty"])
 @pytest.mark.parametrize("model", [TINY, "auto"], ids=["given", "auto"])
 def test_a_stream_without_samples(blocks, model):

@@ -49,6 +49,13 @@ def samples(name):
     return soundfile.read(name, dtype="float64", always_2d=True)[0]
 
 
+def test_a_stretch_may_end_where_the_length_is_rounded_to():
+    audio = sound(2)[:-40]
+    assert len(of(audio, noise_from=[(1.0, 2.0)]).audio) == len(audio)
+    with pytest.raises(AlphaMFError, match=r"ends at 2.00 s, before the end of noise_from 1-2.1 s"):
+        of(audio, noise_from=[(1.0, 2.1)])
+
+
 # Noise alone
 
 

@@ -87,6 +87,7 @@ def test_a_refiner_of_ones_own_has_no_second_stage_unless_asked_for(tmp_path):
     [
         ({"refiner": "refiner-8k"}, "refiner-8k is for 8000 Hz with windows of 512 samples, and"),
         ({"refiner": "none", "second_stage": "second-stage-16k"}, "there is none"),
+        ({"second_stage": "refiner-16k"}, "second stage refiner-16k is for .* of 1024 .* with 256"),
         ({"refiner": "nowhere.npz"}, "there is no refiner nowhere.npz"),
         ({"second_stage": "nowhere.npz"}, "there is no second-stage nowhere.npz"),
     ],
