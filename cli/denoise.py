@@ -25,6 +25,7 @@ from alphamf.cli.options import (
     wanted_part,
     wanted_stretches,
 )
+from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import need
 
 
@@ -430,6 +431,8 @@ def denoise(
         }
         flows = flow.check(files.jobs, other, whole, low=low, raw=raw)
         part = wanted_part(start, end)
+        if trim_silence and part is not None:
+            raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
         noise, speech = wanted_stretches(noise_from, speech_from)
         loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
@@ -471,7 +474,8 @@ def denoise(
     if low:
         request = flow.lowered(request)
     if flows:
-        raise typer.Exit(flow.run(request, raw, quiet=quiet))
+        flow.run(request, raw, quiet=quiet)
+        return
     with report.user_errors(as_json=as_json):
         code = batch.run(
             files,

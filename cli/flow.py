@@ -12,6 +12,7 @@ import typer
 from alphamf.audio.inputs import STREAM, Job
 from alphamf.cli import report
 from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason
 
 if TYPE_CHECKING:
     from alphamf.denoising.request import Request
@@ -74,30 +75,32 @@ def lowered(request: Request) -> Request:
     )
 
 
-def run(request: Request, raw: str | None, *, quiet: bool) -> int:
-    """Denoise standard input to standard output while it comes in, and return the exit code."""
+def run(request: Request, raw: str | None, *, quiet: bool) -> None:
+    """Denoise standard input to standard output while it comes in."""
     from alphamf.audio.flow import raw_kind
     from alphamf.denoising import flow
 
     def write(data: bytes) -> None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError as error:
+            raise typer.Exit(1) from error
+        except OSError as error:
+            raise AlphaMFError(f"standard output cannot be written: {reason(error)}") from error
 
-    try:
-        seconds = flow.run(
-            sys.stdin.fileno(),
-            write,
-            request.settings,
-            raw=raw_kind(raw) if raw is not None else None,
-            model=request.model,
-            seed=request.seed,
-            max_channels=request.max_channels,
-        )
-    except AlphaMFError as error:
-        report.error(STREAM, str(error))
-        return 2
-    except BrokenPipeError as error:
-        raise typer.Exit(1) from error
+    with report.user_errors():
+        try:
+            seconds = flow.run(
+                sys.stdin.fileno(),
+                write,
+                request.settings,
+                raw=raw_kind(raw) if raw is not None else None,
+                model=request.model,
+                seed=request.seed,
+                max_channels=request.max_channels,
+            )
+        except OSError as error:
+            raise AlphaMFError(f"standard input cannot be read: {reason(error)}") from error
     if not quiet:
         typer.echo(f"-: {seconds:.1f} s denoised as they came", err=True)
-    return 0

@@ -111,16 +111,17 @@ def check_input() -> None:
 
 
 def check_output() -> None:
-    """Refuse to write audio to a standard output that is closed.
+    """Refuse to write audio to a standard output that takes none.
 
     Raises
     ------
     AlphaMFError
-        It is closed, or open for reading only.
+        It is closed, open for reading only, or full.
     """
     try:
         os.write(sys.stdout.fileno(), b"")
     except UnsupportedOperation:  # what stands for it in this process has no descriptor
         return
     except OSError as error:
-        raise AlphaMFError("audio cannot go to standard output, which is closed here") from error
+        why = "is closed here" if error.errno == errno.EBADF else f"fails: {reason(error)}"
+        raise AlphaMFError(f"audio cannot go to standard output, which {why}") from error

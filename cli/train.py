@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -11,9 +10,9 @@ import typer
 
 from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
-from alphamf.cli.options import Clean, Quiet, numbers, seed_option
+from alphamf.cli.options import Clean, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import check_writable, shown
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -25,7 +24,7 @@ def train(
         str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where the model goes.")
     ],
     rate: Annotated[
-        int, typer.Option(metavar="8000|16000", help="Sampling rate of the model in Hz.")
+        int, typer.Option(metavar="HZ", help="Sampling rate of the model, 4000 to 48000.")
     ] = 8000,
     rank: Annotated[
         str,
@@ -107,6 +106,7 @@ def train(
     with report.user_errors():
         if STREAM in clean:
             raise AlphaMFError("- cannot be clean speech: name files")
+        check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         if above is not None:
             _extend(above, find(clean), output, seconds, seed, quiet)
@@ -202,10 +202,6 @@ def check_output(output: str, *, overwrite: bool) -> None:
     """Refuse, before the work and not after it, an output that cannot be written."""
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"-o {shown(output)} must end in .npz")
-    folder = os.path.dirname(output) or os.curdir
-    if not os.access(folder, os.W_OK):
-        raise AlphaMFError(
-            f"-o {shown(output)}: the folder does not exist or is not yours to write"
-        )
+    check_writable(output)
     if exists(output) and not overwrite:
         raise AlphaMFError(f"{shown(output)} exists already: use --overwrite to replace it")

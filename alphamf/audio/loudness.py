@@ -19,6 +19,9 @@ CEILING = -1.0
 _MARGIN = 0.05
 """How far below that the limiter aims, in dB, as a gain that moves shifts peaks between samples."""
 
+_LEAST_RATE = 3400
+"""Lowest sampling rate in Hz: the filter's shelf, at 1682 Hz, must lie below half of it."""
+
 _CHANNELS = (1.0, 1.0, 1.0, 1.41, 1.41)
 """Weights of left, right, centre and the two at the sides."""
 
@@ -73,12 +76,15 @@ class Meter:
     Raises
     ------
     AlphaMFError
-        It has more channels than loudness is defined for, or pyloudnorm is not installed.
+        It has more channels or a lower rate than loudness is defined for, or pyloudnorm is not
+        installed.
     """
 
     def __init__(self, rate: int, channels: int) -> None:
         if channels > len(_CHANNELS):
             raise AlphaMFError(f"loudness is of up to {len(_CHANNELS)} channels, not {channels}")
+        if rate < _LEAST_RATE:
+            raise AlphaMFError(f"loudness is of sound from {_LEAST_RATE} Hz on, not of {rate} Hz")
         filters = list(_meter(rate)._filters.values())
         self._filters = [(each.passband_gain * each.b, each.a) for each in filters]
         self._states = [np.zeros((2, channels)) for _ in filters]
@@ -101,12 +107,12 @@ class Meter:
         self._left = power[whole:]
 
     def result(self) -> float | None:
-        """Return the loudness in LUFS; None for what is shorter than 0.4 s, or silent."""
+        """Return the loudness in LUFS; None for less than 0.4 s, silence and what is not finite."""
         if len(self._powers) < 4:
             return None
         powers = np.lib.stride_tricks.sliding_window_view(np.array(self._powers), 4).mean(axis=1)
         heard = powers[powers >= 10 ** ((-70 + 0.691) / 10)]
-        if not len(heard):
+        if not len(heard) or not math.isfinite(heard.mean()):
             return None
         heard = heard[heard > heard.mean() / 10]
         return float(-0.691 + 10 * np.log10(heard.mean()))
@@ -159,6 +165,12 @@ def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
         yield (loud * smooth[:, None].astype(np.float32))[start - first : end - first]
 
 
+def chunks(audio: Floats) -> Iterator[Floats]:
+    """Yield the parts of a recording, shape (samples, channels), as it is."""
+    for start in range(0, len(audio), _CHUNK):
+        yield audio[start : start + _CHUNK]
+
+
 class Levels(NamedTuple):
     """A gain, and the loudness in LUFS before and after it."""
 
@@ -198,9 +210,7 @@ def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None
 
 def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
     meter = Meter(rate, audio.shape[1])
-    starts = range(0, len(audio), _CHUNK)
-    unchanged = (audio[start : start + _CHUNK] for start in starts)
-    for block in unchanged if gain is None else limited(audio, rate, gain):
+    for block in chunks(audio) if gain is None else limited(audio, rate, gain):
         meter.add(block)
     return meter.result()
 

@@ -17,6 +17,9 @@ _KILOBITS = {
     2: (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
 }
 
+_LAME = 156
+"""Bytes of LAME's header, which begins like a Xing header and says how late the sound is."""
+
 
 class _Frame(NamedTuple):
     """Length of a frame in bytes, and the bytes from its start to an encoder's Xing header."""
@@ -83,6 +86,25 @@ def sound(file: BinaryIO) -> tuple[int, bool]:
     return start, file.read(4) == b"Xing"
 
 
+def least_constant(rate: int, channels: int) -> int:
+    """Return the least constant bit rate at which LAME writes its header, in kb/s.
+
+    It must fit into one frame. Without it, decoders give the encoder's delay as sound.
+
+    Parameters
+    ----------
+    rate, channels
+        Of the sound: a sampling rate that MP3 has.
+    """
+    first = rate >= min(_RATES)
+
+    def holds_header(kilobits: int) -> bool:
+        frame = _sized(kilobits, rate, first=first, mono=channels == 1)
+        return frame.length >= frame.xing + _LAME
+
+    return next(filter(holds_header, _KILOBITS[1 if first else 2]))
+
+
 def after_tag(file: BinaryIO) -> int:
     """Return the position after the ID3 tag at the start, if there is one."""
     file.seek(0)
@@ -112,10 +134,14 @@ def _frame(head: bytes) -> _Frame | None:
     first = version == 3
     kilobits = _KILOBITS[1 if first else 2][bitrate - 1]
     hertz = _RATES[rate] >> {3: 0, 2: 1, 0: 2}[version]
-    length = (144 if first else 72) * 1000 * kilobits // hertz + (head[2] >> 1 & 1)
-    mono = head[3] >> 6 == 3
+    frame = _sized(kilobits, hertz, first=first, mono=head[3] >> 6 == 3)
+    return frame._replace(length=frame.length + (head[2] >> 1 & 1))
+
+
+def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
+    """Return the size of a frame without padding; `first` is whether it is of MPEG 1."""
     side = (17 if mono else 32) if first else (9 if mono else 17)
-    return _Frame(length, 4 + side)
+    return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side)
 
 
 def _xing(file: BinaryIO, at: int) -> tuple[int, int]:

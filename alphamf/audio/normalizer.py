@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from alphamf.audio.loudness import Meter, decibels, limited, normalizing_gain, true_peaks
+from alphamf.audio.loudness import Meter, chunks, decibels, limited, normalizing_gain, true_peaks
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import reason, temporary_place
 
 
 class Normalizer:
@@ -33,7 +33,8 @@ class Normalizer:
     Raises
     ------
     AlphaMFError
-        There are more channels than loudness is defined for, or no place for a temporary file.
+        Loudness is not defined for these channels or this rate, or there is no place for a
+        temporary file.
     """
 
     def __init__(
@@ -74,7 +75,8 @@ class Normalizer:
         found = normalizing_gain(audio, self._rate, self._loudness)
         peak = 0.0
         if found is None:
-            self._writer.write(audio)
+            for block in chunks(audio):
+                self._writer.write(block)
             return None
         for block in limited(audio, self._rate, found.gain):
             peak = max(peak, float(true_peaks(block).max()))
@@ -83,5 +85,4 @@ class Normalizer:
 
 
 def _failed(error: OSError) -> AlphaMFError:
-    place = shown(tempfile.gettempdir())
-    return AlphaMFError(f"a copy in {place} cannot be written: {reason(error)}")
+    return AlphaMFError(f"a copy in {temporary_place()} cannot be written: {reason(error)}")

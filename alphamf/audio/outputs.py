@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Container, Sequence
 from pathlib import Path
+from string import Formatter
 
 from alphamf.audio.formats import FORMATS
 from alphamf.audio.media import kinds
@@ -50,7 +51,11 @@ def check_template(option: str, template: str) -> None:
         It holds other fields than ``{stem}`` and ``{ext}``, a folder, or another ending.
     """
     try:
-        name = template.format(stem="stem", ext=".ext")
+        plain = all(
+            not conversion and (field in (None, "stem") or (field, spec) == ("ext", ""))
+            for _, field, spec, conversion in Formatter().parse(template)
+        )
+        name = template.format(stem="stem", ext=".ext") if plain else ""
     except (LookupError, ValueError, AttributeError):
         name = ""
     if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":

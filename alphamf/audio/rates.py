@@ -28,6 +28,8 @@ def compression(
             start, variable = mp3.sound(file)
         kilobits = 8e-3 * (size - start) / original.duration
         least, most = (8, 64) if rate < 16000 else (8, 160) if rate < 32000 else (32, 320)
+        if not variable:
+            kilobits = max(kilobits, mp3.least_constant(rate, channels))
         mode = "AVERAGE" if variable else "CONSTANT"
         return {"compression_level": _level(kilobits, least, most), "bitrate_mode": mode}
     if subtype == "OPUS":
@@ -39,5 +41,8 @@ def compression(
 
 
 def _level(kilobits: float, least: int, most: int) -> float:
-    """Return libsndfile's level of compression, from 0 for `most` kb/s to 1 for `least`."""
-    return min(1.0, max(0.0, (most - kilobits) / (most - least)))
+    """Return libsndfile's level of compression, from 0 for `most` kb/s to 1 for `least`.
+
+    It is at most .9999, as libsndfile refuses to write MP3 at 1.
+    """
+    return min(0.9999, max(0.0, (most - kilobits) / (most - least)))

@@ -40,7 +40,8 @@ def expand(
 ) -> Iterator[Found]:
     """Yield the files that a name stands for.
 
-    Pipes, devices and sockets in folders, which may have no end, are passed over.
+    Links to folders are followed, but no folder is searched twice. Pipes, devices and sockets in
+    folders, which may have no end, are passed over.
 
     Parameters
     ----------
@@ -54,10 +55,13 @@ def expand(
     Raises
     ------
     AlphaMFError
-        A folder or a pattern holds no audio file, or a folder cannot be listed.
+        A folder or a pattern holds no audio file, or folders cannot be listed; that comes after
+        the files of all others.
     """
+    failed: list[OSError] = []
     if os.path.isdir(name):
-        files, sentence = _walk(name, skipped), f"{shown(name)} is a folder without audio files"
+        files = _walk(name, skipped, failed)
+        sentence = f"{shown(name)} is a folder without audio files"
     elif not os.path.lexists(name) and glob.has_magic(name):
         files, sentence = _match(name, skipped), f"{shown(name)} matches no audio file"
     else:
@@ -73,6 +77,10 @@ def expand(
             unread.add(os.path.realpath(item.path))
     if passed is not None and not empty:
         passed |= unread
+    if failed:
+        raise AlphaMFError(
+            "; ".join(f"{shown(each.filename)} cannot be listed: {reason(each)}" for each in failed)
+        )
     if empty:
         raise AlphaMFError("; ".join(filter(None, (sentence, passed_over(unread)))))
 
@@ -86,31 +94,31 @@ def passed_over(paths: Collection[str]) -> str:
     return f"passed over: {counts} (pip install 'alphamf[media]')"
 
 
-def _walk(folder: str, skipped: str | None) -> Iterator[Found]:
-    skip = skipped and os.path.realpath(skipped)
-    for parent, folders, names in os.walk(folder, onerror=_refuse):
-        # The folder for the outputs may lie in that of the inputs.
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and os.path.realpath(os.path.join(parent, name)) != skip
-        )
+def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[Found]:
+    """Yield the recordings in a folder, and append the errors of folders that cannot be listed."""
+    # The folder for the outputs may lie in that of the inputs.
+    searched = {os.path.realpath(each) for each in (folder, skipped) if each}
+    for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
+        below, folders[:] = sorted(folders), []
+        for name in below:
+            real = os.path.realpath(os.path.join(parent, name))
+            if not name.startswith(".") and real not in searched:
+                searched.add(real)
+                folders.append(name)
         for name in sorted(names):
             path = os.path.join(parent, name)
             if _is_recording(name) and not is_special(path):
                 yield Found(path, os.path.relpath(path, folder))
 
 
-def _refuse(error: OSError) -> None:
-    raise AlphaMFError(f"{shown(error.filename)} cannot be listed: {reason(error)}")
-
-
 def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
     """Yield what a pattern matches, placed relative to the part of it before the first wildcard."""
-    skip = skipped and os.path.join(os.path.realpath(skipped), "")
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
     root = os.path.join(*parts[:fixed]) if fixed else os.curdir
+    skip = skipped and os.path.join(os.path.realpath(skipped), "")
+    if skip and os.path.join(os.path.realpath(root), "").startswith(skip):
+        skip = None  # the folder for the outputs holds all inputs
     for path in sorted(glob.glob(pattern, recursive=True)):
         if skip and os.path.realpath(path).startswith(skip):
             continue

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import reason, shown, temporary_place
 
 
 @contextmanager
@@ -95,6 +95,7 @@ def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
         with copy.open("wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
     except OSError as error:
-        place = shown(tempfile.gettempdir())
-        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{name} cannot be copied to {temporary_place()}: {reason(error)}"
+        ) from error
     return copy

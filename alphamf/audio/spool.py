@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import reason, temporary_place
 from alphamf.tools.stopping import finish_asked
 
 _LAST = 1.0
@@ -70,9 +70,8 @@ class Spool:
             while self._size < size and not (self._ended or self._given_up()):
                 self._changed.wait(_WAKE)
             if self._error is not None:
-                place = shown(tempfile.gettempdir())
                 raise AlphaMFError(
-                    f"{self._name} cannot be copied to {place}: {reason(self._error)}"
+                    f"{self._name} cannot be copied to {temporary_place()}: {reason(self._error)}"
                 ) from self._error
             return self._size
 
@@ -104,8 +103,9 @@ def spooled(stream: BinaryIO, name: str) -> Iterator[Spool]:
     try:
         folder = tempfile.TemporaryDirectory(prefix="alphamf-", ignore_cleanup_errors=True)
     except OSError as error:
-        place = shown(tempfile.gettempdir())
-        raise AlphaMFError(f"{name} cannot be copied to {place}: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{name} cannot be copied to {temporary_place()}: {reason(error)}"
+        ) from error
     with folder as parent:
         spool = Spool(Path(parent, "audio"), name)
         # A read of a pipe that gives nothing cannot be ended; a daemon ends with the process.

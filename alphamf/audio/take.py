@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from alphamf.audio import formats
 from alphamf.audio.sink import Sink
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
@@ -39,10 +41,13 @@ def names(wanted: str) -> Names:
     Raises
     ------
     AlphaMFError
-        One of them exists, or the folder cannot be made.
+        One of them exists, the folder cannot be made, or the name ends like audio of another kind.
     """
     before = Path(wanted)
-    if before.suffix.lower() != ".wav" or before.is_dir():
+    ending, folder = before.suffix.lower(), os.path.isdir(before)
+    if ending != ".wav" and ending in formats.SUFFIXES and not folder:
+        raise AlphaMFError(f"{shown(wanted)} cannot be recorded to: name a .wav or a folder")
+    if ending != ".wav" or folder:
         try:
             before.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -50,7 +55,7 @@ def names(wanted: str) -> Names:
         before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
     found = Names(before, before.with_suffix(".denoised.wav"))
     for each in found:
-        if each.exists():
+        if os.path.exists(each):
             raise AlphaMFError(f"{shown(each)} exists: record under another name")
     return found
 
@@ -68,7 +73,7 @@ class Take:
     Raises
     ------
     AlphaMFError
-        One cannot be written.
+        One cannot be written; then there is none of them.
     """
 
     def __init__(self, files: Names, rate: int, channels: int) -> None:
@@ -77,16 +82,21 @@ class Take:
         self._most = MOST // (_SIZE * channels)
         self._files = files
         self._writers: list[Writer] = []
-        with ExitStack() as stack:
-            for path in files:
-                try:
+        made: list[Path] = []
+        try:
+            with ExitStack() as stack:
+                for path in files:
                     sink = stack.enter_context(Sink(path, shown(path)))
-                except OSError as error:
-                    what = f"{shown(path)} cannot be written: {reason(error)}"
-                    raise AlphaMFError(what) from error
-                file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
-                self._writers.append(Writer(stack.enter_context(file), sink, shown(path)))
-            self._stack = stack.pop_all()
+                    made.append(path)
+                    file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
+                    self._writers.append(Writer(stack.enter_context(file), sink, shown(path)))
+                self._stack = stack.pop_all()
+        except (OSError, soundfile.LibsndfileError) as error:
+            for each in made:
+                each.unlink(missing_ok=True)
+            what = f"WAV does not take {channels} channels at {rate} Hz"
+            what = reason(error) if isinstance(error, OSError) else what
+            raise AlphaMFError(f"{shown(path)} cannot be written: {what}") from error
 
     def __enter__(self) -> Take:
         return self

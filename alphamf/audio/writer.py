@@ -263,8 +263,10 @@ def _verify(part: Path, name: str, frames: int) -> None:
     """Read the file back and check its length."""
     try:
         with open_reader(part) as written:
-            complete = written.frames == frames
+            found = written.frames
     except AlphaMFError:
-        complete = False
-    if not complete:
+        found = 0
+    if found < frames:
         raise AlphaMFError(f"{name} cannot be written: the disk is full or fails")
+    if found > frames:
+        raise AlphaMFError(f"{name} cannot be written: it comes back longer than it is")

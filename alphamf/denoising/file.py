@@ -161,9 +161,7 @@ def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Refuse to trim the sound alone of what else would lose its time, and a part."""
-    if request.trim and request.part is not None:
-        raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
+    """Refuse to trim the sound alone of what else would lose its time."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
             f"--trim-silence would shift the sound of {reader.name} against its other tracks and "

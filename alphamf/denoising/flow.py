@@ -8,10 +8,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from alphamf.audio.flow import Flow, Kind, encoded
+from alphamf.audio.live import NAME
 from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment, Stream
-from alphamf.tools.stopping import finishing
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.stopping import finish_asked, finishing
 
 
 def run(
@@ -41,6 +44,8 @@ def run(
     ------
     AlphaMFError
         What comes is no sound, or less than its header promises, of which all is written that came.
+    OSError
+        The pipe cannot be read; what came before is written.
     """
     with finishing():
         flow = Flow(pipe, raw)
@@ -56,14 +61,24 @@ def run(
         ) as stream:
             if flow.header:
                 write(flow.header)
-            try:
-                for block in flow.blocks():
-                    samples += len(block)
-                    if len(ready := stream.process(block)):
-                        write(encoded(ready, kind))
-            finally:
-                write(encoded(stream.flush(), kind))
+            for ready in _denoised(flow, stream):
+                samples += len(ready)
+                if len(ready):
+                    write(encoded(ready, kind))
+        if not samples and not finish_asked():
+            raise AlphaMFError(f"{NAME} holds no samples")
     return samples / kind.rate
+
+
+def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
+    """Yield sound as it is ready, and all that came before an error."""
+    try:
+        for block in flow.blocks():
+            yield stream.process(block)
+    except (AlphaMFError, OSError):
+        yield stream.flush()
+        raise
+    yield stream.flush()
 
 
 def estimate(

@@ -12,10 +12,14 @@ from alphamf.denoising.activity import speech_stretches
 from alphamf.denoising.stream import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import reason, temporary_place
 
 MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
+
+AGAIN = 1.0
+"""Seconds of activity that count again with what follows: what comes later can only lengthen speech
+that ended less than a pause ago. They hold the margin, a pause and the shortest speech."""
 
 IN_MEMORY = 1 << 26
 """Bytes that are held back in memory; more go to a temporary file."""
@@ -47,7 +51,8 @@ class Trimmer:
         self._rate, self._hop = rate, frame.hop_length
         self._held = tempfile.SpooledTemporaryFile(IN_MEMORY)
         self._channels = 1
-        self._activity: list[Floats] = []
+        self._activity: Floats = np.empty(0, np.float32)
+        self._frames = 0
         self._taken = self._given = 0
         self.found: bool = False
         self.first: int = 0
@@ -65,23 +70,25 @@ class Trimmer:
         try:
             self._held.write(np.ascontiguousarray(segment.audio, "<f4").tobytes())
         except OSError as error:
-            place = shown(tempfile.gettempdir())
-            raise AlphaMFError(f"no room in {place} for silence: {reason(error)}") from error
+            raise AlphaMFError(
+                f"no room in {temporary_place()} for silence: {reason(error)}"
+            ) from error
         self._taken += len(segment.audio)
-        self._activity.append(segment.activity)
-        yield from self._kept()
+        yield from self._kept(segment.activity)
 
     def finish(self) -> Iterator[Floats]:
         """Yield what is left of what is kept."""
-        if self.found:
-            yield from self._kept()
-        else:
+        if not self.found:
             yield from self._until(0, self._taken)
         self.last = self._given
 
-    def _kept(self) -> Iterator[Floats]:
-        activity = np.concatenate(self._activity)
-        found = speech_stretches(activity, np.arange(len(activity)) * (self._hop / self._rate))
+    def _kept(self, activity: Floats) -> Iterator[Floats]:
+        self._frames += len(activity)
+        activity = np.concatenate([self._activity, activity])
+        self._activity = activity[-round(AGAIN * self._rate / self._hop) :]
+        # Two frames of silence from the start on, by which all have the same length to the bit.
+        frames = np.r_[0, 1, self._frames - len(activity) : self._frames]
+        found = speech_stretches(np.r_[0, 0, activity], frames * (self._hop / self._rate))
         if not found:
             return
         margin = round(MARGIN * self._rate)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, reason, shown, temporary_place
 
 
 class Archive:
@@ -55,8 +55,9 @@ class Archive:
             self._files[name].write(part.astype("<f4").tobytes("F"))
             self._files[name].flush()
         except OSError as error:
-            place = shown(tempfile.gettempdir())
-            raise AlphaMFError(f"no room in {place} for {name}: {reason(error)}") from error
+            raise AlphaMFError(
+                f"no room in {temporary_place()} for {name}: {reason(error)}"
+            ) from error
         *rest, last = self._shapes[name]
         self._shapes[name] = (*rest, last + part.shape[-1])
 

@@ -16,6 +16,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.learnt import bands, model_file
 from alphamf.tools.arrays import Floats
+from alphamf.tools.files import is_file
 
 MAX_BYTES = {"basis": 64 * 2**20, "above": 4 * 2**20, "header": 4 * 2**20}
 """Most bytes of the arrays of a model file, which are checked before anything is read: W in half
@@ -195,7 +196,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     16000
     """
     path = shipped().get(str(model), Path(model))
-    if not path.is_file():
+    if not is_file(path):
         names = ", ".join(shipped())
         raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
     name = path.stem if path in shipped().values() else str(path)

@@ -18,7 +18,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt import compiled, model_file, network
 from alphamf.learnt.dictionary import folder
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import shown
+from alphamf.tools.files import is_file, shown
 
 MAX_BYTES = 64 * 2**20
 """Most bytes of all parameters, and of the header: checked before anything is read."""
@@ -137,7 +137,7 @@ class TrainedNetwork:
         AlphaMFError
             There is no such file, or it is not a network.
         """
-        if not path.is_file():
+        if not is_file(path):
             raise AlphaMFError(f"there is no {cls.kind} {shown(path)}")
         limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
         return model_file.load(path, cls.kind, limits, partial(cls._make, path.stem))

@@ -31,5 +31,6 @@ def _home() -> Path:
 
 def _writable(folder: Path) -> bool:
     """Whether a folder can be written, or made."""
-    there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-    return there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    # Of folders that may not be entered, Path.exists and Path.is_dir raise errors.
+    there = next((each for each in (folder, *folder.parents) if os.path.exists(each)), None)
+    return there is not None and os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK)

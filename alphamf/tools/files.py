@@ -20,10 +20,10 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Return a file name on one line: characters that do not print are escaped."""
+    """Return a file name on one line: characters that do not print are escaped, and none is ''."""
     text = os.fspath(path)
     if text.isprintable():
-        return text
+        return text or "''"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -87,6 +87,14 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
             publish(part, file, final)
 
 
+def temporary_place() -> str:
+    """Return the folder for temporary files as messages name it, also where there is none."""
+    try:
+        return shown(tempfile.gettempdir())
+    except OSError:
+        return "a temporary folder"
+
+
 def make_folder(path: str | os.PathLike[str]) -> None:
     """Make the folder of a file that is to be written, where there is none.
 
@@ -100,6 +108,29 @@ def make_folder(path: str | os.PathLike[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse, before the work and not after it, a file that cannot be written.
+
+    Raises
+    ------
+    AlphaMFError
+        It is a folder, its name is too long, or its folder is absent or not the user's to write.
+    """
+    name = shown(path)
+    if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):
+        raise AlphaMFError(
+            f"{name} cannot be written: the folder does not exist or is not yours to write"
+        )
+    if os.path.isdir(path):
+        raise AlphaMFError(f"{name} is a folder: name a file")
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
@@ -126,6 +157,20 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
+def is_file(path: Path) -> bool:
+    """Whether a path leads to a file.
+
+    Raises
+    ------
+    AlphaMFError
+        That is not known: the name is too long, or a folder in it may not be entered.
+    """
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise AlphaMFError(f"{shown(path)} cannot be opened: {reason(error)}") from error
+
+
 @contextmanager
 def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
     """Turn a full or failing disk, or every error of the system, into an AlphaMFError."""
@@ -140,10 +185,10 @@ def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
 @contextmanager
 def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
     """Yield a temporary file that is copied to a stream at the end."""
-    with (
-        _disk_errors(f"a copy in {shown(tempfile.gettempdir())}"),
-        tempfile.TemporaryDirectory(prefix="alphamf-") as folder,
-    ):
+    made = f"a copy in {temporary_place()}"
+    with _disk_errors(made), ExitStack() as stack:
+        with _disk_errors(made, every=True):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")
         yield copy
         with _disk_errors(name), copy.open("rb") as file:

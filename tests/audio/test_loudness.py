@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import soundfile
 from scipy.signal import resample_poly
 
 from alphamf.audio import loudness
+from alphamf.audio.normalizer import Normalizer
+from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from tests.support.commands import QUICK, run
 
@@ -64,6 +67,41 @@ def test_what_has_no_loudness():
         assert loudness.normalizing_gain(silent, 8000, -16) is None
     with pytest.raises(AlphaMFError, match="up to 5 channels, not 6"):
         loudness.Meter(8000, 6)
+
+
+def test_rates_at_which_the_filter_is_not_stable_are_refused(tmp_path, monkeypatch):
+    for rate in (1000, 2000, 2900, 3399):
+        with pytest.raises(AlphaMFError, match=f"from 3400 Hz on, not of {rate} Hz"):
+            loudness.Meter(rate, 1)
+    sound = speechlike(3400, 20, 1)
+    meter = loudness.Meter(3400, 1)
+    meter.add(sound)
+    assert meter.result() == pytest.approx(20 * np.log10(np.std(sound)), abs=3)
+    monkeypatch.chdir(tmp_path)
+    soundfile.write("a.wav", speechlike(2000, 1, 1), 2000)
+    refused = run("denoise", "a.wav", "--normalize", "-16", *QUICK, code=2).stderr
+    assert refused == "Error: a.wav: loudness is of sound from 3400 Hz on, not of 2000 Hz\n"
+    assert not (tmp_path / "a.denoised.wav").exists()
+
+
+def test_a_loudness_that_is_not_finite_is_none():
+    meter = loudness.Meter(8000, 1)
+    with np.errstate(over="ignore"):
+        meter.add(np.full((8000, 1), 1e200))
+    assert meter.result() is None
+
+
+def test_what_has_no_loudness_is_written_in_parts(tmp_path):
+    silent = np.zeros((3 * loudness._CHUNK + 7, 1), np.float32)
+    with open_writer(tmp_path / "a.wav", 8000, 1) as writer, ExitStack() as stack:
+        lengths = []
+        write = writer.write
+        writer.write = lambda block: (lengths.append(len(block)), write(block))
+        normalizer = Normalizer(writer, 8000, 1, -16.0, stack)
+        normalizer.write(silent)
+        assert normalizer.finish() is None
+    assert max(lengths) <= loudness._CHUNK
+    assert soundfile.info(tmp_path / "a.wav").frames == len(silent)
 
 
 def test_the_option(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from alphamf.audio import mp3
 from alphamf.audio.reader import open_reader
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -271,6 +273,45 @@ def test_common_fields_go_into_another_format(tmp_path, one, other):
     assert mutagen.File(output, easy=True)["artist"][0] == "A"
 
 
+def test_comments_of_vorbis_go_into_opus(tmp_path):
+    pytest.importorskip("mutagen", reason="needs the extra media")
+    source = tmp_path / "a.ogg"
+    write(source)
+    tag_ogg(source)
+    assert fields(copied(source, tmp_path / "b.opus")) == fields(source)
+
+
+COMMON = {
+    "title": "Räume", "artist": "A", "album": "B", "albumartist": "C", "date": "2020-01-02",
+    "genre": "Speech", "tracknumber": "3/9", "discnumber": "1/2", "composer": "D",
+    "copyright": "E", "comment": "F", "description": "G", "isrc": "DEA621900001",
+    "language": "deu",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("other", "key", "value"),
+    [
+        (".mp3", "COMM::XXX", "F"),
+        (".ogg", "comment", "F"),
+        (".m4a", "\xa9wrt", "D"),
+        (".wma", "Author", "A"),
+    ],
+)
+def test_every_common_field_goes_into_another_format_and_back(tmp_path, other, key, value):
+    mutagen = pytest.importorskip("mutagen", reason="needs the extra media")
+    pytest.importorskip("av", reason="needs the extra media")
+    source = tmp_path / "a.flac"
+    write(source)
+    file = mutagen.File(source)
+    file.update(COMMON)
+    file.save()
+    there = copied(source, tmp_path / f"b{other}")
+    assert mutagen.File(there).tags[key][0] == value
+    back = copied(there, tmp_path / "c.flac")
+    assert mutagen.File(back).tags == file.tags
+
+
 def test_a_line_in_matroska_and_a_sentence_where_it_has_no_place(tmp_path):
     av = pytest.importorskip("av", reason="needs the extra media")
     write(tmp_path / "a.mka", history=LINE)
@@ -308,7 +349,69 @@ def test_opus_keeps_its_bit_rate_whatever_the_cover_weighs(tmp_path, level):
     assert output.stat().st_size - (source.stat().st_size - size) == pytest.approx(size, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("rate", "mono", "stereo"),
+    [
+        (8000, 24, 24),
+        (11025, 32, 32),
+        (12000, 32, 32),
+        (16000, 40, 40),
+        (22050, 56, 56),
+        (24000, 64, 64),
+        (32000, 40, 48),
+        (44100, 56, 64),
+        (48000, 64, 64),
+    ],
+)
+def test_a_constant_rate_of_mp3_rises_until_a_frame_holds_the_header(tmp_path, rate, mono, stereo):
+    for channels, least in ((1, mono), (2, stereo)):
+        assert mp3.least_constant(rate, channels) == least
+        source = tmp_path / "a.mp3"
+        low = {"compression_level": 0.9999, "bitrate_mode": "CONSTANT"}
+        soundfile.write(source, noise(0.2, channels, rate), rate, **low)
+        with open_reader(source) as one, open_reader(copied(source)) as two:
+            assert one.frames == two.frames
+
+
+def test_mp3_at_the_lowest_of_variable_rates_is_written(tmp_path):
+    source = tmp_path / "a.mp3"
+    soundfile.write(source, noise(0.2), RATE, bitrate_mode="VARIABLE")
+    with (
+        open_reader(source) as reader,
+        open_writer(
+            tmp_path / "b.mp3",
+            RATE,
+            1,
+            format="MP3",
+            subtype="MPEG_LAYER_III",
+            original=replace(reader, frames=100 * reader.frames),
+        ) as writer,
+    ):
+        writer.write(noise(0.2))
+
+
 # What is lost -----------------------------------------------------------------------------------
+
+
+def test_common_fields_that_do_not_fit_are_named(tmp_path):
+    mutagen = pytest.importorskip("mutagen", reason="needs the extra media")
+    pytest.importorskip("av", reason="needs the extra media")
+    from mutagen.id3 import COMM, TRCK
+
+    source, output = tmp_path / "a.mp3", tmp_path / "b.m4a"
+    write(source)
+    file = mutagen.File(source)
+    file.add_tags()
+    file.tags.add(TRCK(encoding=3, text="the third"))
+    file.tags.add(COMM(encoding=3, lang="deu", desc="", text="spoken"))
+    file.tags.add(COMM(encoding=3, lang="eng", desc="iTunNORM", text="000001F0"))
+    file.save()
+    with open_reader(source) as reader:
+        form = {"format": "M4A", "subtype": "AAC"}
+        with open_writer(output, RATE, 1, **form, original=reader) as writer:
+            writer.write(noise())
+    assert writer.lost == "tags are not kept: tracknumber"
+    assert mutagen.File(output)["\xa9cmt"] == ["spoken"]
 
 
 def test_tags_that_cannot_be_kept_are_a_note(tmp_path, monkeypatch):

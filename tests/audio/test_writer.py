@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio import formats, reader
+from alphamf.audio import formats, reader, writer
 from alphamf.audio.reader import open_reader, read
 from alphamf.audio.writer import destination, open_writer
 from alphamf.errors import AlphaMFError
@@ -171,6 +171,18 @@ def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path, suffix, capfd):
                 w.write(np.random.default_rng(0).standard_normal((16000, 1)).astype(np.float32) / 4)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_comes_back_longer_is_told_from_a_full_disk(tmp_path, monkeypatch):
+    low = {"compression_level": 0.9999, "bitrate_mode": "CONSTANT"}
+    monkeypatch.setattr(writer, "compression", lambda *_: low)
+    form = {"format": "MP3", "subtype": "MPEG_LAYER_III"}
+    with (
+        pytest.raises(AlphaMFError, match=r"a\.mp3 cannot be written: it comes back longer"),
+        open_writer(tmp_path / "a.mp3", RATE, 1, **form) as file,
+    ):
+        file.write(tone())
     assert os.listdir(tmp_path) == []
 
 

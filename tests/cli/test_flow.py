@@ -92,6 +92,8 @@ def test_what_does_not_go_together(tmp_path, options, sentence):
     ("data", "options", "sentence"),
     [
         (b"hello", [], b"standard input is no WAV"),
+        (b"", ["--raw", "8000:1:s16"], b"standard input holds no samples"),
+        (wav(sound(0))[:40] + b"\xff" * 4, [], b"standard input holds no samples"),
         (b"", ["--raw", "8000:mono"], b"--raw must be RATE:CHANNELS:FORMAT"),
         (b"", ["--normalize", "-16"], b"--normalize does not go with --latency low"),
     ],
@@ -100,3 +102,23 @@ def test_what_cannot_flow(tmp_path, data, options, sentence):
     done = in_a_process(tmp_path, *LOW, *options, input=data)
     assert done.returncode == 2
     assert sentence in done.stderr and b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits and redirections are POSIX")
+def test_streams_that_fail_are_one_sentence(here):
+    import resource
+
+    def small_disk():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with open("out.wav", "wb") as out:
+        full = subprocess.run(
+            [*COMMAND, *LOW], input=wav(sound()), stdout=out, stderr=subprocess.PIPE,
+            preexec_fn=small_disk, check=False,
+        )  # fmt: skip
+        unreadable = in_a_process(here, *LOW, stdin=out)
+    sentence = b"Error: standard output cannot be written: File too large\n"
+    assert (full.returncode, full.stderr) == (2, sentence)
+    assert os.path.getsize("out.wav") == 4096
+    sentence = b"Error: standard input cannot be read: Bad file descriptor\n"
+    assert (unreadable.returncode, unreadable.stderr) == (2, sentence)

@@ -64,6 +64,10 @@ def test_info_of_what_is_neither(here):
     Path("a.wav").write_text("no audio")
     assert run("info", "a.wav", code=2).stderr == ("Error: a.wav is not audio of a known format\n")
     assert "there is no model 'a.npz'" in run("info", "a.npz", code=2).stderr
+    long = f"{300 * 'm'}.npz"
+    refused = f"Error: {long} cannot be opened: File name too long\n"
+    assert run("info", long, code=2).stderr == refused
+    assert run("info", "", code=2).stderr == "Error: '' is a folder, not an audio file\n"
 
 
 def with_header(**changes):
@@ -134,7 +138,9 @@ def test_train_takes_folders_and_the_seed_decides(here):
     ("arguments", "sentence"),
     [
         (["clean.wav", "-o", "m.txt"], "-o m.txt must end in .npz"),
-        (["clean.wav", "-o", "none/m.npz"], "-o none/m.npz: the folder does not exist"),
+        (["clean.wav", "-o", "none/m.npz"], "none/m.npz cannot be written: the folder does not"),
+        (["clean.wav", "-o", "d.npz", "--overwrite"], "d.npz is a folder: name a file"),
+        (["gone.wav", "-o", 300 * "m" + ".npz"], "mmm.npz cannot be written: File name too long"),
         (["clean.wav", "-o", "old.npz"], "old.npz exists already: use --overwrite"),
         (["-", "-o", "m.npz"], "- cannot be clean speech"),
         (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
@@ -149,7 +155,8 @@ def test_train_takes_folders_and_the_seed_decides(here):
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):
     Path("clean.wav").symlink_to(SAMPLE)
     Path("old.npz").touch()
+    Path("d.npz").mkdir()
     result = run("train", *arguments, code=2)
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert sentence in result.stderr
-    assert sorted(os.listdir()) == ["clean.wav", "old.npz"]
+    assert sorted(os.listdir()) == ["clean.wav", "d.npz", "old.npz"]

@@ -51,6 +51,10 @@ def here(tmp_path, monkeypatch):
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "there is no --sampler 'magic'"),
         (["--model", "none"], "there is no model 'none'"),
+        (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
+        (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),
+        (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence is for whole"),
+        (["-o", ""], "'' ends in no audio format"),
         (["-o", "."], "-o . is a folder"),
         (["-o", "x.wav", "--output-dir", "y"], "give one of them"),
         (["-o", "x.txt"], "x.txt ends in no audio format"),
@@ -69,6 +73,15 @@ def test_what_cannot_be_met_is_one_sentence_with_the_option_and_the_value(
     assert sentence in result.stderr
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1
     assert result.stdout == ""
+    assert os.listdir() == ["a.wav"]
+
+
+@pytest.mark.parametrize(
+    "name", ["{stem.upper}{ext}", "{stem[0]}{ext}", "{stem!r}{ext}", "{stem}{ext:.4}"]
+)
+def test_names_are_made_of_plain_fields(here, name):
+    refused = run("denoise", "a.wav", "--name", name, code=2).stderr
+    assert "--name must be a name that ends in {ext}" in refused
     assert os.listdir() == ["a.wav"]
 
 

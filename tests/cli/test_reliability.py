@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import signal
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from alphamf.audio.spool import spooled
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, exclusive
 from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
@@ -279,6 +282,27 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(here, room, arguments, s
     assert sentence in errors[0] and "Traceback" not in result.stderr
     assert [path for path in Path().rglob("*.*") if path.parts[0] not in ("in", "evaluation")] == []
     assert not list(Path().rglob(".*.part"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-", "-o", "x.wav"], "standard input cannot be copied to a temporary folder: "),
+        (["in/0.wav", "-o", "-"], "in/0.wav: a copy in a temporary folder cannot be written: "),
+        (["in/0.wav", "--trim-silence"], "in/0.wav: no room in a temporary folder for silence: "),
+    ],
+)
+def test_no_place_for_temporary_files_is_one_sentence(here, monkeypatch, words, sentence):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    monkeypatch.setattr("alphamf.denoising.trim.IN_MEMORY", 1)
+    done = run("denoise", *words, *QUICK, stdin=Path("in/0.wav").read_bytes(), code=2)
+    assert done.stderr == f"Error: {sentence}No usable temporary directory\n"
+    with pytest.raises(AlphaMFError, match="a pipe cannot be copied to a temporary folder"):
+        with spooled(io.BytesIO(), "a pipe"):
+            pass
 
 
 def test_folders_that_cannot_be_made_or_written(here):

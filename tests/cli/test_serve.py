@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 
 import pytest
@@ -96,6 +97,21 @@ def test_the_browser_is_led_to_the_page_once(tmp_path):
         assert server.ask("GET", path, whole=True)[0] == 404
     finally:
         server.stop()
+
+
+def test_a_browser_that_python_waits_for_is_served(monkeypatch):
+    """One of the console, such as w3m: `webbrowser.open` returns when it ends."""
+    served, opened = threading.Event(), []
+
+    def serve(serving, ready):
+        ready("page", "once")
+        served.set()
+
+    monkeypatch.setattr("alphamf.serving.server.serve", serve)
+    monkeypatch.setattr("webbrowser.open", lambda _: opened.append(served.wait(5)))
+    run("serve")
+    until(lambda: opened)
+    assert opened == [True]
 
 
 def test_a_server_ends_with_its_signal_where_the_exception_of_that_was_lost(tmp_path, monkeypatch):

@@ -75,6 +75,11 @@ def test_what_standard_output_does_not_take_is_one_sentence(here):
             "Error: audio cannot go to standard output, which is closed here\n",
         ),
         (
+            ["denoise", "in/0.wav", "-o", "-", *QUICK],
+            ">/dev/full",
+            "Error: audio cannot go to standard output, which fails: No space left on device\n",
+        ),
+        (
             ["denoise", "-", "-o", "x.wav"],
             "<&-",
             "Error: - reads audio from standard input, which is closed here\n",
@@ -86,6 +91,6 @@ def test_what_standard_output_does_not_take_is_one_sentence(here):
         ),
     ],
 )
-def test_audio_through_a_closed_stream_is_refused(here, arguments, redirection, sentence):
+def test_audio_through_a_closed_or_full_stream_is_refused(here, arguments, redirection, sentence):
     done = run(arguments, redirection)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)

@@ -94,6 +94,8 @@ def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
         (["--held-out", "1"], "the share held out must lie between 0 and 1"),
         (["--seconds", "0"], "seconds must be finite"),
         (["--stream", "--sampler", "sgrld"], "speech that streams by is for the sampler em"),
+        (["--seed", "-1"], "--seed must be at least 0, not -1"),
+        (["--above", "speech-16k", "--seconds", "nan"], "seconds must be finite and at least 0.06"),
     ],
 )
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):

@@ -111,6 +111,24 @@ def test_what_is_trimmed_does_not_depend_on_the_segments(sizes, spans):
     np.testing.assert_array_equal(np.concatenate(blocks), audio[first:last])
 
 
+def test_what_is_searched_to_trim_does_not_grow(monkeypatch):
+    counts = []
+
+    def counted(activity, times):
+        counts.append(len(activity))
+        return speech_stretches(activity, times)
+
+    monkeypatch.setattr("alphamf.denoising.trim.speech_stretches", counted)
+    empty, sound = np.empty((1, 1, 10), np.float32), np.zeros((10 * HOP, 1), np.float32)
+    with Trimmer(RATE, Frame(512, HOP)) as trimmer:
+        for k in range(60):
+            activity = np.full(10, 20 <= k < 40, np.float32)
+            list(trimmer.add(Segment(sound, sound, empty, empty, [1.0], activity)))
+        list(trimmer.finish())
+    assert max(counts) == counts[20] and trimmer.found
+    assert trimmer.last - trimmer.first == pytest.approx(200 * HOP + 2 * MARGIN * RATE, abs=2)
+
+
 def test_the_command(recording, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     soundfile.write("in.wav", recording[1], RATE, subtype="FLOAT")

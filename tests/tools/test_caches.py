@@ -44,6 +44,15 @@ def test_a_home_that_can_be_written_is_used(tmp_path):
     assert run(code, tmp_path, NUMBA_CACHE_DIR="own").stdout == "own\n"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+def test_a_home_that_may_not_be_entered_is_not_used(tmp_path):
+    (tmp_path / "home").mkdir(0)
+    code = "import os; from alphamf.tools import caches; os.geteuid() or os.setuid(65534); "
+    code += "caches.ensure(); print(os.environ['NUMBA_CACHE_DIR'])"
+    done = run(code, tmp_path, HOME=str(tmp_path / "home"))
+    assert "alphamf-" in done.stdout, done.stderr
+
+
 @pytest.mark.slow
 def test_train_needs_no_home(tmp_path):
     code = "from alphamf.cli.app import main; main()"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,15 @@ _COMMON = (
 )  # fmt: skip
 """Fields that mean the same in all formats, by mutagen's easy names."""
 
+_ASF = {
+    "title": "Title", "artist": "Author", "album": "WM/AlbumTitle",
+    "albumartist": "WM/AlbumArtist", "date": "WM/Year", "genre": "WM/Genre",
+    "tracknumber": "WM/TrackNumber", "discnumber": "WM/PartOfSet", "composer": "WM/Composer",
+    "copyright": "Copyright", "comment": "Description", "isrc": "WM/ISRC",
+    "language": "WM/Language",
+}  # fmt: skip
+"""ASF's own names of them, for which mutagen has no easy ones."""
+
 
 def need() -> None:
     """Refuse to go on without mutagen.
@@ -33,13 +43,20 @@ def need() -> None:
         raise AlphaMFError(f"--tag needs mutagen: {EXTRA}") from None
 
 
-def keep(source: Path, output: Path) -> str | None:
-    """Copy all fields from one file to another of the same kind: Ogg, MP4 or ASF.
+def keep(source: Path, output: Path, kind: str) -> str | None:
+    """Copy all fields from one file to another of the same kind.
+
+    Parameters
+    ----------
+    source
+        The input.
+    output, kind
+        The output, and the family of both formats: OGG, MP4 or ASF.
 
     Returns
     -------
     str or None
-        A sentence where they could not be read.
+        A sentence where fields could not be kept.
     """
     old = _read(source, easy=False)
     if old is None or isinstance(old, str):
@@ -47,8 +64,9 @@ def keep(source: Path, output: Path) -> str | None:
     import mutagen
 
     new: Any = mutagen.File(output)
-    if type(old) is not type(new):
-        return None
+    # Comments of Vorbis and of Opus are alike, and mutagen's types of the files are not.
+    if type(old) is not type(new) and not isinstance(old.tags, list):
+        return translate(source, output, kind)
     if new.tags is None:
         new.add_tags()
     new.tags.clear()
@@ -73,7 +91,7 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
     Returns
     -------
     str or None
-        A sentence where they could not be read.
+        A sentence where they could not be read, or with the names of those that were not kept.
     """
     old = _read(source, easy=True) if kind in _FIELDS else None
     if old is None or isinstance(old, str):
@@ -81,13 +99,49 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
     new = _opened(output, kind, easy=True)
     if new.tags is None:
         new.add_tags()
+    lost = []
     for name in _COMMON:
         try:
-            new.tags[name] = old.tags[name]
-        except (KeyError, ValueError):  # a name that one of the two does not know
+            values = [str(value) for value in old.tags[_key(old, name)]]
+        except (KeyError, ValueError):  # it is not there, or has no name
             continue
+        try:
+            new.tags[_key(new, name)] = values
+        except (KeyError, ValueError):  # such as words for the number of a track in MP4
+            lost.append(name)
     new.save()
-    return None
+    return f"tags are not kept: {', '.join(lost)}" if lost else None
+
+
+def _key(file: Any, name: str) -> str:
+    """Return the name of a common field in a file that mutagen has opened."""
+    from mutagen.asf import ASF
+
+    return _ASF.get(name, name) if isinstance(file, ASF) else name
+
+
+@cache
+def _complete() -> None:
+    """Give easy names to those of the common fields that mutagen has none for."""
+    from mutagen.easyid3 import EasyID3
+    from mutagen.easymp4 import EasyMP4Tags
+    from mutagen.id3 import COMM
+
+    def comments(tags: Any, _: str) -> list[str]:
+        # With a description they are something else, such as levels for iTunes.
+        own = [frame for frame in tags.getall("COMM") if frame.desc in ("", "ID3v1 Comment")]
+        if not own:
+            raise KeyError("comment")
+        return [text for frame in own for text in frame.text]
+
+    def comment(tags: Any, _: str, values: list[str]) -> None:
+        tags.add(COMM(encoding=3, lang="XXX", desc="", text=values))
+
+    EasyID3.RegisterKey("comment", comments, comment)
+    EasyID3.RegisterTXXXKey("description", "DESCRIPTION")
+    EasyMP4Tags.RegisterTextKey("composer", "\xa9wrt")
+    for name in ("isrc", "language"):
+        EasyMP4Tags.RegisterFreeformKey(name, name.upper())
 
 
 _FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
@@ -111,6 +165,7 @@ def _read(path: Path, *, easy: bool) -> Any:
         import mutagen
     except ImportError:
         return _absent(path)
+    _complete()
     try:
         file = mutagen.File(path, easy=easy)
     except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:

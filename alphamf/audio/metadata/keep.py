@@ -66,7 +66,7 @@ def keep(
     elif kind == "MP3" and same:
         blocks.keep_mp3(same, output)
     elif kind in ("OGG", "MP4", "ASF") and same:
-        lost = fields.keep(same, output)
+        lost = fields.keep(same, output, kind)
     if source is not None and not same:
         lost = fields.translate(source, output, kind)
     if history is not None and kind not in ("WAV", "AIFF", "MATROSKA"):

@@ -23,6 +23,7 @@ from alphamf.learnt import bands
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import Activation, activate
+from alphamf.training.dictionary.settings import check_seconds
 from alphamf.training.dictionary.speech import beginning
 
 STEPS, KEEP = 80, 30
@@ -73,9 +74,10 @@ def extend(
     Raises
     ------
     AlphaMFError
-        There are no files, one cannot be read or has too low a rate, no speech is heard in one of
-        the bands, or the dictionary is of another rate.
+        `seconds` is out of range, there are no files, one cannot be read or has too low a rate, no
+        speech is heard in one of the bands, or the dictionary is of another rate.
     """
+    check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(
             f"the bands above begin at {bands.FIRST_HZ:g} Hz, which a dictionary of "

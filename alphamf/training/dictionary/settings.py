@@ -81,10 +81,7 @@ class TrainingSettings:
             raise AlphaMFError(f"steps must be at least 1, not {self.steps}")
         if self.keep is not None and self.keep < 1:
             raise AlphaMFError(f"keep must be at least 1, not {self.keep}")
-        if not OVERLAP * HOP_SECONDS <= self.seconds < math.inf:
-            raise AlphaMFError(
-                f"seconds must be finite and at least {OVERLAP * HOP_SECONDS}, not {self.seconds}"
-            )
+        check_seconds(self.seconds)
         if self.voices not in RULES:
             raise AlphaMFError(
                 f"there is no rule {self.voices!r} for voices: it must be {', '.join(RULES)}"
@@ -93,3 +90,10 @@ class TrainingSettings:
             raise AlphaMFError(
                 f"speech that streams by is for the sampler em: {self.sampler} needs all of it"
             )
+
+
+def check_seconds(seconds: float) -> None:
+    """Refuse to take less of a voice than a window, or without end."""
+    least = OVERLAP * HOP_SECONDS
+    if not least <= seconds < math.inf:
+        raise AlphaMFError(f"seconds must be finite and at least {least}, not {seconds}")

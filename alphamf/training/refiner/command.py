@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, check_writable, shown
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
 from alphamf.training.refiner import configured
@@ -50,8 +50,6 @@ def _arguments() -> argparse.Namespace:
     asked = parser.parse_args()
     if asked.jobs < 1:
         parser.error(f"--jobs must be at least 1, not {asked.jobs}")
-    if asked.output and not asked.output.parent.is_dir():  # before hours of work
-        parser.error(f"there is no folder {shown(asked.output.parent)} for --output")
     return asked
 
 
@@ -64,6 +62,8 @@ def main() -> None:
     end_on_signals()
     asked = _arguments()
     try:
+        if asked.output:
+            check_writable(asked.output)
         check_installed()
         found = configured.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"

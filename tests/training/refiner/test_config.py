@@ -77,6 +77,21 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 2.5])
+def test_only_a_whole_number_counts_as_one(tmp_path, value):
+    with pytest.raises(AlphaMFError, match=rf"width must be a whole number, not {value}"):
+        tones.changed(tmp_path, network={"width": value})
+    assert tones.changed(tmp_path, network={"width": 16.0}).network.width == 16
+
+
+@pytest.mark.parametrize(("outer", "name"), [((), "losses"), (("mixtures",), "kinds")])
+def test_a_section_cannot_be_a_number(tmp_path, outer, name):
+    table = tones.table(tmp_path)
+    (table[outer[0]] if outer else table)[name] = 3
+    with pytest.raises(AlphaMFError, match=rf"{name}\]? must be a section, not 3"):
+        configured.parsed(table)
+
+
 @pytest.mark.parametrize(("values", "sentence"), WRONG, ids=[each[1][:30] for each in WRONG])
 def test_a_wrong_value_is_named_in_a_sentence(tmp_path, values, sentence):
     with pytest.raises(AlphaMFError, match=sentence):
@@ -104,6 +119,20 @@ def test_the_command_names_what_is_wrong_and_exits_with_2(tmp_path):
         assert done.returncode == 2 and done.stdout == ""
         assert sentence in done.stderr and len(done.stderr.splitlines()) == 1
         assert not (tmp_path / "run").exists()
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(monkeypatch, tmp_path, capsys):
+    for output, sentence in (
+        (tmp_path, "is a folder: name a file"),
+        (tmp_path / "absent" / "x.npz", "the folder does not exist"),
+        (tmp_path / ("x" * 300 + ".npz"), "cannot be written: File name too long"),
+    ):
+        words = ["train", "x.toml", "--run", str(tmp_path / "run"), "-o", str(output)]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit, match="2"):
+            command.main()
+        assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_pytorch_one_sentence_says_what_to_install(monkeypatch, tmp_path, capsys):

@@ -1,0 +1,65 @@
+"""Which folders a search goes into: those of the outputs, of others, and links to elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from alphamf.audio.inputs import Problem, plan
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Go to a folder with a few files; they need not be audio, as nothing is opened."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("in/a.wav", "in/locked/b.wav", "in/zzz/c.wav", "in/zzz/deep/d.wav"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    return tmp_path
+
+
+def sources(*names, **options):
+    """Return the inputs of a plan without problems."""
+    made = plan(names, **options)
+    assert made.problems == []
+    return [job.source for job in made.jobs]
+
+
+@pytest.mark.parametrize("name", ["in", "in/*.wav", "in/**"])
+def test_the_folder_for_the_outputs_may_hold_the_inputs(tree, name):
+    made = plan([name], output_dir=".")
+    assert made.problems == []
+    assert (made.jobs[0].source, made.jobs[0].output) == ("in/a.wav", "./a.wav")
+    assert plan([name], output_dir="in").problems[0].sentence == (
+        "in/a.wav is also its own output: choose another -o or --output-dir"
+    )
+
+
+def test_folders_that_may_not_be_listed_are_reported_and_the_others_searched(tree, monkeypatch):
+    listed = os.scandir
+
+    def scandir(path):
+        if path in ("in/locked", "in/zzz/deep"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    made = plan(["in"], output_dir="out")
+    assert [job.source for job in made.jobs] == ["in/a.wav", "in/zzz/c.wav"]
+    sentence = "in/locked cannot be listed: Permission denied; in/zzz/deep cannot be listed: "
+    assert made.problems == [Problem("in", f"{sentence}Permission denied")]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links")
+def test_links_to_folders_are_followed_and_no_folder_is_searched_twice(tree):
+    Path("tree").mkdir()
+    os.symlink("../in/zzz", "tree/sub")
+    os.symlink("..", "tree/up")
+    assert sources("tree") == [
+        *("tree/sub/c.wav", "tree/sub/deep/d.wav"),
+        *("tree/up/in/a.wav", "tree/up/in/locked/b.wav"),
+    ]
+    assert sources("tree", output_dir="in/zzz") == ["tree/up/in/a.wav", "tree/up/in/locked/b.wav"]
