@@ -90,7 +90,9 @@ def serve(
                 typer.echo(f"Open {page}\nCtrl-C ends it.", err=True)
             if not no_browser:
                 import webbrowser
+                from threading import Thread
 
-                webbrowser.open(once)
+                # Python waits for some browsers, which wait for the server.
+                Thread(target=webbrowser.open, args=[once], daemon=True).start()
 
         serve(serving, ready)

@@ -416,17 +416,17 @@ enum { POWER, NOISE, FRAME_PHI, FRAME_STATE, BASIS, BACK, RESPONSE, RATES, GAINS
        SPEECH, PLUS, MINUS, FRAME_BUFFERS };
 
 static int fit_frames(const struct frames *f, const Py_buffer *b) {
-    Py_ssize_t cells = f->channels * f->bins, all = f->context * cells;
-    Py_ssize_t basis = f->context * f->columns * f->bins, gains = f->channels * f->columns;
+    /* Of the buffers, as a product of what was asked for may overflow. */
+    Py_ssize_t cells = f->channels * f->bins, context = cells ? COUNT(b[POWER]) / cells : 0;
+    Py_ssize_t columns = COUNT(b[GAINS]) / f->channels;
+    Py_ssize_t all = context * cells, gains = f->channels * columns;
+    Py_ssize_t basis = context * columns * f->bins;
     Py_ssize_t sizes[] = {all, all, all, 4 * LANES, basis, basis, cells, gains, gains, cells, cells,
                           all, all, all};
-    for (int k = 0; k < FRAME_BUFFERS; k++) {
-        if (b[k].obj && b[k].len != (sizes[k] * 4)) {
-            PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
-            return 0;
-        }
-    }
-    return 1;
+    int fit = f->context == context && f->columns == columns;
+    for (int k = 0; k < FRAME_BUFFERS; k++) fit = fit && (!b[k].obj || b[k].len == sizes[k] * 4);
+    if (!fit) PyErr_SetString(PyExc_ValueError, "buffers do not fit each other");
+    return fit;
 }
 
 static PyObject *py_frame(PyObject *self, PyObject *args) {

@@ -47,13 +47,15 @@ static PyObject *py_mix(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "nnO&O&O&O&O&", &frames, &distance, floats, &b[0], floats, &b[1],
                           floats, &b[2], floats, &b[3], written, &b[4]))
         return NULL;
-    Py_ssize_t width = COUNT(b[1]), all = COUNT(b[0]), window = frames * width;
-    if (frames < 1 || distance < 1 || !rows_of(&b[0], &b[1]) || all % window ||
-        b[2].len != b[1].len || !rows_of(&b[3], &b[1]) || b[4].len != b[0].len) {
+    Py_ssize_t width = COUNT(b[1]), all = COUNT(b[0]);
+    if (frames < 1 || distance < 1 || !rows_of(&b[0], &b[1]) || frames > all / width ||
+        all % (frames * width) || b[2].len != b[1].len || !rows_of(&b[3], &b[1]) ||
+        b[4].len != b[0].len) {
         unfit();
-    } else if (!(normal = malloc(window * sizeof(float)))) {
+    } else if (!(normal = malloc(frames * width * sizeof(float)))) {
         PyErr_NoMemory();
     } else {
+        Py_ssize_t window = frames * width;
         Py_BEGIN_ALLOW_THREADS
         for (Py_ssize_t at = 0; at < all; at += window) {
             normalise(FLOATS(b[0]) + at, FLOATS(b[1]), FLOATS(b[2]), normal, frames, width);
@@ -115,8 +117,8 @@ static PyObject *py_pack(PyObject *self, PyObject *args) {
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(args, "nO&O&", &columns, floats, &b[0], written_halves, &b[1]))
         return NULL;
-    if (halves_by && columns > 0 && columns % SIDE == 0 && COUNT(b[0]) % (columns * DEPTH) == 0 &&
-        b[1].len * 2 == b[0].len) {
+    if (halves_by && columns > 0 && columns <= COUNT(b[0]) && columns % SIDE == 0 &&
+        COUNT(b[0]) % (columns * DEPTH) == 0 && b[1].len * 2 == b[0].len) {
         Py_BEGIN_ALLOW_THREADS
         round_right(FLOATS(b[0]), COUNT(b[0]) / columns, columns, b[1].buf);
         Py_END_ALLOW_THREADS
@@ -160,8 +162,10 @@ static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer 
         return 0;
     step->weight = FLOATS(b[0]), step->bias = FLOATS(b[1]);
     step->channels = channels, step->outputs = COUNT(b[1]);
-    if (!step->outputs || COUNT(b[0]) != 9 * channels * step->outputs || step->late < 1 || step->late > LATEST ||
-        step->high < 1 || step->high > PAD) {
+    /* Weights of a channel; times the channels that were asked for, they might overflow. */
+    Py_ssize_t weights = 9 * step->outputs;
+    if (!weights || COUNT(b[0]) % weights || COUNT(b[0]) / weights != channels ||
+        step->late < 1 || step->late > LATEST || step->high < 1 || step->high > PAD) {
         finish(b, 2, NULL);
         return unfit() != NULL;
     }
@@ -207,7 +211,7 @@ static int frames_of(Chain *chain, const Py_buffer *planes, const Py_buffer *out
     Py_ssize_t size = channels * chain->stride;
     chain->frames = (COUNT(*planes) - PAD) / size;
     return chain->frames > 0 && COUNT(*planes) == chain->frames * size + PAD &&
-           chain->skip >= 0 && chain->skip + added_to(last) <= channels &&
+           chain->skip >= 0 && chain->skip <= channels - added_to(last) &&
            COUNT(*out) == chain->frames * last->outputs * chain->stride;
 }
 
@@ -368,7 +372,7 @@ static PyObject *py_newest(PyObject *self, PyObject *args) {
         steps_from(steps, channels, &chain, held)) {
         const Step *last = &chain.steps[chain.count - 1];
         Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
-        if (rows && COUNT(out) % size == 0 && chain.skip + added_to(last) <= channels &&
+        if (rows && COUNT(out) % size == 0 && chain.skip <= channels - added_to(last) &&
             (count = rings_from(given, &chain, rows, rings, kept)) == chain.count) {
             Py_BEGIN_ALLOW_THREADS
             correlate_newest(&chain, rings, rows);

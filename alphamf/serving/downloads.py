@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
@@ -46,37 +48,45 @@ class Downloads:
     recordings: Recordings
     most: int
 
-    async def result(self, request: Request) -> Response:
+    async def result(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/result``: the denoised file."""
         recording = find(self.recordings, request)
         dry = number(request, "dry", float, 0, 1)
-        name, path = await self._file(recording, dry, _format(request))
-        headers = {"content-disposition": names.attachment(name)}
-        kind, found = "application/octet-stream", path.stat()
-        return FileResponse(path, media_type=kind, headers=headers, stat_result=found)
+        async with AsyncExitStack() as stack:
+            name, path = await self._file(recording, dry, _format(request), stack)
+            headers = {"content-disposition": names.attachment(name)}
+            kind, found = "application/octet-stream", path.stat()
+            answer = FileResponse(path, media_type=kind, headers=headers, stat_result=found)
+            return _Held(answer, stack.pop_all())
 
-    async def archive(self, request: Request) -> Response:
+    async def archive(self, request: Request) -> _Held:
         """``GET /api/archive?id=...&dry=...``: several results in a zip."""
         wanted = request.query_params.getlist("id")
         parts = request.query_params.getlist("dry") or ["0"] * len(wanted)
         if not 0 < len(wanted) <= self.most or len(parts) != len(wanted):
             raise HTTPException(400, "name recordings by id=, and a dry= for each or for none")
         files = []
-        for key, part in zip(wanted, parts, strict=True):
-            recording = self.recordings.get(key)
-            if recording is None:
-                raise HTTPException(404, "one of these recordings was removed, or is too old")
-            dry = checked("dry", part, float, 0, 1)
-            files.append(await self._file(recording, dry, _format(request)))
-        titles = names.distinct([each.name for each in files])
-        return StreamingResponse(
-            _zipped(list(zip(titles, [each.path for each in files], strict=True))),
-            media_type="application/zip",
-            headers={"content-disposition": names.attachment("alphamf.zip")},
-        )
+        async with AsyncExitStack() as stack:
+            for key, part in zip(wanted, parts, strict=True):
+                recording = self.recordings.get(key)
+                if recording is None:
+                    raise HTTPException(404, "one of these recordings was removed, or is too old")
+                dry = checked("dry", part, float, 0, 1)
+                files.append(await self._file(recording, dry, _format(request), stack))
+            titles = names.distinct([each.name for each in files])
+            members = list(zip(titles, [each.path for each in files], strict=True))
+            body = stack.enter_context(closing(_zipped(members)))
+            headers = {"content-disposition": names.attachment("alphamf.zip")}
+            answer = StreamingResponse(body, media_type="application/zip", headers=headers)
+            return _Held(answer, stack.pop_all())
 
-    async def _file(self, recording: Recording, dry: float, ending: str | None) -> Download:
-        """Return a result; with a part of the input, or in another format, it is written first."""
+    async def _file(
+        self, recording: Recording, dry: float, ending: str | None, stack: AsyncExitStack
+    ) -> Download:
+        """Return a result; with a part of the input, or in another format, it is written first.
+
+        It stays until the stack is closed.
+        """
         report, about = recording.result, recording.about
         if report is None or about is None:
             raise HTTPException(409, "the recording is not done")
@@ -87,7 +97,8 @@ class Downloads:
         if dry == 0 and not ending:
             return Download(name, Path(report["output"]))
         try:
-            return Download(name, await self.recordings.render(recording, ending, dry))
+            render = self.recordings.render(recording, ending, dry)
+            return Download(name, await stack.enter_async_context(render))
         except AlphaMFError as error:
             raise HTTPException(422, str(error)) from error
 
@@ -96,6 +107,18 @@ def _format(request: Request) -> str | None:
     """Return the ending that the user chose, with its dot; None for the input's format."""
     wanted = request.query_params.get("format", "input")
     return None if wanted == "input" else f".{wanted.lower()}"
+
+
+@dataclass
+class _Held:
+    """A response, and what holds its files until it has been sent, or cannot be."""
+
+    response: Response
+    files: AsyncExitStack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self.files:
+            await self.response(scope, receive, send)
 
 
 class _Pipe(io.RawIOBase):
@@ -120,7 +143,7 @@ class _Pipe(io.RawIOBase):
         return data
 
 
-def _zipped(members: list[tuple[str, Path]]) -> Iterator[bytes]:
+def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
     """Yield a zip of files, as they are: sound does not become smaller."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ class Recording:
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)
     renders: dict[str, Path] = field(default_factory=dict)
+    readers: Counter[str] = field(default_factory=Counter)
     rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property

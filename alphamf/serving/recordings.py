@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from alphamf.tools.pool import cores
 from alphamf.tools.work import Outcome
 
 RENDERS = 4
-"""Downloads that are kept of a recording, beside the one in its own format."""
+"""Downloads that are kept of a recording, beside the one in its own format and those being read."""
 
 
 class Recordings:
@@ -84,8 +84,11 @@ class Recordings:
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
-    async def render(self, recording: Recording, ending: str | None, dry: float) -> Path:
-        """Write a download, unless it is there already, and return its file.
+    @asynccontextmanager
+    async def render(
+        self, recording: Recording, ending: str | None, dry: float
+    ) -> AsyncIterator[Path]:
+        """Write a download, unless it is there already, and yield its file, kept meanwhile.
 
         Parameters
         ----------
@@ -108,9 +111,14 @@ class Recordings:
                 task = Render(recording.folder, key, ending is None, dry, lengths)
                 outcome = await self._awaited(recording, task)
                 recording.renders[key] = Path(outcome.result)
-                for old in list(recording.renders)[:-RENDERS]:
+            recording.readers[key] += 1
+        try:
+            yield recording.renders[key]
+        finally:
+            recording.readers[key] -= 1
+            for old in list(recording.renders)[:-RENDERS]:
+                if not recording.readers[old]:
                     recording.renders.pop(old).unlink(missing_ok=True)
-        return recording.renders[key]
 
     async def _awaited(self, recording: Recording, task: Task) -> Outcome:
         """Return the outcome of a task that somebody waits for."""
@@ -120,14 +128,18 @@ class Recordings:
             if not outcome.done():
                 outcome.set_result(found)
 
-        ticket = self._put(self._short, recording, task, done)
+        self._check_kept(recording)
+        self._put(self._short, recording, task, done)
         while not outcome.done():
             await asyncio.wait([outcome], timeout=0.2)
-            if ticket.stopped.is_set():
-                raise AlphaMFError("the recording was removed")
+            self._check_kept(recording)
         if outcome.result().error is not None:
             raise AlphaMFError(recording.sentence(outcome.result()))
         return outcome.result()
+
+    def _check_kept(self, recording: Recording) -> None:
+        if recording.id not in self._all:
+            raise AlphaMFError("the recording was removed")
 
     def remove(self, recording: Recording) -> None:
         """Stop what is done for a recording, and delete it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -128,11 +127,9 @@ class Api:
         recording = read(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
             raise HTTPException(409, "there is a preview already, or no need for one")
-        second = number(request, "start", int, 0, math.ceil(recording.sound.frames) - 1)
-        start = second * recording.sound.rate
-        if start >= recording.sound.frames:
-            raise HTTPException(400, "start is beyond the end")
-        self.recordings.start_preview(recording, start)
+        rate, _, frames = recording.sound
+        second = number(request, "start", int, 0, (frames - 1) // rate)
+        self.recordings.start_preview(recording, second * rate)
         return JSONResponse(recording.json(), 202)
 
     async def sound(self, request: Request) -> Response:

@@ -101,13 +101,15 @@ def test_the_browser_is_led_to_the_page_once(tmp_path):
 
 def test_a_browser_that_python_waits_for_is_served(monkeypatch):
     """One of the console, such as w3m: `webbrowser.open` returns when it ends."""
+    from alphamf.serving import server
+
     served, opened = threading.Event(), []
 
     def serve(serving, ready):
         ready("page", "once")
         served.set()
 
-    monkeypatch.setattr("alphamf.serving.server.serve", serve)
+    monkeypatch.setattr(server, "serve", serve)
     monkeypatch.setattr("webbrowser.open", lambda _: opened.append(served.wait(5)))
     run("serve")
     until(lambda: opened)

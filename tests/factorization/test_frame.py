@@ -85,3 +85,15 @@ def test_buffers_that_do_not_fit_are_refused():
         compiled.move(each._replace(h=each.h[:, :-1].copy()), Moves(1, 1, 1.0, 0.1, 0.5))
     with pytest.raises(ValueError, match="float32"):
         compiled.move(each._replace(power=each.power.astype(float)), Moves(1, 1, 1.0, 0.1, 0.5))
+
+
+@needs_loops
+@pytest.mark.parametrize("sizes", [(2**62, 1, 2), (1, 2**62, 2), (1, 1, 2**62), (1, 1, 2)])
+def test_sizes_whose_products_overflow_are_refused(sizes):
+    """And frames without a cell: 2**62 times four bytes is 0 in a register."""
+    from alphamf.factorization import _loops
+
+    none, two, four = (np.zeros(count, np.float32) for count in (0, 2, 4))
+    buffers = none, none, None, None, none, none, four, two, two, four, four, none, none, none
+    with pytest.raises(ValueError, match="do not fit"):
+        _loops.frame(1, 1, 1.0, 0.0, 1.0, *sizes, buffers)

@@ -293,6 +293,27 @@ def test_buffers_of_a_newest_frame_that_do_not_fit_are_refused():
                 call(*good[:place], value, *good[place + 1 :])
 
 
+def test_sizes_whose_products_overflow_are_refused():
+    """2**62 rows of four floats are 2**64, which is 0 in a register."""
+    four, out = np.zeros(4, np.float32), np.zeros(80, np.float32)
+    ring, planes = np.zeros(3 * 80, np.float32), np.zeros(5 * 64 + 16, np.float32)
+    steps = ((np.zeros(6, np.float32), np.zeros(1, np.float32), 1, 1),)
+    plain = ((np.zeros((3, 3, 5, 1), np.float32), np.zeros(1, np.float32), 1, 1),)
+    rings = np.zeros((3, 5 * 64 + 16), np.float32)
+    _network.newest(5, 9, 4, plain, ((rings, 0),), out)
+    refused = [
+        lambda: _network.mix(2**62, 1, four, four, four, four, four.copy()),
+        lambda: _network.newest(0x5555555555555556, 8, 0, steps, ((ring, 0),), out),
+        lambda: _network.newest(5, 9, 2**63 - 1, plain, ((rings, 0),), out),
+        lambda: _network.correlate(5, 9, 2**63 - 1, plain, planes, out[:64]),
+    ]
+    if hasattr(_network, "pack"):
+        refused += [lambda: _network.pack(2**59, four, np.zeros(4, np.uint16))]
+    for each in refused:
+        with pytest.raises(ValueError, match="do not fit"):
+            each()
+
+
 def test_a_kernel_farther_apart_than_there_are_frames():
     """As many frames as one, and fewer than the kernel's reach."""
     for frames in (1, 5, 8, 9):

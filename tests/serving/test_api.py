@@ -18,6 +18,7 @@ import soundfile
 pytest.importorskip("starlette", reason="the extra web is not installed")
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
+from alphamf.serving.recordings import RENDERS
 from benchmarks.page_server import running
 from tests.support.commands import until
 from tests.support.places import ROOT
@@ -135,6 +136,16 @@ def test_a_zip_holds_all_under_names_that_differ(server, done, talk):
     assert archive.namelist() == ["talk.denoised.wav", "talk.denoised (2).wav"]
     _, _, single = server.ask("GET", f"api/recordings/{other['id']}/result?dry=0.5")
     assert archive.read("talk.denoised (2).wav") == single and archive.testzip() is None
+
+
+def test_a_zip_holds_more_strengths_of_a_recording_than_are_kept(server, done):
+    strengths = [f"0.{k}" for k in range(1, RENDERS + 3)]
+    query = "&".join(f"id={done['id']}&dry={dry}" for dry in strengths)
+    status, _, data = server.ask("GET", f"api/archive?{query}")
+    archive = zipfile.ZipFile(io.BytesIO(data))
+    assert status == 200 and archive.testzip() is None
+    assert len({archive.read(name) for name in archive.namelist()}) == len(strengths)
+    until(lambda: sum("render-" in name for name in server.files()) == RENDERS)
 
 
 def test_progress_comes_as_events(server, talk):

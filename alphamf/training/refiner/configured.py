@@ -109,7 +109,7 @@ def _value(name: str, value: Any, hint: Any) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is bool and isinstance(value, bool):
         return value
-    if hint is int and number and value == int(value):
+    if hint is int and number and (isinstance(value, int) or value.is_integer()):
         return int(value)
     if hint is float and number:
         return float(value)
@@ -121,11 +121,12 @@ def _value(name: str, value: Any, hint: Any) -> Any:
         return tuple(_value(name, each, float) for each in value)
     if hint == dict[str, float] and isinstance(value, dict):
         return {key: _value(f"{name} {key}", each, float) for key, each in value.items()}
-    wanted = {
+    wanted: dict[Any, str] = {
         int: "a whole number",
         float: "a number",
         str: "a text in quotes",
         bool: "true or false",
+        dict[str, float]: "a section",
     }
     raise AlphaMFError(f"{name} must be {wanted.get(hint, 'a list')}, not {value!r}")
 

@@ -59,7 +59,8 @@ def sources(name: str, split: str, most: int = 0) -> list[Source]:
     Parameters
     ----------
     name
-        Folder, file or pattern: as it is, or below ``$ALPHAMF_DATA/corpora``.
+        File, folder or pattern; where no path has that name, a folder of
+        ``$ALPHAMF_DATA/corpora``.
     split
         One of `SPLITS`.
     most
@@ -70,19 +71,34 @@ def sources(name: str, split: str, most: int = 0) -> list[Source]:
     AlphaMFError
         There is no such folder, or its manifest cannot be read.
     """
-    folder = Path(os.environ.get("ALPHAMF_DATA", ""), "corpora", name)
-    folder = folder if folder.is_dir() else Path(name)
+    folder, data = Path(name), os.environ.get("ALPHAMF_DATA")
+    if data and not folder.exists():
+        known = Path(data, "corpora", name)
+        folder = known if known.is_dir() else folder
     manifest = folder / "MANIFEST.csv"
     if not manifest.is_file():
         return _without_manifest([str(path) for path in find([str(folder)])], split)
+    columns = ("split", "path", "speaker") if most else ("split", "path")
     try:
-        with manifest.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.DictReader(file) if row["split"] == split]
-            chosen = _few(rows, most) if most else rows
-            return [Source(str(folder / row["path"])) for row in chosen]
+        rows = [row for row in _rows(manifest, columns) if row["split"] == split]
     except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
         raise AlphaMFError(f"{shown(manifest)} cannot be read: {problem}") from error
+    chosen = _few(rows, most) if most else rows
+    return [Source(str(folder / row["path"])) for row in chosen]
+
+
+def _rows(manifest: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a manifest; refuse one that ends before one of these columns."""
+    with manifest.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        for row in reader:
+            for column in columns:
+                if row[column] is None:
+                    raise AlphaMFError(
+                        f"{shown(manifest)} cannot be read: line {reader.line_num} has no {column}"
+                    )
+            yield row
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:

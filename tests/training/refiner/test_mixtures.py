@@ -289,6 +289,31 @@ def test_only_the_rows_of_a_split_are_read(tmp_path, monkeypatch):
         recordings.sources("mine", "train")
 
 
+@pytest.mark.parametrize(
+    ("rows", "missing"),
+    [("split,speaker,path\ndev,me,a.wav\ntrain,me\n", "line 3 has no path"),
+     ("path,split,speaker\na.wav\n", "line 2 has no split"),
+     ("path,split,speaker\na.wav,train\n", "line 2 has no speaker")],
+)  # fmt: skip
+def test_a_row_of_a_manifest_that_ends_too_soon_is_named(tmp_path, rows, missing):
+    (tmp_path / "MANIFEST.csv").write_text(rows)
+    with pytest.raises(AlphaMFError, match=rf"MANIFEST\.csv cannot be read: {missing}$"):
+        recordings.sources(str(tmp_path), "train", 1)
+
+
+@pytest.mark.parametrize("data", [None, "."])
+def test_a_folder_that_exists_is_no_corpus_of_the_same_name(tmp_path, monkeypatch, data):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ALPHAMF_DATA", raising=False)
+    if data is not None:
+        monkeypatch.setenv("ALPHAMF_DATA", data)
+    for name in ("talks", "corpora/talks", "corpora/others"):
+        Path(name).mkdir(parents=True)
+        Path(name, "a.wav").touch()
+    found = [recordings.sources(name, "train")[0].path for name in ("talks", "others")]
+    assert found == ["talks/a.wav", "corpora/others/a.wav" if data else "others"]
+
+
 def test_few_files_of_each_speaker_may_be_asked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
     folder = tmp_path / "corpora" / "few"

@@ -12,6 +12,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -380,6 +381,24 @@ def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_pa
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
     assert found == [(0, 0.0)]
+
+
+def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
+    """A clock on which decoding lasts 1000 s, and every mixture an eighth of one."""
+    now, asked = [0.0], []
+
+    def prepared(run, last):
+        now[0] += 0.125 * run.config.mixtures.dev_clips + (0 if asked else 1000)
+        asked.append(run.config.mixtures.clips)
+        if last:
+            raise AlphaMFError("enough")
+
+    monkeypatch.setattr(adapt, "prepared", prepared)
+    monkeypatch.setattr(adapt, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    folders = [str(corpora / "speech")], [str(corpora / "noise")]
+    with pytest.raises(AlphaMFError, match="enough"):
+        adapt.adapt(adapt.Wish(*folders, 8000, 10.0, 1, 0), print)
+    assert asked[-1] == int(600 * adapt.MIXING / 0.125)
 
 
 @pytest.mark.slow

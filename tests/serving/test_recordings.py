@@ -1,0 +1,99 @@
+"""Recordings of a server without its processes: what is kept, and what ends with a removal."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from alphamf.serving import recordings as module
+from alphamf.serving.limits import Limits
+from alphamf.serving.recordings import RENDERS, Recordings
+from alphamf.serving.routes import Api
+from alphamf.tools.work import Outcome
+
+
+class Idle:
+    """Lanes that never come to a task."""
+
+    def __init__(self, *_, **__):
+        pass
+
+    def put(self, ticket, **_):
+        """Leave a task alone."""
+
+    def stop(self, ticket):
+        ticket.stopped.set()
+        ticket.left.set()
+
+
+class Quick(Idle):
+    """Lanes that write an empty download at once."""
+
+    def put(self, ticket, **_):
+        path = ticket.task.folder / ticket.task.output
+        path.touch()
+        ticket.left.set()
+        ticket.done(Outcome(None, result=str(path)))
+
+
+def begun(lanes, folder, monkeypatch):
+    """Return recordings in a folder, and one of two and a half seconds that is done."""
+    monkeypatch.setattr(module, "Lanes", lanes)
+    recordings = Recordings(folder, Limits(), 1)
+    recording = recordings.new("a.wav", "fast", 0)
+    about = {"format": "WAV", "rate": 8000, "channels": 1, "frames": 20000, "duration": 2.5}
+    recording.about, recording.result = about, {"segments": [20000]}
+    return recordings, recording
+
+
+def test_downloads_that_wait_for_each_other_end_when_the_recording_is_removed(
+    tmp_path, monkeypatch
+):
+    async def downloads():
+        recordings, recording = begun(Idle, tmp_path, monkeypatch)
+
+        async def download(dry):
+            async with recordings.render(recording, None, dry):
+                pass
+
+        waiting = [asyncio.create_task(download(dry)) for dry in (0.1, 0.2)]
+        await asyncio.sleep(0.05)
+        recordings.remove(recording)
+        ended = asyncio.gather(*waiting, return_exceptions=True)
+        return await asyncio.wait_for(ended, 5)
+
+    assert [str(error) for error in asyncio.run(downloads())] == ["the recording was removed"] * 2
+
+
+def test_a_download_that_is_read_is_kept_beside_the_newest(tmp_path, monkeypatch):
+    async def downloads():
+        recordings, recording = begun(Quick, tmp_path, monkeypatch)
+        async with recordings.render(recording, None, 0.1) as read:
+            for dry in (0.2, 0.3, 0.4, 0.5, 0.6):
+                async with recordings.render(recording, None, dry) as newest:
+                    assert newest.exists() and read.exists()
+        assert newest.exists() and not read.exists()
+        assert len(list(recording.folder.iterdir())) == RENDERS
+
+    asyncio.run(downloads())
+
+
+def test_a_preview_begins_at_a_second_of_the_recording(tmp_path, monkeypatch):
+    async def previews():
+        recordings, recording = begun(Idle, tmp_path, monkeypatch)
+        recording.state, recording.result = "waiting", None
+        api = Api(recordings, Limits(), lambda: False)
+        scope = {"type": "http", "path_params": {"id": recording.id}}
+        with pytest.raises(HTTPException, match="start must be a number from 0 to 2"):
+            await api.preview(Request(scope | {"query_string": b"start=3"}))
+        await api.preview(Request(scope | {"query_string": b"start=2"}))
+        (ticket,) = recording.tickets
+        assert ticket.task.start == 16000
+
+    asyncio.run(previews())
