@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from math import isfinite
+from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,8 +42,8 @@ def run(
     ``generator(seed, chain, k)``, the start and ``sampler.init`` from stream 0. At the end of each
     full segment, before its last state is yielded, the checkpoint is replaced. A run whose
     checkpoint exists goes on from there and yields what is left, bit for bit what the unbroken run
-    yields; where nothing is left it yields nothing and fills the record. `steps` may differ
-    between the two.
+    yields; where nothing is left it yields nothing and fills the record. `steps` may be more than
+    before.
 
     Parameters
     ----------
@@ -63,16 +64,17 @@ def run(
         Takes in every state, after its step.
     checkpoint
         File to write and to resume from, an ``.npz`` without pickled objects. A target's counters
-        are not in it, nor its data: give the same target.
+        are not in it, nor its data, nor what a record's statistic finds outside its own code: give
+        the same ones.
     segment
         Number of steps between checkpoints.
 
     Raises
     ------
     AlphaMFError
-        An argument is out of range; the checkpoint cannot be read, or belongs to another run; or
-        the sampler or record cannot be told from another by its repr. All at once, before the
-        first step. Later, theta is no longer finite.
+        An argument is out of range; the checkpoint cannot be read, belongs to another run, or has
+        more than `steps` steps; or the sampler or record cannot be told from another by its repr.
+        All at once, before the first step. Later, theta is no longer finite.
 
     Examples
     --------
@@ -87,7 +89,9 @@ def run(
     >>> state.step, record.mean.round(1)
     (500, array([0.5, 0.5]))
     """
-    _check(steps, segment, chains, start)
+    # NumPy's integers are not for JSON, which a checkpoint's identity is written in.
+    seed, chain, segment = index(seed), index(chain), index(segment)
+    _check({"steps": steps, "seed": seed, "chain": chain}, segment, chains, start)
     xp = np if start is None else namespace(start)
     rng = generator(seed, Key.CHAIN + chain, START, xp=xp)
     state = sampler.init(rng, target.start(rng, chains) if start is None else start)
@@ -101,6 +105,8 @@ def run(
             "segment": segment,
         }
         state, save = _resumed(Path(checkpoint), identity, state, target, record)
+        if state.step > steps:
+            raise AlphaMFError(f"checkpoint {checkpoint} has {state.step} steps, more than {steps}")
 
     def states(state: S) -> Iterator[S]:
         while state.step < steps:
@@ -118,9 +124,12 @@ def run(
     return states(state)
 
 
-def _check(steps: int, segment: int, chains: tuple[int, ...], start: Array | None) -> None:
-    if steps < 0:
-        raise AlphaMFError(f"steps must not be negative, not {steps}")
+def _check(
+    from_zero: dict[str, int], segment: int, chains: tuple[int, ...], start: Array | None
+) -> None:
+    for name, value in from_zero.items():
+        if value < 0:
+            raise AlphaMFError(f"{name} must not be negative, not {value}")
     if segment < 1:
         raise AlphaMFError(f"segment must be at least 1, not {segment}")
     if start is not None and chains:

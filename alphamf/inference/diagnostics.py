@@ -1,7 +1,7 @@
 """How far a chain can be trusted: a thin face on arviz-stats, for plain arrays.
 
-Draws have shape (draws, chains, ...), as `chain.Trace` keeps them for a theta with one chain axis;
-a single chain is ``draws[:, None]``. Every function reduces the first two axes.
+Draws have shape (draws, chains, ...), as `records.Trace` keeps them for a theta with one chain
+axis; a single chain is ``draws[:, None]``. Every function reduces the first two axes.
 """
 
 from __future__ import annotations
@@ -134,6 +134,11 @@ def interleaved(draws: Array, count: int) -> Array:
     Array
         Shape (draws // count, count * chains, ...).
 
+    Raises
+    ------
+    AlphaMFError
+        `count` is below 1.
+
     Examples
     --------
     >>> import numpy as np
@@ -141,6 +146,8 @@ def interleaved(draws: Array, count: int) -> Array:
     array([[0, 1, 2],
            [3, 4, 5]])
     """
+    if count < 1:
+        raise AlphaMFError(f"count must be at least 1, not {count}")
     draws = to_host(draws)
     kept = len(draws) - len(draws) % count
     return draws[:kept].reshape(kept // count, count * draws.shape[1], *draws.shape[2:])

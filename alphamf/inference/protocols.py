@@ -159,7 +159,11 @@ class Target(Protocol[P]):
 
     size: int
     positive: bool
-    latents: dict[str, Array]
+
+    @property
+    def latents(self) -> dict[str, Array]:
+        """Variables that `draw` moves by itself."""
+        ...
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw a starting value of shape ``(*chains, D)``."""

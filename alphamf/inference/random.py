@@ -25,8 +25,8 @@ else:
 class Key(IntEnum):
     """First number of a stream's key, by what the stream is for: no two uses share a stream.
 
-    An experiment, or a data set that is made up, has a seed of its own and numbers its streams from
-    0; what runs under the seed of a chain takes its key from this list.
+    An experiment has a seed of its own and numbers its streams from 0; what may run under the seed
+    of a chain takes its key from this list.
     """
 
     CHAIN = 0
@@ -42,6 +42,10 @@ class Key(IntEnum):
 
     HELD_OUT_CELLS = (1 << 29) + 1
     """``(HELD_OUT_CELLS, v)``: which cells of held-out voice v are hidden, and the fit of H."""
+
+    RATINGS = (1 << 29) + 2
+    """``(RATINGS, 0, b)`` and ``(RATINGS, 1, j)``: factors of the rows and columns of made-up
+    ratings; ``(RATINGS, 2, b, j)``: the ratings of a block."""
 
     NOISE = (1 << 29) + (1 << 28)
     """``(NOISE + c, k)``: the start and the EM of the spectra of noise alone in channel c."""

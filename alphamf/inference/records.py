@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class Mean:
     """Mean and standard deviation of a statistic, over kept steps and leading chain axes.
 
     Steps after `burn_in` are kept, every `thin`-th of them. Updated in place by Welford's method,
-    in the statistic's dtype.
+    in the statistic's dtype, or in float64 where it is of integers or booleans.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class Mean:
     def __init__(
         self, statistic: Statistic, *, burn_in: int, thin: int = 1, apart: int = 0
     ) -> None:
-        _check_kept(burn_in, thin)
+        check_kept(burn_in, thin)
         self.statistic = statistic
         self.burn_in, self.thin, self.apart = burn_in, thin, apart
         self.count: int = 0
@@ -66,17 +67,20 @@ class Mean:
         self._square: Array  # sum of squared deviations from the mean
 
     def __repr__(self) -> str:
-        return f"Mean(burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
+        name = _identified(self.statistic)
+        return f"Mean({name}, burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
 
     def keeps(self, step: int) -> bool:
         """Whether the state after so many steps is kept."""
-        return _kept(step, self.burn_in, self.thin)
+        return kept(step, self.burn_in, self.thin)
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""
         if not self.keeps(state.step):
             return
         value = self.statistic(state.theta, target)
+        if value.dtype.kind in "biu":
+            value = value.astype(np.float64)
         axes = tuple(range(state.theta.ndim - 1 - self.apart))
         batch = int(np.prod(value.shape[: len(axes)]))
         mean = value.mean(axes) if axes else value
@@ -147,17 +151,18 @@ class Trace:
     thin: int
 
     def __init__(self, statistic: Statistic, *, burn_in: int = 0, thin: int = 1) -> None:
-        _check_kept(burn_in, thin)
+        check_kept(burn_in, thin)
         self.statistic = statistic
         self.burn_in, self.thin = burn_in, thin
         self._values: list[Array] = []
 
     def __repr__(self) -> str:
-        return f"Trace(burn_in={self.burn_in}, thin={self.thin})"
+        name = _identified(self.statistic)
+        return f"Trace({name}, burn_in={self.burn_in}, thin={self.thin})"
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""
-        if _kept(state.step, self.burn_in, self.thin):
+        if kept(state.step, self.burn_in, self.thin):
             self._values.append(np.array(to_host(self.statistic(state.theta, target))))
 
     @property
@@ -213,14 +218,14 @@ class Extrapolated:
     """
 
     def __init__(self, statistic: Statistic, *, burn_in: int) -> None:
-        _check_kept(burn_in)
+        check_kept(burn_in)
         self.statistic = statistic
         self.burn_in = burn_in
         self.weight: float = 0.0
         self._mean: Array | None = None
 
     def __repr__(self) -> str:
-        return f"Extrapolated(burn_in={self.burn_in})"
+        return f"Extrapolated({_identified(self.statistic)}, burn_in={self.burn_in})"
 
     def add(self, state: Any, target: Any) -> None:
         """Take in one state."""
@@ -257,12 +262,26 @@ class Extrapolated:
         self._mean = arrays.get("mean")
 
 
-def _check_kept(burn_in: int, thin: int = 1) -> None:
+def _identified(statistic: Statistic) -> str:
+    """Return a statistic's name and a checksum of its code, the same in every process."""
+    name = getattr(statistic, "__qualname__", type(statistic).__qualname__)
+    code = getattr(statistic, "__code__", None)
+    if code is None:
+        return str(name)
+    # Other constants, such as sets and the code of inner functions, have no stable repr.
+    constants = [each for each in code.co_consts if isinstance(each, (int, float, str))]
+    text = repr((code.co_code, code.co_names, constants))
+    return f"{name} {crc32(text.encode()):08x}"
+
+
+def check_kept(burn_in: int, thin: int = 1) -> None:
+    """Refuse a `burn_in` or `thin` of which no record can be kept."""
     if burn_in < 0:
         raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
     if thin < 1:
         raise AlphaMFError(f"thin must be at least 1, not {thin}")
 
 
-def _kept(step: int, burn_in: int, thin: int) -> bool:
+def kept(step: int, burn_in: int, thin: int) -> bool:
+    """Whether a record keeps the state after so many steps."""
     return step > burn_in and (step - burn_in) % thin == 0

@@ -31,6 +31,11 @@ class Polynomial:
 
     Its repr is the same in every process, as a checkpoint needs; a lambda's is not.
 
+    Raises
+    ------
+    AlphaMFError
+        a is not a positive number.
+
     References
     ----------
     Simsekli et al., ICML 2016, section 4.1, with b = 0.51.
@@ -44,6 +49,10 @@ class Polynomial:
 
     a: float
     b: float = 0.51
+
+    def __post_init__(self) -> None:
+        if not 0 < self.a < inf:
+            raise AlphaMFError(f"a must be a positive number, not {self.a}")
 
     def __call__(self, step: int) -> float:
         """Return the step size of step `step` (0 for the first)."""

@@ -40,7 +40,8 @@ def find(name: str) -> Path:
     if corpus.source is None:
         raise AlphaMFError(
             f"{title} {where}, and is not downloaded, as no checksum of it is published: get it "
-            f"from its home, and {advice}"
+            "from its home, list its recordings in a MANIFEST.csv with the columns "
+            f"{', '.join(corpus.columns)}, and {advice}"
         )
     made = cache() / f"{name}.npz"
     if not made.exists():

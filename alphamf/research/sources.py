@@ -44,6 +44,8 @@ class Corpus:
         Licence or terms of use.
     source
         How to make the file; None where no checksum of an original is published.
+    columns
+        Of the MANIFEST.csv that lists the recordings of a folder.
     """
 
     path: str
@@ -51,6 +53,7 @@ class Corpus:
     home: str
     terms: str
     source: Source | None = None
+    columns: tuple[str, ...] = ()
 
 
 def _mnist(name: str, sha256: str) -> Original:
@@ -163,6 +166,7 @@ CORPORA = {
         "",
         "https://ecs.utdallas.edu/loizou/speech/noizeus/",
         "research use",
+        columns=("path", "speaker", "split", "snr_db", "noise"),
     ),
 }
 """Every corpus by name."""

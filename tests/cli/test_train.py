@@ -92,10 +92,12 @@ def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
         (["--voices", "name"], "there is no rule 'name' for voices"),
         (["--voices", "folder", "clean/a/0.wav"], "voices by folder are one voice in 2 files"),
         (["--held-out", "1"], "the share held out must lie between 0 and 1"),
-        (["--seconds", "0"], "seconds must be finite"),
+        (["--seconds", "0"], "seconds must be from 0.064 to 86400, not 0"),
+        (["--seconds", "1e300"], "seconds must be from 0.064 to 86400, not 1e+300"),
+        (["--rank", "9" * 23], "rank must be at least 1 and at most 10000, not 99999"),
         (["--stream", "--sampler", "sgrld"], "speech that streams by is for the sampler em"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
-        (["--above", "speech-16k", "--seconds", "nan"], "seconds must be finite and at least 0.06"),
+        (["--above", "speech-16k", "--seconds", "nan"], "seconds must be from 0.064 to 86400, not"),
     ],
 )
 def test_what_train_cannot_do_is_one_sentence(here, arguments, sentence):

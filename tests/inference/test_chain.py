@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -110,6 +114,32 @@ def test_finished_run_yields_nothing_and_fills_the_record(tmp_path):
     np.testing.assert_array_equal(again.values, [state.theta for state in states])
 
 
+def test_integers_of_numpy_are_numbers_of_a_checkpoint(tmp_path):
+    path = tmp_path / "run.npz"
+    key = {"seed": np.int64(3), "chain": np.int64(1), "segment": np.int64(2)}
+    *_, state = run(regression(), SGLD(1e-3), steps=4, checkpoint=path, **key)
+    *_, plain = run(regression(), SGLD(1e-3), steps=4, seed=3, chain=1, segment=2)
+    same([state], [plain])
+    assert not list(run(regression(), SGLD(1e-3), steps=4, checkpoint=path, **key))
+
+
+def test_fewer_steps_than_a_checkpoint_has_are_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    list(run(regression(), SGLD(1e-3), steps=6, seed=0, segment=3, checkpoint=path))
+    with pytest.raises(AlphaMFError, match=r"run\.npz has 6 steps, more than 5"):
+        run(regression(), SGLD(1e-3), steps=5, seed=0, segment=3, checkpoint=path)
+
+
+@pytest.mark.parametrize("chains", [(), (2, 3)])
+def test_mean_of_an_indicator_is_a_probability(chains):
+    for kind in (bool, int):
+        share = Mean(lambda theta, target, kind=kind: (theta > 1).astype(kind), burn_in=0)
+        states = run(regression(), SGLD(1e-3), steps=40, seed=2, chains=chains, record=share)
+        above = np.reshape([state.theta > 1 for state in states], (-1, 3))
+        np.testing.assert_allclose(share.mean, above.mean(0))
+        np.testing.assert_allclose(share.std, above.std(0))
+
+
 def test_seed_and_chain_choose_the_streams():
     def last(**key):
         return list(run(regression(), SGLD(1e-3), steps=5, **key))[-1].theta
@@ -177,7 +207,9 @@ def test_trace_copies_what_a_target_may_overwrite():
         ({"chain": 1}, "its chain is 0, not 1"),
         ({"segment": 2}, "its segment is 3, not 2"),
         ({"record": None}, "its record is Mean"),
-        ({"record": Mean(np.positive, burn_in=1)}, "its record is Mean"),
+        ({"record": Mean(lambda theta, target: theta, burn_in=1)}, "its record is Mean"),
+        ({"record": Mean(lambda theta, target: theta**2, burn_in=0)}, "its record is Mean"),
+        ({"record": Mean(np.positive, burn_in=0)}, "its record is Mean"),
         ({"chains": (2,)}, "another target: its state"),
         ({"target": regression(np.float32)}, "another target: its state"),
         ({"target": factors()}, "another target: its state"),
@@ -196,6 +228,22 @@ def test_checkpoint_of_another_run_is_refused(change, named, tmp_path):
     list(run(**settings))
     with pytest.raises(AlphaMFError, match=named):
         run(**{**settings, **change})
+
+
+def test_identity_of_a_statistic_is_the_same_in_every_process():
+    code = (
+        "from alphamf.inference.records import Trace\n"
+        "print(Trace(lambda theta, _: [theta if name in {'a', 'b'} else 1.5 for name in 'abc']))"
+    )
+    shown = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in "12"
+    }  # fmt: skip
+    assert len(shown) == 1 and shown.pop().startswith("Trace(<lambda> ")
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", None])
@@ -250,6 +298,8 @@ def test_failed_save_keeps_the_old_checkpoint(tmp_path, monkeypatch):
     ("change", "named"),
     [
         ({"steps": -1}, "steps must not be negative, not -1"),
+        ({"seed": -1}, "seed must not be negative, not -1"),
+        ({"chain": -1}, "chain must not be negative, not -1"),
         ({"segment": 0}, "segment must be at least 1, not 0"),
         ({"start": np.ones((2, 3)), "chains": (2,)}, r"chains \(2,\) must not be given"),
         ({"checkpoint": "no/such/folder/run.npz"}, "in a folder that does not exist"),

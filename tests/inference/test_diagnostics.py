@@ -100,3 +100,8 @@ def test_refuses_what_is_not_draws(wrong):
 def test_refuses_more_lags_than_draws(draws):
     with pytest.raises(AlphaMFError, match="below 5000 draws, not 5000"):
         diagnostics.autocorrelation(draws, DRAWS)
+
+
+def test_refuses_to_interleave_no_chains(draws):
+    with pytest.raises(AlphaMFError, match="count must be at least 1, not 0"):
+        diagnostics.interleaved(draws, 0)

@@ -28,5 +28,11 @@ def test_refuses_what_is_not_a_positive_number(size):
         at(size, 3)
 
 
+@pytest.mark.parametrize("a", [0.0, -1e-3, float("nan"), float("inf")])
+def test_polynomial_refuses_what_is_not_a_positive_number(a):
+    with pytest.raises(AlphaMFError, match="a must be a positive number, not"):
+        Polynomial(a)
+
+
 def test_repr_tells_schedules_apart():
     assert repr(Polynomial(0.1)) == "Polynomial(a=0.1, b=0.51)"

@@ -117,6 +117,7 @@ def test_missing_data_is_one_sentence_with_home_and_terms(name, tmp_path, monkey
         assert f"set ALPHAMF_DATA to a folder that holds {corpus.path}" in text
         if corpus.source is None:
             assert "no checksum of it is published: get it from its home" in text
+            assert f"a MANIFEST.csv with the columns {', '.join(corpus.columns)}" in text
         else:
             assert "cannot be downloaded (no connection to " in text
             files = " and ".join(original.name for original in corpus.source.originals)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.random import generator
+from alphamf.inference.random import Key, generator
 from alphamf.tools.arrays import Array
 
 
@@ -58,7 +58,7 @@ class Listed:
     Parameters
     ----------
     train, test
-        Rows, columns and values, each of shape (n,).
+        Rows and columns, from 0, and values, each of shape (n,).
     shape
         Number of rows and columns.
     blocks
@@ -68,6 +68,11 @@ class Listed:
     ----------
     order
         For rows and for columns: the place that each of them has got.
+
+    Raises
+    ------
+    AlphaMFError
+        There are more blocks than rows or columns, or a row or column is outside `shape`.
     """
 
     shape: tuple[int, int]
@@ -90,6 +95,8 @@ class Listed:
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
         """Sort entries block by block; return them, and where the blocks begin."""
+        _check_index("rows", rows, self.shape[0])
+        _check_index("columns", columns, self.shape[1])
         of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
         rows, columns = self.order[0][rows], self.order[1][columns]
         down: Array = np.searchsorted(of_rows, rows, "right") - 1
@@ -160,7 +167,7 @@ class Made:
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
         """Make a block's ratings of training and of test."""
         w, h = self._factors(0, row), self._factors(1, column)
-        rng = generator(self.seed, 2, row, column)
+        rng = generator(self.seed, Key.RATINGS, 2, row, column)
         count = self.count // self.blocks**2
         # Columns by the square of a uniform number: the density falls like 1 / sqrt.
         columns = (rng.random(count) ** 2 * h.shape[1]).astype(np.int64)
@@ -177,10 +184,17 @@ class Made:
     def _factors(self, axis: int, block: int) -> Array:
         ends = bounds(self.shape[axis], self.blocks)
         count = int(ends[block + 1] - ends[block])
-        rng = generator(self.seed, axis, block)
+        rng = generator(self.seed, Key.RATINGS, axis, block)
         factors: Array = rng.standard_normal((self.rank, count), dtype=np.float32)
         factors *= self.rank**-0.25
         return factors
+
+
+def _check_index(name: str, index: Array, count: int) -> None:
+    if len(index) and (index.min() < 0 or index.max() >= count):
+        raise AlphaMFError(
+            f"{name} must be from 0 to {count - 1}, not {index.min()} to {index.max()}"
+        )
 
 
 def _check(shape: tuple[int, int], blocks: int) -> None:

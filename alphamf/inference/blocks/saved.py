@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -41,11 +40,22 @@ def save(folder: Path, walk: Any) -> None:
             }
             with atomic(folder / INDEX) as part, part.open("w", encoding="utf-8") as file:
                 json.dump(index, file)
-            for older in folder.iterdir():
-                if older.is_dir() and older != latest:
-                    shutil.rmtree(older)
+            _remove_older(folder, walk)
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+
+
+def _remove_older(folder: Path, walk: Any) -> None:
+    """Remove the blocks of earlier steps, and nothing else: the folder may hold other things.
+
+    Later steps are left alone: a faster rank may have begun the next ones.
+    """
+    for older in folder.iterdir():
+        if older.name.isdecimal() and int(older.name) < walk.steps and older.is_dir():
+            for b in range(walk.blocks):
+                (older / f"{b}.npz").unlink(missing_ok=True)
+            if not any(older.iterdir()):
+                older.rmdir()
 
 
 def load(folder: Path, walk: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from math import isfinite
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ class Walk:
     Raises
     ------
     AlphaMFError
-        The blocks cannot be dealt out evenly, a part is empty, or the sampler is another one.
+        The blocks cannot be dealt out evenly, a part is empty, the seed is negative, or the sampler
+        is another one.
 
     References
     ----------
@@ -90,6 +92,10 @@ class Walk:
         burn_in: int = 0,
         every: int = 10,
     ) -> None:
+        # NumPy's integers are not for JSON, which a checkpoint's index is written in.
+        seed, burn_in = index(seed), index(burn_in)
+        if seed < 0:
+            raise AlphaMFError(f"seed must not be negative, not {seed}")
         self.ranks = ranks = ranks or Alone()
         self.blocks = blocks = ratings.blocks
         if blocks % ranks.size:

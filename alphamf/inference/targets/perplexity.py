@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
+from alphamf.inference.records import check_kept, kept
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.tokens import assign, table, tokens
 from alphamf.inference.targets.topics import TopicModel
@@ -69,6 +70,11 @@ class Perplexity:
     seed
         Of the draws, together with the step.
 
+    Raises
+    ------
+    AlphaMFError
+        The counts differ in shape, or a number is out of range.
+
     References
     ----------
     Zhou & Carin, IEEE TPAMI 37 (2015), section 6.
@@ -91,6 +97,9 @@ class Perplexity:
     ) -> None:
         if observed.shape != held.shape:
             raise AlphaMFError(f"observed and held differ in shape: {observed.shape}, {held.shape}")
+        check_kept(burn_in, thin)
+        if sweeps < 1:
+            raise AlphaMFError(f"sweeps must be at least 1, not {sweeps}")
         self.burn_in, self.thin, self.sweeps, self.seed = burn_in, thin, sweeps, seed
         self._words, self._offsets = tokens(observed)
         self._held = held.tocoo()
@@ -104,7 +113,7 @@ class Perplexity:
 
     def add(self, state: Any, target: TopicModel) -> None:
         """Take in one state."""
-        if state.step <= self.burn_in or (state.step - self.burn_in) % self.thin:
+        if not kept(state.step, self.burn_in, self.thin):
             return
         rng = generator(self.seed, state.step)
         phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]

@@ -71,7 +71,11 @@ class Unbounded:
         self.target: Target[FactorPotential] = target
         self.scale: Array = scale
         self.size: int = target.size
-        self.latents: dict[str, Array] = target.latents
+
+    @property
+    def latents(self) -> dict[str, Array]:
+        """The target's, whose `start` may put others in their place."""
+        return self.target.latents
 
     def position(self, u: Array) -> Array:
         """Return theta at coordinates u, of the same shape."""
@@ -90,9 +94,7 @@ class Unbounded:
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw a start of the target's, shape (*chains, D), in its coordinates."""
-        theta = self.target.start(rng, chains)
-        self.latents = self.target.latents
-        return self.coordinates(theta)
+        return self.coordinates(self.target.start(rng, chains))
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
         """Draw from the target at coordinates theta, and return the potential V."""

@@ -112,8 +112,10 @@ def _run(
 
     file = results_file(stem)
     with file.locked(f"another run writes to {shown(file.path)}"):
-        found = jobs.run(file, todo, do, key=job_key, known=file.last())
-        records = {file.key(record): record for record in found}
+        for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
+            pass
+        # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
+        records = file.last()
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from alphamf.audio.stft import Frame
@@ -17,6 +16,12 @@ OVERLAP = 4
 
 RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
+
+MOST_RANK = 10_000
+"""Most spectra of a dictionary: 160 times the default."""
+
+MOST_SECONDS = 24 * 3600
+"""Most seconds that are taken of a voice: a day."""
 
 STEPS = 200
 """Default number of steps with all speech in memory."""
@@ -71,8 +76,8 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         if not RATES[0] <= self.rate <= RATES[1]:
             raise AlphaMFError(f"rate must be from {RATES[0]} to {RATES[1]} Hz, not {self.rate}")
-        if self.rank < 1:
-            raise AlphaMFError(f"rank must be at least 1, not {self.rank}")
+        if not 1 <= self.rank <= MOST_RANK:
+            raise AlphaMFError(f"rank must be at least 1 and at most {MOST_RANK}, not {self.rank}")
         check_alpha(self.alpha)
         if self.context < 1:
             raise AlphaMFError(f"context must be at least 1, not {self.context}")
@@ -93,7 +98,7 @@ class TrainingSettings:
 
 
 def check_seconds(seconds: float) -> None:
-    """Refuse to take less of a voice than a window, or without end."""
+    """Refuse to take less of a voice than a window, or more than a day."""
     least = OVERLAP * HOP_SECONDS
-    if not least <= seconds < math.inf:
-        raise AlphaMFError(f"seconds must be finite and at least {least}, not {seconds}")
+    if not least <= seconds <= MOST_SECONDS:
+        raise AlphaMFError(f"seconds must be from {least} to {MOST_SECONDS}, not {seconds}")

@@ -68,6 +68,26 @@ def test_made_up_blocks_need_no_others_and_can_be_predicted():
     assert np.var(train.values) == pytest.approx(1.25, rel=0.15)
 
 
+def test_made_up_factors_are_not_where_a_walk_of_their_seed_starts():
+    # With one column and one factor a rating is a line in the row's factor, with noise about it.
+    source = Made((3000, 1), 20_000, rank=1, blocks=1, seed=1, test=0.0)
+    ((w, _),) = Walk(source, Model(1), SGLD(1e-4), seed=1).factors()
+    train, _ = source.block(0, 0)
+    assert abs(np.corrcoef(w[train.rows, 0], train.values)[0, 1]) < 0.1
+
+
+def test_lists_outside_the_shape_are_refused():
+    rows, columns, values = lists()
+    right = (rows, columns, values)
+    for wrong, named in (
+        ((rows + 1, columns, values), "rows must be from 0 to 29, not 1 to 30"),
+        ((rows, columns - 1, values), "columns must be from 0 to 19, not -1 to 18"),
+    ):
+        for train, test in ((wrong, right), (right, wrong)):
+            with pytest.raises(AlphaMFError, match=named):
+                Listed(train, test, shape=(30, 20), blocks=2)
+
+
 def test_parts_are_an_unbiased_estimate_of_the_gradient():
     rows, columns, values = lists()
     source = Listed((rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=3)
@@ -205,6 +225,24 @@ def test_resumed_walk_is_the_unbroken_one(name, tmp_path):
     walks.same(whole, rest)
 
 
+def test_other_folders_beside_a_checkpoint_are_left_alone(tmp_path):
+    for name in ("recordings", "10", "2019"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "talk.wav").touch()
+    for _ in walks.small("HAMCMC").run(30, checkpoint=tmp_path, segment=10):
+        pass
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"recordings", "10", "2019", "30", "checkpoint.json"}
+    assert all((tmp_path / name / "talk.wav").exists() for name in ("recordings", "10", "2019"))
+
+
+def test_seed_of_numpy_is_a_number_of_the_checkpoint(tmp_path):
+    settings = {"seed": np.int64(1), "burn_in": np.int64(2)}
+    for _ in range(2):
+        walk = Walk(walks.made(), Model(2), SGLD(1e-3), **settings)
+        assert list(walk.run(4, checkpoint=tmp_path, segment=2)) in ([1, 2, 3, 4], [])
+
+
 def test_checkpoint_that_is_no_use_is_one_sentence(tmp_path):
     for _ in walks.small("HAMCMC").run(10, checkpoint=tmp_path, segment=10):
         pass
@@ -237,6 +275,8 @@ def test_errors_are_one_sentence():
     few = (rows, columns, values)
     with pytest.raises(AlphaMFError, match="a part of the data has no ratings: 5 blocks"):
         Walk(Listed(few, few, shape=(30, 20), blocks=5), Model(2), SGLD(1e-3), seed=0)
+    with pytest.raises(AlphaMFError, match="seed must not be negative, not -1"):
+        Walk(walks.made(), Model(2), SGLD(1e-3), seed=-1)
     for wrong in ({"rank": 0}, {"rank": 2, "variance_x": 0.0}):
         with pytest.raises(AlphaMFError, match="must be"):
             Model(**wrong)

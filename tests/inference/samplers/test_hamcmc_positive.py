@@ -187,6 +187,19 @@ def test_resumes_bit_for_bit(chains, tmp_path):
     check_resume(mixture(), PositiveHAMCMC(0.2, memory=3, freeze=4), chains, tmp_path / "run.npz")
 
 
+def test_run_in_the_coordinates_resumes_with_the_latents_of_a_start_made_later(tmp_path):
+    def go(steps, **settings):
+        target = mixture()
+        space = Unbounded(target, np.full(target.size, 0.1, np.float32))
+        start = space.coordinates(target.start(generator(3)))
+        states = run(space, SGLD(0.01), steps=steps, seed=0, start=start, segment=10, **settings)
+        return list(states)[-1].theta
+
+    unbroken = go(20)
+    go(10, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(go(20, checkpoint=tmp_path / "run.npz"), unbroken)
+
+
 def test_without_pairs_it_is_langevin_in_the_coordinates():
     target = Factors()
     space = Unbounded(target, 1 / target.rate)

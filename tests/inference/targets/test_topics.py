@@ -496,5 +496,8 @@ def test_refuses_what_does_not_fit():
         tokens(csr_array(COUNTS * 0.5))
     with pytest.raises(AlphaMFError, match="observed and held differ in shape"):
         Perplexity(counts, counts[:2])
+    for name, wrong in (("burn_in", -3), ("thin", 0), ("sweeps", 0)):
+        with pytest.raises(AlphaMFError, match=rf"{name} must .*, not {wrong}"):
+            Perplexity(counts, counts, **{name: wrong})
     with pytest.raises(AlphaMFError, match="no state was kept yet: burn_in is 3"):
         _ = Perplexity(counts, counts, burn_in=3).perplexity

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import math
 import subprocess
 import sys
 from importlib.metadata import version
@@ -13,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.research.experiments.base import Record, job_key, markdown, mean_and_error
+from alphamf.research.experiments.base import Experiment, Record, job_key, markdown, mean_and_error
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.run import results_file, run
 from alphamf.tools.files import exclusive
@@ -131,6 +132,19 @@ def test_full_seed_and_version_are_jobs_of_their_own(small, tmp_path):
     old = lines.replace(f'"version": "{version("alphamf")}"', '"version": "0"')
     (tmp_path / "richardson.jsonl").write_text(old)
     assert old != lines and not list(results_file(tmp_path / "richardson").read())
+
+
+def test_a_resumed_run_has_the_numbers_of_the_first(tmp_path):
+    experiment = Experiment(
+        "x", "paper", (0, 0),
+        jobs=lambda full, seed: [{"n": n} for n in range(2)],
+        work=lambda job: {"bias": [math.inf if job["n"] else 0.5]},
+        table=lambda records: [
+            {"n": job["n"], "bias": mean_and_error(n["bias"])} for job, n in records
+        ],
+        figure=lambda records: picture([]),
+    )  # fmt: skip
+    assert run(experiment, tmp_path) == run(experiment, tmp_path)
 
 
 def test_lines_that_are_not_records_are_passed_over(tmp_path):

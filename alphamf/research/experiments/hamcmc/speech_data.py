@@ -13,9 +13,12 @@ from functools import cache
 import numpy as np
 
 from alphamf.audio.reader import read
+from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
+from alphamf.research.sources import CORPORA
 from alphamf.tools.arrays import Floats
+from alphamf.tools.files import shown
 from alphamf.training.dictionary.api import train
 
 SNR = "5"
@@ -86,5 +89,12 @@ def _clean(sentence: str) -> str:
 
 
 def _manifest() -> list[dict[str, str]]:
-    with open(find("noizeus") / "MANIFEST.csv", newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    path, columns = find("noizeus") / "MANIFEST.csv", CORPORA["noizeus"].columns
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            return [{name: row[name] for name in columns} for row in csv.DictReader(file)]
+    except (OSError, UnicodeDecodeError, KeyError, csv.Error) as error:
+        raise AlphaMFError(
+            f"{shown(path)} cannot be read as a CSV of the recordings, with the columns "
+            f"{', '.join(columns)} ({type(error).__name__})"
+        ) from error

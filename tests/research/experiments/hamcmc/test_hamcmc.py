@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from alphamf.errors import AlphaMFError
 from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
 from alphamf.inference.random import generator
@@ -213,6 +214,17 @@ def test_speech_parts_share_no_sentence(shared, monkeypatch):
     assert not training & tuning and not training & test and not tuning & test
     assert len(speech_data.test_clips()) == 80
     assert all("_5dB/" in noisy for noisy, _ in speech_data.test_clips())
+
+
+@pytest.mark.parametrize("content", [None, b"path,speaker\na.wav,sp01\n", b"\xff\n"])
+def test_folder_without_a_list_of_its_recordings_is_one_sentence(content, tmp_path, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_DATA", str(tmp_path))
+    path = tmp_path / "corpora" / "noizeus" / "MANIFEST.csv"
+    path.parent.mkdir(parents=True)
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(AlphaMFError, match="with the columns path, speaker, split, snr_db, noise"):
+        SPEECH.jobs(False, 0)
 
 
 def test_unit_of_power_changes_the_factors_and_not_the_posterior(small, shared):
