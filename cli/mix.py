@@ -105,7 +105,8 @@ def mix(
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]
             table.claim(output_dir, inputs, overwrite=overwrite)
-            with table.writing(output_dir, made):
+            planned = [recipe.files for recipe in todo]
+            with table.writing(output_dir, planned, made):
                 mixtures = corpus.make(todo, output_dir, level=level, rate=rate, note=note)
                 for mixture in sorter.good(mixtures):
                     made.append(mixture)

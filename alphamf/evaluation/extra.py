@@ -119,12 +119,12 @@ def read_transcripts(path: str) -> dict[str, str]:
         The file cannot be read, or a line holds no words.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
         raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
     found = {}
     for number, line in enumerate(lines, 1):
-        name, _, said = line.strip().partition(" ")
+        name, _, said = line.strip().replace("\t", " ").partition(" ")
         if name and not words(said):
             raise AlphaMFError(f"{shown(path)} has no words after the name in line {number}")
         if name:
@@ -149,7 +149,9 @@ def recognised(command: str, sound: Floats, rate: int) -> str:
         soundfile.write(file, sound, rate, subtype="PCM_16")
         run = _command(command, str(file))
         try:
-            done = subprocess.run(run, capture_output=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                run, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+            )
         except OSError as error:
             raise AlphaMFError(f"{shown(run[0])} cannot be started: {reason(error)}") from error
         except subprocess.TimeoutExpired as error:

@@ -11,14 +11,23 @@ from typing import Any
 import numpy as np
 
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import BREAKDOWN, SCORES, groups, present, values
+from alphamf.evaluation.summary import (
+    BREAKDOWN,
+    SCORES,
+    clips,
+    costs,
+    groups,
+    present,
+    values,
+)
 from alphamf.tools import tables
 from alphamf.tools.files import shown
 from alphamf.tools.tables import mean_and_error, with_error
 
 LEGEND = (
-    "- Mean ± standard error over the clips. Better on: clips whose SI-SDR rises. MB: the most "
-    "that a process held, interpreter and libraries included."
+    "- Mean ± standard error over the clips; (1 of 2): over those that have the score, where some "
+    "lack it. Better on: clips whose SI-SDR rises. MB: the most that a process held, interpreter "
+    "and libraries included."
 )
 
 MOST_FAILURES = 10
@@ -26,10 +35,11 @@ MOST_FAILURES = 10
 
 def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows of the table of methods: means ± standard errors."""
-    scores = present(results)
+    scores, total = present(results), len(clips(results))
     headings = ["method", "clips", *(SCORES[score].heading for score in scores)]
     headings += ["better on", "CPU s per s", "real time", "MB"]
-    return headings, [[name, *_row(group, scores)] for (name,), group in groups(results).items()]
+    methods = groups(results).items()
+    return headings, [[name, *_row(group, scores, total)] for (name,), group in methods]
 
 
 def markdown(results: Sequence[Result]) -> str:
@@ -54,18 +64,15 @@ def _plain(text: str) -> str:
     return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
 
 
-def _row(group: Sequence[Result], scores: Sequence[str]) -> list[str]:
+def _row(group: Sequence[Result], scores: Sequence[str], total: int) -> list[str]:
     done = [result for result in group if result.error is None]
     gains = values(done, "si_sdr_gain")
-    cpu = [r.cpu_seconds / r.seconds for r in done if r.cpu_seconds is not None and r.seconds]
-    clock = [r.real_time_factor for r in done if r.real_time_factor is not None]
     memory = [r.peak_memory_mb for r in done if r.peak_memory_mb is not None]
     return [
-        str(len(done)),
-        *(_cell(values(done, name), name) for name in scores),
+        str(total) if len(done) == total else f"{len(done)} of {total}",
+        *(_cell(done, name, len(done)) for name in scores),
         f"{np.mean(np.array(gains) > 0):.0%}" if gains else "-",
-        f"{np.mean(cpu):.3f}" if cpu else "-",
-        f"{np.mean(clock):.3f}" if clock else "-",
+        *("-" if math.isnan(cost) else f"{cost:.3f}" for cost in costs(done)),
         f"{max(memory):.0f}" if memory else "-",
     ]
 
@@ -73,19 +80,24 @@ def _row(group: Sequence[Result], scores: Sequence[str]) -> list[str]:
 def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], score: str) -> str:
     methods = list(dict.fromkeys(result.method for result in results))
     cells = groups(results, (field, "method"))
+    total = {each: len(clips(r for r in results if getattr(r, field) == each)) for each in labels}
     label = {"noise": "noise", "snr": "SNR"}[field]
     return tables.markdown(
         [f"{SCORES[score].heading} by {label}", *map(_plain, methods)],
         [
-            [text, *(_cell(values(cells.get((each, m), []), score), score) for m in methods)]
+            [text, *(_cell(cells.get((each, m), []), score, total[each]) for m in methods)]
             for each, text in labels.items()
         ],
     )
 
 
-def _cell(found: Sequence[float], score: str) -> str:
-    mean, error = mean_and_error(found)
-    return "-" if math.isnan(mean) else with_error(mean, error, SCORES[score].decimals)
+def _cell(results: Sequence[Result], score: str, total: int) -> str:
+    """Return the mean of a score, and how many clips of the total have it where some lack it."""
+    found = values(results, score)
+    if not found:
+        return "-"
+    part = f"({len(found)} of {total}) " if len(found) < total else ""
+    return part + with_error(*mean_and_error(found), SCORES[score].decimals)
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from alphamf.evaluation.baselines.base import Clip, fit
 from alphamf.evaluation.cost import Cost, timed
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import Job, audio_name
-from alphamf.evaluation.score import pesq, si_sdr, stoi
+from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, shown
 
@@ -95,6 +95,8 @@ def scores(
     put(("si_sdr",), lambda: (ratio(si_sdr(clean, estimate)),))
     put(("si_sdr_gain",), gain)
     put(("sdr", "sir", "sar"), lambda: tuple(map(ratio, bss_eval(clean, noisy - clean, estimate))))
+    if reasons.pop("sdr", None):  # which needs no noise
+        put(("sdr",), lambda: (ratio(sdr(clean, estimate)),))
     put(("stoi",), lambda: (stoi(clean, estimate, rate),))
     put(("estoi",), lambda: (stoi(clean, estimate, rate, extended=True),))
     put(("pesq",), lambda: (pesq(clean, estimate, rate),))
@@ -102,11 +104,14 @@ def scores(
 
 
 def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) -> Result:
-    noisy, clean, rate = _load(job)
     output = Path(job.output)
-    if job.originals:
-        _write(output, audio_name("noisy", job.result.noisy), noisy, rate)
+    clean, rate = _clean(job)
+    # Before the noisy file is read: other jobs, whose noisy file may be a better one, need it.
+    if "clean" in job.originals:
         _write(output, audio_name("clean", job.result.clean), clean, rate)
+    noisy = _noisy(job, len(clean), rate)
+    if "noisy" in job.originals:
+        _write(output, audio_name("noisy", job.result.noisy), noisy, rate)
     clip = Clip(noisy, rate, clean, job.result.seed, job.model)
     cost = None
     with stoppable():
@@ -146,20 +151,25 @@ def _complete(
     )
 
 
-def _load(job: Job) -> tuple[Floats, Floats, int]:
-    """Read both files and check that they belong together."""
-    (noisy, rate), (clean, other) = read(job.pair.noisy), read(job.pair.clean)
-    names = f"{shown(job.pair.noisy)} and {shown(job.pair.clean)}"
-    if rate != other:
-        raise AlphaMFError(f"{names} must have one sampling rate, not {rate} and {other} Hz")
-    if len(noisy) != len(clean):
-        raise AlphaMFError(
-            f"{names} must be equally long, not {len(noisy)} and {len(clean)} samples"
-        )
-    sounds = noisy.mean(axis=1), clean.mean(axis=1)
-    if np.ptp(sounds[1]) == 0:
+def _clean(job: Job) -> tuple[Floats, int]:
+    """Read the clean file, and check that it can be scored against."""
+    sound, rate = read(job.pair.clean)
+    clean = sound.mean(axis=1)
+    if np.ptp(clean) == 0:
         raise AlphaMFError(f"{shown(job.pair.clean)} is silent, so that nothing can be scored")
-    return *sounds, rate
+    return clean, rate
+
+
+def _noisy(job: Job, samples: int, rate: int) -> Floats:
+    """Read the noisy file, and check that it belongs to the clean one."""
+    sound, own = read(job.pair.noisy)
+    names = f"{shown(job.pair.noisy)} and {shown(job.pair.clean)}"
+    if own != rate:
+        raise AlphaMFError(f"{names} must have one sampling rate, not {own} and {rate} Hz")
+    if len(sound) != samples:
+        raise AlphaMFError(f"{names} must be equally long, not {len(sound)} and {samples} samples")
+    noisy: Floats = sound.mean(axis=1)
+    return noisy
 
 
 def _estimate(path: str, clip: Clip) -> Floats:

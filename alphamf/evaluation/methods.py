@@ -105,9 +105,10 @@ def _parts(text: str) -> list[str]:
 def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
     """Return the entry of ``NAME=FOLDER``."""
     name, _, path = spec.partition("=")
-    if not name or "@" in name or name in methods or name == "all":
+    if not name or "@" in name or name in methods or name in ("all", "clean"):
         raise AlphaMFError(
-            f"--method {spec} needs a name of its own before the =, which no method has"
+            f"--method {spec} needs a name of its own before the =: not that of a method, nor "
+            "all or clean"
         )
     shown_as = Method(name, f"files of {path}", _not_run)
     return Entry(name, shown_as, "auto", "files", Folder(path))

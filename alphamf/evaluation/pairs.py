@@ -50,10 +50,10 @@ class Pair(NamedTuple):
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
     """Find the noisy files, and the clean file of each by its name.
 
-    The clean file's stem is that of the noisy one, or its beginning up to a separator (``sp01`` of
-    ``sp01_car_sn5``), or its end (``fileid_3`` of ``book_snr5_fileid_3``); the longest match wins.
-    The words clean and noisy at the ends of stems are ignored. Among several files of one stem the
-    one that shares most folders with the noisy file is taken.
+    The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
+    separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
+    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. Among
+    several files of one stem the one that shares most folders with the noisy file is taken.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
     if is_special(table):
         raise AlphaMFError(f"{shown(table)} is a pipe or a device, and --pairs needs a file")
     try:
-        with open(table, newline="", encoding="utf-8-sig") as file:
+        with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, csv.Error) as error:
         raise AlphaMFError(f"{shown(table)} cannot be read: {reason(error)}") from error

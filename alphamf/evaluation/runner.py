@@ -42,7 +42,8 @@ class Job(NamedTuple):
     extra
         Scores that are asked for beyond the usual ones.
     originals
-        Whether this job writes the noisy and the clean sound as well: one job of each clip does.
+        Which of the sounds ``clean`` and ``noisy`` this job writes as well: one job of all that
+        share a file does.
     """
 
     pair: Pair
@@ -51,7 +52,7 @@ class Job(NamedTuple):
     result: Result
     estimate: str | None = None
     extra: Extra = NOTHING
-    originals: bool = False
+    originals: tuple[str, ...] = ()
 
 
 def audio_name(method: str, name: str) -> str:
@@ -200,12 +201,16 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Res
 
 
 def _with_originals(left: Iterable[Job]) -> list[Job]:
-    """Let the first job of every clip write the originals."""
-    clips: set[str] = set()
+    """Let one job write each original: jobs run side by side, and no two may write one file."""
+    todo = list(left)
+    # The method of that name writes the noisy sound.
+    taken = {audio_name("noisy", job.result.noisy) for job in todo if job.result.method == "noisy"}
     chosen = []
-    for job in left:
-        chosen.append(job._replace(originals=job.pair.noisy not in clips))
-        clips.add(job.pair.noisy)
+    for job in todo:
+        files = {kind: audio_name(kind, getattr(job.result, kind)) for kind in ("clean", "noisy")}
+        mine = tuple(kind for kind, name in files.items() if name not in taken)
+        taken.update(files.values())
+        chosen.append(job._replace(originals=mine))
     return chosen
 
 

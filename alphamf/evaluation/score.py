@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
+
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.bss_eval import BSSEval, bss_eval, decibels, sdr, signals
 from alphamf.tools.arrays import Reals
@@ -49,8 +51,9 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
     20
     """
     s, e = signals(reference=reference, estimate=estimate)
-    s -= s.mean()
-    e -= e.mean()
+    for signal in (s, e):
+        signal /= np.abs(signal).max()  # squares of faint samples would vanish
+        signal -= signal.mean()
     target = (e @ s) / (s @ s) * s
     return decibels(target, e - target)
 

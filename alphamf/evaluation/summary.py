@@ -94,6 +94,34 @@ def groups(
     return found
 
 
+def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tuple[Any, ...]]:
+    """Return the clips of results, or those that a score is defined for.
+
+    The same clip under another seed counts again.
+    """
+    return frozenset(
+        (result.noisy, result.clean, result.seed)
+        for result in results
+        if score is None or result.scores.get(score) is not None
+    )
+
+
+def costs(results: Iterable[Result]) -> tuple[float, float]:
+    """Return processor and wall-clock seconds per second of sound; NaN where they are not known.
+
+    Both are of all clips together, so that short ones count as little as they last.
+    """
+    known = [(result, result.seconds) for result in results if result.seconds]
+    cpu = [(r.cpu_seconds, s) for r, s in known if r.cpu_seconds is not None]
+    wall = [(r.real_time_factor * s, s) for r, s in known if r.real_time_factor is not None]
+    return _quotient(cpu), _quotient(wall)
+
+
+def _quotient(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the sum of the first numbers over that of the second ones."""
+    return sum(a for a, _ in pairs) / sum(b for _, b in pairs) if pairs else math.nan
+
+
 def values(results: Iterable[Result], score: str) -> list[float]:
     """Return the values of a score, without those that are undefined."""
     found = (result.scores.get(score) for result in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra import Extra, read_transcripts
+from alphamf.evaluation.extra import Extra, read_transcripts, recognised
 from alphamf.evaluation.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
@@ -102,6 +103,7 @@ def table_of(found):
     [
         (["--method", "mine=nowhere"], "nowhere is not a folder"),
         (["--method", "noisy=noisy"], "needs a name of its own"),
+        (["--method", "clean=noisy"], "needs a name of its own"),
         (["--asr", "listen"], "does not say where the sound goes: {file}"),
         (["--asr", "'listen {file}"], "is no command"),
         (["--transcripts", "x.txt"], "--transcripts is for --asr"),
@@ -162,9 +164,27 @@ def test_without_transcripts_the_clean_speech_is_recognised(tmp_path):
     sound = np.zeros(10, np.float32)
     ((found, problem),) = extra.scores(sound[:5], sound, 8000, "a.wav")
     assert problem is None and found == {"wer": 50.0}
+    (tmp_path / "text").write_text("a\thello world\nb  hi\n", "utf-8-sig")
+    said = read_transcripts(str(tmp_path / "text"))
+    assert {n: words(t) for n, t in said.items()} == {"a": ["hello", "world"], "b": ["hi"]}
     (tmp_path / "text").write_text("a\n")
     with pytest.raises(Exception, match="no words after the name in line 1"):
         read_transcripts(str(tmp_path / "text"))
+
+
+def test_a_recogniser_does_not_read_the_standard_input():
+    read, write_end = os.pipe()
+    os.write(write_end, b"somebody else's words")
+    os.close(write_end)
+    kept = os.dup(0)
+    os.dup2(read, 0)
+    try:
+        command = f'{sys.executable} -c "import sys; print(sys.stdin.read())" {{file}}'
+        assert not recognised(command, np.zeros(10, np.float32), 8000).strip()
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+        os.close(read)
 
 
 def test_a_table_in_latex(corpus, plain_page):

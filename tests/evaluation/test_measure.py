@@ -43,7 +43,7 @@ def job(tmp_path):
     soundfile.write(files["noisy"], noisy, 8000, "FLOAT")
     pair = Pair(files["noisy"], files["clean"], "car_5dB/a.wav", "a.wav", "car", 5.0)
     result = Result("1", "k", "odd", pair.noisy_name, pair.clean_name, "car", 5.0, 3)
-    return Job(pair, "speech-8k", str(tmp_path / "out"), result, originals=True)
+    return Job(pair, "speech-8k", str(tmp_path / "out"), result, originals=("clean", "noisy"))
 
 
 def install(monkeypatch, run):
@@ -122,6 +122,13 @@ def test_scores_that_cannot_be_had_leave_the_others():
     found, reasons = scores(clean, clean, noisy, 8000)
     assert found["si_sdr"] == pytest.approx(si_sdr(clean, noisy))
     assert "infinite" in reasons["si_sdr_gain"] and "silent" in reasons["sir"]
+    assert found["sdr"] == pytest.approx(sdr(clean, noisy)) and "sdr" not in reasons
+
+
+def test_a_broken_noisy_file_leaves_the_clean_sound_for_others(job):
+    Path(job.pair.noisy).write_text("no audio")
+    assert "is not audio" in measure(job).error
+    assert Path(job.output, "audio/clean/a.flac").is_file()
 
 
 def broken(clip):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,18 @@ def test_a_table_of_pairs(here):
     assert [p.problem for p in pairs] == [None, "1.wav would have the same output as 1.wav"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+def test_a_table_of_names_that_are_not_utf_8(here):
+    (here / "t.csv").write_bytes(b"clean,noisy\nb\xf6.wav,n.wav\n")
+    (pair,) = read_pairs("t.csv")
+    assert os.fsencode(pair.clean) == b"b\xf6.wav"
+
+
+def test_a_beginning_goes_before_a_longer_end(here):
+    make(here, "clean/p1.wav", "clean/speaker22.wav", "noisy/p1_and_speaker22.wav")
+    assert found(find_pairs("clean", ["noisy"]))["p1_and_speaker22.wav"][0] == "p1.wav"
+
+
 def test_a_table_beside_the_corpus(here):
     make(here, "far/c/x.wav", "far/n/car_5dB/x.wav", "far/n/fan_0dB/x.wav")
     (here / "tables").mkdir()
@@ -186,7 +199,7 @@ def test_a_table_beside_the_corpus(here):
             b"clean,noisy,snr\na,b," + b"9" * 200000,
             "t.csv cannot be read: field larger than field limit (131072)",
         ),
-        (b"\xff\xfe\x00", "t.csv cannot be read"),
+        (b"\xff\xfe\x00", "t.csv holds no pairs"),
     ],
 )
 def test_a_table_that_does_not_do(here, text, sentence):
@@ -266,3 +279,17 @@ def test_a_clip_that_cannot_be_read_is_an_error_and_no_other_job(tmp_path):
     pair = Pair(str(tmp_path / "a.wav"), str(tmp_path / "gone.wav"), "a.wav", "gone.wav")
     (job,) = runner.plan([pair], methods.resolve(["noisy"]), str(tmp_path), seed=0)
     assert job.result.error == f"{tmp_path / 'gone.wav'} cannot be read: No such file or directory"
+
+
+def test_no_two_jobs_write_the_same_sound(tmp_path):
+    (tmp_path / "a.wav").write_bytes(b"any")
+    path = str(tmp_path / "a.wav")
+    pairs = [Pair(path, path, f"a_car_sn{k}.wav", "a.wav") for k in range(3)]
+    todo = runner.plan(pairs, methods.resolve(["logmmse", "noisy"]), str(tmp_path), seed=0)
+    given: list[runner.Job] = []
+    with runner.locked(tmp_path):
+        list(runner.run(todo, tmp_path, lambda jobs: given.extend(jobs) or []))
+    names = [runner.audio_name(job.result.method, job.result.noisy) for job in given]
+    names += ["audio/clean/a.flac" for job in given if "clean" in job.originals]
+    names += [runner.audio_name("noisy", j.result.noisy) for j in given if "noisy" in j.originals]
+    assert len(names) == len(set(names)) == 7

@@ -216,3 +216,9 @@ def test_signals_that_cannot_be_scored(name):
 def test_taps_must_be_positive(speech):
     with pytest.raises(AlphaMFError, match="taps must be at least 1, not 0"):
         sdr(*speech, taps=0)
+
+
+def test_faint_signals_have_the_ratio_of_loud_ones(speech):
+    clean, noisy = speech
+    for scale in (1e-170, 1e200):
+        assert si_sdr(scale * clean, scale * noisy) == pytest.approx(si_sdr(clean, noisy), abs=1e-9)

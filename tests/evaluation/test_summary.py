@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from alphamf.evaluation import markdown
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import audio_name
-from alphamf.evaluation.summary import FEWEST, SCORES, USUAL, groups, paired_difference, values
+from alphamf.evaluation.summary import (
+    FEWEST,
+    SCORES,
+    USUAL,
+    costs,
+    groups,
+    paired_difference,
+    values,
+)
 from alphamf.tools.tables import mean_and_error
 
 
@@ -181,10 +190,18 @@ def test_the_table_of_methods():
     assert table[0] == [*names, "better on", "CPU s per s", "real time", "MB"]
     dashes = ["-"] * 3
     assert table[2] == [
-        r"a\|b", "2", "5.00 ± 1.00", "0.00 ± 1.00", *dashes, "-", "-", "2.000", "50%", "0.500",
-        "0.750", "101",
+        r"a\|b", "2", "5.00 ± 1.00", "0.00 ± 1.00", *dashes, "-", "-", "(1 of 2) 2.000", "50%",
+        "0.500", "0.750", "101",
     ]  # fmt: skip
-    assert table[3][:3] == ["fast", "1", "7.00"]
+    assert table[3][:3] == ["fast", "1 of 2", "7.00"]
+
+
+def test_costs_are_those_of_all_clips_together():
+    long = replace(result(clip=0), seconds=9.0, cpu_seconds=0.9, real_time_factor=0.2)
+    short = replace(result(clip=1), seconds=1.0, cpu_seconds=1.1, real_time_factor=2.2)
+    failed = replace(result(clip=2), cpu_seconds=None, real_time_factor=None)
+    assert costs([long, short, failed]) == pytest.approx((0.2, 0.4))
+    assert all(math.isnan(cost) for cost in costs([failed]))
 
 
 def test_what_could_not_be_had_is_told():

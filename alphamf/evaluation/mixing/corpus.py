@@ -119,11 +119,11 @@ def _mixtures(
     if not good:
         return
     gain = _gain(loudest)
-    clean_name = f"clean/{speech.name}.flac"
+    clean_name, _ = good[0].files
     _write(folder, clean_name, clean * np.float32(gain), target)
     for recipe in good:
         noisy, offset = mixed(recipe)
-        name = f"noisy/{recipe.name}.flac"
+        _, name = recipe.files
         _write(folder, name, noisy * np.float32(gain), target)
         noise = recipe.noise
         yield Mixture(clean_name, name, noise.kind, recipe.snr, noise.path, offset, gain, level)

@@ -96,7 +96,8 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
 
     A piece of the noise as long as the speech is drawn among those that are not pauses, and
     scaled by its own power. A noise that is shorter than the speech is repeated. A constant
-    offset counts neither as speech nor as noise.
+    offset of the whole speech does not count, nor one of the whole noise; what a piece of the noise
+    has by itself is part of it.
 
     Parameters
     ----------

@@ -45,9 +45,10 @@ class Recipe(NamedTuple):
     key: int
 
     @property
-    def name(self) -> str:
-        """Name in the corpus, a path without ending."""
-        return f"{self.noise.kind}_{self.snr:g}dB/{self.speech.name}"
+    def files(self) -> tuple[str, str]:
+        """The clean and the noisy file, relative to the corpus."""
+        name = f"{self.speech.name}.flac"
+        return f"clean/{name}", f"noisy/{self.noise.kind}_{self.snr:g}dB/{name}"
 
 
 def recipes(

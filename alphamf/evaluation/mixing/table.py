@@ -106,24 +106,42 @@ def check_within(path: Path, folder: Path) -> None:
 
 
 @contextmanager
-def writing(folder: Path, mixtures: Sequence[Mixture]) -> Iterator[None]:
+def writing(
+    folder: Path, planned: Iterable[tuple[str, str]], mixtures: Sequence[Mixture]
+) -> Iterator[None]:
     """Write ``pairs.csv`` when the block ends, also on an error: the `mixtures` so far.
+
+    Until then it names the files that are `planned`, so that `claim` finds what a killed run left.
+
+    Parameters
+    ----------
+    folder
+        The corpus.
+    planned
+        The clean and the noisy file of each mixture that is to be made.
+    mixtures
+        Those that are made, when the block ends.
 
     Raises
     ------
     AlphaMFError
         It cannot be written.
     """
+    _write(folder, planned)
     try:
         yield
     finally:
-        with (
-            atomic(folder / TABLE) as part,
-            part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
-        ):
-            writer = csv.writer(file)
-            writer.writerow(Mixture._fields)
-            writer.writerows(mixtures)
+        _write(folder, mixtures)
+
+
+def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
+    with (
+        atomic(folder / TABLE) as part,
+        part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(Mixture._fields)
+        writer.writerows(rows)
 
 
 def written_in(table: Path) -> Iterator[str]:

@@ -115,7 +115,7 @@ def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, st
 def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str, str]]:
     """Return the known settings of the run."""
     packages = settings.get("packages") or {}
-    seconds = {(r.noisy, r.clean): r.seconds or 0.0 for r in results}
+    seconds = {(r.noisy, r.clean): r.seconds for r in results if r.seconds is not None}
     facts = {
         "clean files": settings.get("clean"),
         "noisy files": ", ".join(settings.get("noisy") or []),

@@ -13,6 +13,7 @@ from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.svg import LINE, MUTED, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
+from alphamf.evaluation.summary import costs
 from alphamf.tools.tables import mean_and_error
 
 Points = dict[Style, tuple[float, float, float]]
@@ -24,11 +25,7 @@ def speed(results: list[Result], styles: dict[str, Style]) -> Markup | None:
     found: Points = {}
     inputs: dict[Style, float] = {}
     for style in styles.values():
-        factor, _ = mean_and_error(
-            r.real_time_factor
-            for r in results
-            if r.method == style.method and r.real_time_factor is not None
-        )
+        _, factor = costs(r for r in results if r.method == style.method)
         quality, error = mean_and_error(finite_scores(results, style.method, "si_sdr"))
         if style.competes and factor > 0 and math.isfinite(quality):
             found[style] = (factor, quality, float(np.nan_to_num(error)))

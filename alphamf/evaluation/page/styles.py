@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from alphamf.denoising.settings import PRESETS
+from alphamf.evaluation.methods import LOW
 from alphamf.evaluation.results import Result
 from alphamf.tools.files import shown
 
@@ -28,7 +29,7 @@ class Style(NamedTuple):
     method
         As in `Result`.
     kind
-        A preset of alphamf, another method, one that knows the clean signal, or the input.
+        A method of alphamf, another one, one that knows the clean signal, or the input.
     colour
         Suffix of a colour's name in the style sheet: 0 of ``--m0``.
     marker
@@ -59,7 +60,7 @@ def kind(method: str) -> Kind:
         return "input"
     if name.startswith("oracle"):
         return "oracle"
-    return "alphamf" if name in PRESETS else "baseline"
+    return "alphamf" if name in PRESETS or name == LOW else "baseline"
 
 
 def styles(results: Iterable[Result], order: Iterable[str] = ()) -> dict[str, Style]:

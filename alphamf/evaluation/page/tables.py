@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.page.text import NONE, clip_count, number
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import SCORES, Score, groups, values
+from alphamf.evaluation.summary import SCORES, clips, costs, groups, values
 from alphamf.tools.tables import mean_and_error
 
 
@@ -39,12 +39,15 @@ class Cell(NamedTuple):
         Sort key.
     mark
         "best", "better", "worse" or empty.
+    clips
+        Those that a mean is over, as from `alphamf.evaluation.summary.clips`.
     """
 
     text: str
     beside: str = ""
     value: float | None = None
     mark: str = ""
+    clips: frozenset[tuple[Any, ...]] = frozenset()
 
 
 class Row(NamedTuple):
@@ -72,17 +75,17 @@ class Table(NamedTuple):
     rows: list[Row]
 
 
-def _mean(results: list[Result], name: str) -> Cell:
-    """Return mean and standard error of a score."""
-    mean, error = mean_and_error(values(results, name))
-    return _estimate(mean, error, SCORES[name], signed=name == "si_sdr_gain")
-
-
-def _estimate(mean: float, error: float, score: Score, *, signed: bool) -> Cell:
-    if math.isnan(mean):
+def _mean(results: list[Result], name: str, total: int) -> Cell:
+    """Return the mean and standard error of a score, and how many of `total` clips have it."""
+    found = values(results, name)
+    if not found:
         return Cell(NONE)
-    beside = f"± {number(error, score.decimals)}" if math.isfinite(error) else ""
-    return Cell(number(mean, score.decimals, signed=signed), beside, mean)
+    (mean, error), decimals = mean_and_error(found), SCORES[name].decimals
+    beside = [f"± {number(error, decimals)}"] if math.isfinite(error) else []
+    if len(found) < total:
+        beside.append(f"{len(found)} of {total}")
+    text = number(mean, decimals, signed=name == "si_sdr_gain")
+    return Cell(text, ", ".join(beside), mean, clips=clips(results, name))
 
 
 def _share(results: list[Result]) -> Cell:
@@ -90,15 +93,14 @@ def _share(results: list[Result]) -> Cell:
     if not gains:
         return Cell(NONE)
     share = sum(gain > 0 for gain in gains) / len(gains)
-    return Cell(f"{100 * share:.0f} %", "", share)
+    return Cell(f"{100 * share:.0f} %", "", share, clips=clips(results, "si_sdr_gain"))
 
 
 def _speed(results: list[Result]) -> Cell:
-    factors = [r.real_time_factor for r in results if r.real_time_factor is not None]
-    mean, _ = mean_and_error(factors)
-    if math.isnan(mean):
+    _, factor = costs(results)
+    if math.isnan(factor):
         return Cell(NONE)
-    return Cell(number(mean, 2 if mean >= 0.1 else 3), "", mean)
+    return Cell(number(factor, 2 if factor >= 0.1 else 3), "", factor)
 
 
 def _memory(results: list[Result]) -> Cell:
@@ -119,13 +121,13 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
         mine = [r for r in results if r.method == method]
         done = sum(r.error is None for r in mine)
         cells = [Cell(str(done), f"of {total}" if done < total else "", done)]
+        means = {name: _mean(mine, name, done) for name in names}
+        cost = [_share(mine), _speed(mine), _memory(mine)]
         if style.kind == "input":
             # Its gain and cost are zero by definition.
-            cells += [Cell(NONE) if name == "si_sdr_gain" else _mean(mine, name) for name in names]
-            cells += [Cell(NONE)] * 3
-        else:
-            cells += [_mean(mine, name) for name in names]
-            cells += [_share(mine), _speed(mine), _memory(mine)]
+            means = {n: Cell(NONE) if n == "si_sdr_gain" else cell for n, cell in means.items()}
+            cost = [Cell(NONE)] * 3
+        cells += [*means.values(), *cost]
         rows.append(Row(style, cells))
     for column in range(1, len(headings)):
         _mark_best(rows, column, highest=headings[column].descending)
@@ -144,8 +146,13 @@ def heading(score: str) -> Heading:
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
-    """Mark the best cell among competing methods, unless all are equal."""
+    """Mark the best cell among competing methods, unless all are equal.
+
+    A mean that lacks clips which another has is not marked.
+    """
     cells = [row.cells for row in rows if row.style.competes]
+    everything = frozenset().union(*(each[column].clips for each in cells))
+    cells = [each for each in cells if each[column].clips == everything]
     # Values that print the same count as equal.
     known = {c[column].text: v for c in cells if (v := c[column].value) is not None}
     if len(known) < 2:
@@ -177,8 +184,15 @@ def breakdown(results: list[Result], styles: dict[str, Style], field: str, score
         Heading(f"{value:g}" if unit else value, unit, higher_is_better(score)) for value in ordered
     ]
     cells = groups(results, ("method", field))
+    total = [clip_count([r for r in results if getattr(r, field) == value]) for value in ordered]
     rows = [
-        Row(style, [_mean(cells.get((method, value), []), score) for value in ordered])
+        Row(
+            style,
+            [
+                _mean(cells.get((method, value), []), score, many)
+                for value, many in zip(ordered, total, strict=True)
+            ],
+        )
         for method, style in styles.items()
     ]
     for column in range(len(headings)):

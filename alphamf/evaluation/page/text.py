@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.evaluation.page.styles import Style
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.summary import groups, paired_difference, values
+from alphamf.evaluation.summary import clips, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
 DEFINITIONS = {
@@ -31,8 +31,8 @@ DEFINITIONS = {
     "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, background, "
     "overall (ITU-T P.835; Reddy et al., 2022)",
     "better on": "share of the clips with a positive SI-SDR gain",
-    "real-time factor": "seconds of a clock that the method took per second of sound; below 1 it "
-    "keeps up with the recording",
+    "real-time factor": "seconds of a clock that the method took per second of sound, over all "
+    "clips together; below 1 it keeps up with the recording",
     "peak memory": "largest resident memory of the method's process, over all clips",
     "±": "standard error of the mean: standard deviation over the clips, divided by the root of "
     "their number",
@@ -75,7 +75,7 @@ def count(many: int, noun: str) -> str:
 
 def clip_count(results: list[Result]) -> int:
     """Return the number of clips; the same clip under another seed counts again."""
-    return len(groups(results, ("noisy", "clean", "seed")))
+    return len(clips(results))
 
 
 def mean(results: list[Result], method: str, score: str) -> float:
@@ -94,10 +94,15 @@ def mean(results: list[Result], method: str, score: str) -> float:
 
 
 def best(results: list[Result], methods: list[str]) -> str | None:
-    """Return the method with the highest mean SI-SDR; None if none has a score."""
-    means = {method: mean(results, method, "si_sdr") for method in methods}
-    known = [method for method in methods if not math.isnan(means[method])]
-    return max(known, key=means.__getitem__, default=None)
+    """Return the method with the highest mean SI-SDR; None if none has a score.
+
+    One that lacks clips which others have is the best only where each does.
+    """
+    found = {m: clips((r for r in results if r.method == m), "si_sdr") for m in methods}
+    everything = frozenset().union(*found.values())
+    known = [method for method in methods if found[method]]
+    whole = [method for method in known if found[method] == everything]
+    return max(whole or known, key=lambda method: mean(results, method, "si_sdr"), default=None)
 
 
 class Protagonists(NamedTuple):

@@ -117,7 +117,7 @@ def test_further_files_and_ratios_leave_the_mixtures_as_they_are(speech, more, f
     def made(names, noises, snrs, seed=0):
         clean = [Speech(f"{name}.wav", name) for name in dict.fromkeys(names)]
         found = recipes(clean, noises, snrs, seed=seed)
-        return {(recipe.name, recipe.noise, recipe.key) for recipe in found}
+        return {(recipe.files, recipe.noise, recipe.key) for recipe in found}
 
     noises = [Noise(f"n/{name}.wav", name) for name in files]
     first = made(speech, noises, ratios)
@@ -155,7 +155,7 @@ def test_a_count_draws_from_all_and_no_more_than_there_are():
 
 def test_names():
     recipe = Recipe(Speech("x/a.wav", "x/a"), Noise("fan.wav", "fan"), -2.5, 0)
-    assert recipe.name == "fan_-2.5dB/x/a"
+    assert recipe.files == ("clean/x/a.flac", "noisy/fan_-2.5dB/x/a.flac")
 
 
 def test_a_table_removes_only_what_the_corpus_holds(tmp_path):
@@ -176,8 +176,19 @@ def test_a_table_removes_only_what_the_corpus_holds(tmp_path):
     assert not (folder / "pairs.csv").exists() and not (folder / "noisy/fan_0dB").exists()
 
 
+def test_what_a_killed_run_left_is_removed(tmp_path):
+    planned = [("clean/a.flac", f"noisy/fan_{snr}dB/a.flac") for snr in (0, 5)]
+    left = [tmp_path / name for name in planned[0]]
+    with writing(tmp_path, planned, []):
+        for path in left:
+            path.parent.mkdir(parents=True)
+            path.touch()
+        claim(tmp_path, [], overwrite=True)
+    assert not any(path.exists() for path in left)
+
+
 def test_the_table_is_written_when_the_work_is_broken_off(tmp_path):
-    with pytest.raises(KeyboardInterrupt), writing(tmp_path, []):
+    with pytest.raises(KeyboardInterrupt), writing(tmp_path, [], []):
         raise KeyboardInterrupt
     assert (tmp_path / "pairs.csv").read_text().strip() == (
         "clean,noisy,noise,snr,noise_file,offset,gain,level"

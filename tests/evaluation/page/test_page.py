@@ -48,6 +48,31 @@ def test_the_summary_holds_means_standard_errors_and_the_best(mixed):
     assert found.column("Mean ±", "better on")["is-nmf"][0].startswith(f"{100 * share:.0f} %")
 
 
+def test_a_method_that_lacks_clips_is_not_the_best(tmp_path):
+    results = [
+        *(result("logmmse", k, si_sdr=2.0, si_sdr_gain=1.0) for k in range(2)),
+        *(result("fast", k, si_sdr=3.0, si_sdr_gain=2.0) for k in range(2)),
+        result("mute", 0, si_sdr=9.0, si_sdr_gain=8.0),
+        result("mute", 1, si_sdr=None, si_sdr_gain=None),
+    ]
+    found = written(tmp_path, results)
+    assert {name: cell[0] for name, cell in found.column("Mean ±", "SI-SDR dB").items()} == {
+        "logmmse": "2.00 ± 0.00",
+        "fast": "3.00 ± 0.00 (best)",
+        "mute": "9.00 1 of 2",
+    }
+    sentence = "1.00 dB more than the best baseline, logmmse"
+    assert sentence in " ".join(found.text.split())
+
+
+def test_the_minutes_of_sound_count_clips_that_the_last_method_failed_on(tmp_path):
+    results = [
+        result("fast", seconds=90.0, si_sdr=1.0),
+        result("logmmse", seconds=None, error="no memory", audio=None),
+    ]
+    assert "sound 1.5 minutes" in " ".join(written(tmp_path, results).text.split())
+
+
 def test_speed_and_memory_are_mean_and_maximum_and_less_is_better(tmp_path):
     results = [
         result("fast", k, si_sdr=1.0, real_time_factor=f, peak_memory_mb=m)
@@ -137,6 +162,8 @@ def test_the_breakdown_has_the_means_of_each_noise_and_level(tmp_path):
         ({"fast": [1, 2], "balanced": [2, 3], "logmmse": [1, 1]},
          "balanced raises SI-SDR by 2.50 dB on average over 2 clips, 1.50 dB more than the best "
          "baseline, logmmse (too few clips to tell it from chance)."),
+        ({"fast": [1, 2], "low": [2, 3]},
+         "low raises SI-SDR by 2.50 dB on average over 2 clips."),
         ({"fast": [-1], "logmmse": [2], "oracle-mask": [9]},
          "fast lowers SI-SDR by 1.00 dB on one clip; best method: logmmse, 3.00 dB more (too few "
          "clips to tell it from chance)."),
