@@ -155,6 +155,7 @@ def test_networks_that_do_not_fit_are_refused_before_mixtures_are_made(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
     lines = []
     run = runs.Run(config(corpora), tmp_path / "run", tmp_path / "mixtures", 1, lines.append)

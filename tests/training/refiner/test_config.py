@@ -105,6 +105,7 @@ def test_a_missing_key_is_named(tmp_path):
         configured.parsed(table)
 
 
+@pytest.mark.slow
 def test_the_command_names_what_is_wrong_and_exits_with_2(tmp_path):
     pytest.importorskip("torch", reason="the command needs PyTorch: pip install 'alphamf[learn]'")
     (tmp_path / "a.toml").write_text("[network]\nmodel = 3\n")

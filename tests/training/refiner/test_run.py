@@ -90,6 +90,7 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
         runs.train(run)
 
 
+@pytest.mark.slow
 def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp_path):
     short = {"steps": 4, "report_every": 2, "score_every": 4}
     kind = {"network": {"causal": True}, "mixtures": {"chains": {}}}
@@ -105,6 +106,7 @@ def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp
         runs.train(other._replace(mixtures=tmp_path / "mixtures"))
 
 
+@pytest.mark.slow
 def test_a_causal_network_goes_on_from_one_for_whole_recordings(corpora, tmp_path):
     short = {"steps": 2, "report_every": 2, "score_every": 2, "step_size": 1e-9}
     sizes = {"model": "speech-8k", "width": 8, "hidden": 12, "maps": 2, "local": 4, "deep": 1}
@@ -125,6 +127,7 @@ def test_a_causal_network_goes_on_from_one_for_whole_recordings(corpora, tmp_pat
         runs.train(wider._replace(mixtures=run.mixtures))
 
 
+@pytest.mark.slow
 def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     short = {"steps": 4, "report_every": 2, "score_every": 4}
     kind = {"network": {"model": "speech-8k", "bands": 70}, "schedule": short}
@@ -179,6 +182,7 @@ def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_network_goes_on_from_its_start(corpora, tmp_path):
     start = str(tmp_path / "start" / "network.npz")
     for folder, step_size, wanted in (("start", 0.01, {}), ("on", 1e-7, {"start": start})):
@@ -192,6 +196,7 @@ def test_a_network_goes_on_from_its_start(corpora, tmp_path):
         np.testing.assert_allclose(value, begun[name], rtol=2e-3, atol=1e-4)  # halves
 
 
+@pytest.mark.slow
 def test_a_network_may_go_a_part_of_the_way_from_its_start(corpora, tmp_path):
     schedule = {"steps": 4, "report_every": 2, "score_every": 4, "step_size": 0.01}
     first, _ = small(corpora, tmp_path / "start", schedule=schedule)
