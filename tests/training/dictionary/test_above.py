@@ -48,6 +48,7 @@ def files(tmp_path_factory):
     return sorted(map(str, folder.glob("*.wav")))
 
 
+@pytest.mark.slow
 def test_rows_above_belong_to_the_columns_that_sound_with_them(files):
     found = extend(dictionary(), files, seconds=2)
     rows = found.above.reshape(bands.ABOVE, 2)
