@@ -60,8 +60,8 @@ def serve(
 ) -> None:
     """Denoise recordings in the browser, on a page of this machine.
 
-    Nothing leaves the machine: the page asks this command alone, which without --host
-    answers this machine alone. It ends with Ctrl-C, and leaves no file.
+    Nothing leaves the machine: the page asks this command alone, which without --host answers this
+    machine alone. It ends with Ctrl-C, and leaves no file.
     """
     with report.user_errors():
         if not 0 <= port <= 65535:

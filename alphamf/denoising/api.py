@@ -3,8 +3,8 @@
 A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler, whose
 posterior a small network may then refine (`Settings.refine`); what comes back is a gain, laid over
 the STFT of the segment at its *own* rate. At 16 kHz and above, a second network then says, in short
-windows, how much of that and how much of the sound itself is taken. The sound is
-changed in its own spectrogram alone, so rate, length and alignment are the input's.
+windows, how much of that and how much of the sound itself is taken. The sound is changed in its own
+spectrogram alone, so rate, length and alignment are the input's.
 """
 
 from __future__ import annotations

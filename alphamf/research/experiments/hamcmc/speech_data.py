@@ -18,7 +18,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.sources import CORPORA
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import reason, shown
 from alphamf.training.dictionary.api import train
 
 SNR = "5"
@@ -96,5 +96,5 @@ def _manifest() -> list[dict[str, str]]:
     except (OSError, UnicodeDecodeError, KeyError, csv.Error) as error:
         raise AlphaMFError(
             f"{shown(path)} cannot be read as a CSV of the recordings, with the columns "
-            f"{', '.join(columns)} ({type(error).__name__})"
+            f"{', '.join(columns)} ({reason(error)})"
         ) from error
