@@ -5,6 +5,7 @@ The public names below are loaded on first use, so that importing the package co
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,10 @@ _HOME = {
     "speech_stretches": "denoising.activity",
     "train": "training.dictionary.api",
 }
+
+
+if os.path.isdir(os.path.join(__path__[0], os.pardir, "cli")):  # in the clone
+    __path__ = import_module(".tools.clone", __name__).package_path(__path__[0])
 
 
 def __dir__() -> list[str]:

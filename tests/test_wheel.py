@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -121,3 +122,43 @@ def test_without_a_compiler_numpy_does_the_work(tmp_path):
         assert [name for name in archive.namelist() if name.endswith(".so")] == []
     available = cleaned(installed(wheel, tmp_path / "venv"), tmp_path)
     assert available == "False"
+
+
+def test_from_the_clone_it_is_the_installed_package(wheel, tmp_path):
+    programs = installed(wheel, tmp_path / "venv")
+    clone = tmp_path / "clone"
+    checkout(clone)
+    (clone / "noisy").mkdir()
+    for name in ("a.wav", "b.wav"):
+        shutil.copy(DATA / "sample-noisy.wav", clone / "noisy" / name)
+    for words in (
+        ["python", "-m", "alphamf", "denoise", "data/sample-noisy.wav"],
+        ["alphamf", "denoise", "noisy", "--output-dir", "clean", "--jobs", "2"],
+        ["python", "-c", "import alphamf; alphamf.denoise([0.0] * 8000, 8000)"],
+    ):
+        done = subprocess.run(
+            [programs / words[0], *words[1:]],
+            cwd=clone,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    loaded = subprocess.run(
+        [programs / "python", "-c", LOADED + "print(compiled.__file__)"],
+        cwd=clone, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    assert loaded[1] == "True" and loaded[2].startswith(str(programs.parent))
+
+
+def test_a_clone_that_is_not_installed_is_one_sentence(tmp_path):
+    checkout(tmp_path)
+    for words in (["-m", "alphamf", "--version"], ["-c", "import alphamf"]):
+        done = subprocess.run(
+            [sys.executable, "-S", *words],  # without installed packages
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        last = done.stderr.splitlines()[-1]
+        sentence = f"alphamf is not installed in this Python: run 'pip install {tmp_path}'"
+        assert last.endswith(f"Error: {sentence}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from alphamf.audio.stft import Frame, sqrt_hann
 from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
-from alphamf.tools import caches
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
 
@@ -175,8 +175,8 @@ class Picture:
         AlphaMFError
             The file cannot be written.
         """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
+        Figure = libraries.load("matplotlib.figure").Figure
 
         before, after = self.before.power(), self.after.power()
         loudest = max(float(before.max()), _QUIETEST)
@@ -200,10 +200,9 @@ class Picture:
         figure.clear()
 
     def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
-        caches.ensure()
-        import librosa.display
+        display = libraries.load("librosa.display")
 
-        image = librosa.display.specshow(
+        image = display.specshow(
             data,
             x_coords=np.linspace(0, self._frames / self._rate, data.shape[1]),
             y_coords=np.linspace(0, self._rate / 2, data.shape[0]),
@@ -218,8 +217,9 @@ class Picture:
 
     def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
         """Draw how far the speech may be off: the louder, the brighter."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import LinearSegmentedColormap, Normalize
+        ScalarMappable = libraries.load("matplotlib.cm").ScalarMappable
+        LinearSegmentedColormap = libraries.load("matplotlib.colors").LinearSegmentedColormap
+        Normalize = libraries.load("matplotlib.colors").Normalize
 
         colours = LinearSegmentedColormap.from_list("doubts", _DOUBTS)
         scale = Normalize(_SURE, 0.0, clip=True)

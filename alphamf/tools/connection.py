@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
-from multiprocessing import resource_tracker
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
-from alphamf.tools.stopping import blocked
+from alphamf.tools.processes import safe_path, starting
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -44,6 +42,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         The package distributed or cryptography is missing, or no scheduler answers.
     """
     try:
+        import dask
         from distributed import Client, LocalCluster
         from distributed.security import Security
     except ImportError as error:
@@ -56,10 +55,13 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         target: Any = address
         if address == LOCAL:
             security = _temporary(Security)
-            if sys.platform != "win32":
-                resource_tracker.ensure_running()  # its start would let signals through again
+            # Dask's own default is a folder that whoever makes it first shares with all users.
+            folder = TemporaryDirectory(prefix="alphamf-dask-", ignore_cleanup_errors=True)
+            settings = {"temporary-directory": stack.enter_context(folder)}
+            stack.enter_context(dask.config.set(settings))
+            stack.enter_context(safe_path())  # lost workers are started again
             # The workers are stopped from here, so that none leaves half a file.
-            with blocked(signal.SIGINT, signal.SIGTERM):
+            with starting():
                 target = stack.enter_context(
                     LocalCluster(
                         n_workers=workers,

@@ -6,12 +6,14 @@ no shared memory is needed.
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, resource_tracker
 from typing import Any
 
@@ -30,6 +32,44 @@ _INTERVAL = 0.1
 """Least time between two progress messages of a worker, in seconds."""
 
 _method = "spawn"
+_SAFE_PATH = "PYTHONSAFEPATH"
+_lock = threading.Lock()
+_users = 0
+_before: str | None = None
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Keep the working directory off the import path of Python processes that start in this block.
+
+    The helpers of `multiprocessing` start as ``python -c``, whose path begins with the working
+    directory. That may be a stranger's folder, with a ``socket.py`` in it.
+    """
+    global _users, _before
+    with _lock:
+        if not _users:
+            _before = os.environ.get(_SAFE_PATH)
+        _users += 1
+        os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users and _before is None:
+                del os.environ[_SAFE_PATH]
+            elif not _users and _before is not None:
+                os.environ[_SAFE_PATH] = _before
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Start helper processes in this block: signals do not reach them, and their path is safe."""
+    with safe_path():
+        if sys.platform != "win32":
+            resource_tracker.ensure_running()  # its start would let signals through again
+        with blocked(signal.SIGINT, signal.SIGTERM):
+            yield
 
 
 def preload(module: str) -> None:
@@ -48,12 +88,10 @@ def preload(module: str) -> None:
         return
     from multiprocessing import forkserver
 
-    with suppress(OSError):
-        resource_tracker.ensure_running()  # its start would let signals through again
-        with blocked(signal.SIGINT, signal.SIGTERM):
-            forkserver.set_forkserver_preload([module])
-            forkserver.ensure_running()
-            _method = "forkserver"
+    with suppress(OSError), starting():
+        forkserver.set_forkserver_preload([module])
+        forkserver.ensure_running()
+        _method = "forkserver"
 
 
 class Worker:
@@ -85,12 +123,10 @@ class Worker:
         context: Any = get_context(_method)
         self.place: int | None = None
         self.ready: bool = False
-        if sys.platform != "win32":
-            resource_tracker.ensure_running()  # its start would let signals through again
         self.connection, theirs = context.Pipe()
         try:
             # A worker that a signal finds half started would belong to nobody.
-            with theirs, blocked(signal.SIGINT, signal.SIGTERM):
+            with theirs, starting():
                 process = context.Process(target=_serve, args=(theirs, work, reports))
                 process.start()
         except EOFError as error:  # the server could not fork, and has ended

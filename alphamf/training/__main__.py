@@ -1,6 +1,10 @@
 """``python -m alphamf.training CONFIG``: train a network by its configuration file."""
 
 import os
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # the working directory, which may be a stranger's folder
 
 from alphamf.tools.blas import VARIABLES
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -193,6 +194,18 @@ def test_a_local_cluster_admits_nobody_else():
         with pytest.raises((OSError, TimeoutError)):
             asyncio.run(call(info["address"], Security.temporary()))
         assert asyncio.run(call(info["address"], client.security))
+
+
+def test_a_local_cluster_works_in_a_folder_of_its_own(tmp_path, monkeypatch):
+    # Dask's own is made by whoever comes first, who may put a module there.
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with connection.connected("local", 1) as client:
+        ((_, about),) = client.scheduler_info(n_workers=-1)["workers"].items()
+        folder = Path(about["local_directory"])
+        own = folder.relative_to(tmp_path).parts[0]
+        assert own.startswith("alphamf-dask-")
+        assert stat.S_IMODE((tmp_path / own).stat().st_mode) == 0o700
+    assert list(tmp_path.iterdir()) == []
 
 
 async def call(address: str, security: Security | None = None) -> object:

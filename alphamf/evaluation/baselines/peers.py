@@ -71,7 +71,8 @@ def _afftdn(clip: Clip) -> Floats:
     # Windows of 37.5 ms every 12.5 ms; output begins when the first one is full.
     delay = 2 * (clip.rate // 80)
     stream = ["-f", "f32le", "-ar", str(clip.rate), "-ac", "1"]
-    command = ["ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"]
+    # By its path: Windows would look for a bare name in the working directory first.
+    command = [shutil.which("ffmpeg") or "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error"]
     command += [*stream, "-i", "pipe:0", "-af", "afftdn", *stream, "pipe:1"]
     padded = np.pad(clip.noisy, (0, 2 * delay)).astype("<f4")
     done = subprocess.run(command, input=padded.tobytes(), capture_output=True, check=False)

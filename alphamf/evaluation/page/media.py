@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.evaluation.plot import Spectrogram
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import system_name
 
@@ -110,7 +111,7 @@ def png(power: NDArray[np.float32], loudest: float) -> str:
 
 
 def _palette() -> bytes:
-    from matplotlib import colormaps
+    colormaps = libraries.load("matplotlib").colormaps
 
     colours = colormaps["magma"](np.arange(RANGE + 1) / RANGE, bytes=True)
     return bytes(colours[:, :3])
@@ -129,7 +130,7 @@ def scale() -> str:
 
 def ticks(end: float, most: int) -> Ticks:
     """Return round numbers from zero to the end of an axis."""
-    from matplotlib.ticker import MaxNLocator
+    MaxNLocator = libraries.load("matplotlib.ticker").MaxNLocator
 
     places = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, end)
     marks = [(float(place / end), f"{place:g}") for place in places if place <= end * (1 + 1e-9)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from alphamf.tools import libraries
 from alphamf.tools.files import shown
 
 # Placeholders that no chart uses otherwise; the style sheet has their light and dark colours.
@@ -71,9 +72,9 @@ def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -
     Markup
         An ``svg`` element.
     """
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    rc_context = libraries.load("matplotlib").rc_context
+    FigureCanvasSVG = libraries.load("matplotlib.backends.backend_svg").FigureCanvasSVG
+    Figure = libraries.load("matplotlib.figure").Figure
 
     alternative = shown(alternative)
     # Elements of all charts share one page: the salt tells their names apart.
@@ -116,7 +117,8 @@ def _themed(style: str) -> str:
 def shape(marker: str) -> str:
     """Return a marker as the data of an SVG path around zero; all have the same area, 2."""
     import numpy as np
-    from matplotlib.markers import MarkerStyle
+
+    MarkerStyle = libraries.load("matplotlib.markers").MarkerStyle
 
     style = MarkerStyle(marker)
     path = style.get_path().transformed(style.get_transform())

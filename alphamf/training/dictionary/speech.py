@@ -18,7 +18,7 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.audio.survey import next_block, open_sound
 from alphamf.errors import AlphaMFError
-from alphamf.tools import caches
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import shown
 
@@ -179,8 +179,7 @@ def _check_regular(path: str) -> None:
 
 
 def _trimmed(sound: Floats, rate: int, frame: Frame, seconds: float) -> Floats:
-    caches.ensure()
-    from librosa.effects import trim
+    trim = libraries.load("librosa.effects").trim
 
     sound, _ = trim(sound, top_db=QUIET_DB, frame_length=frame.n_fft, hop_length=frame.hop_length)
     return sound[: int(seconds * rate)]

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from alphamf.tools import libraries
 from alphamf.tools.files import atomic
 
 COLUMNS_OF_PANELS = 3
@@ -36,8 +37,8 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
 
 def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
     """Draw a panel for each number over the steps, those of dev clips in the same."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
+    Figure = libraries.load("matplotlib.figure").Figure
 
     panels = list(dict.fromkeys(name.removeprefix("dev ") for name in names))
     panels = [name for name in panels if name not in ("step", "seconds")]

@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.research.experiments.base import Numbers, Record, mean_and_error
 from alphamf.research.experiments.hamcmc.distributed_mf import SEARCHED, STEPS
+from alphamf.tools import libraries
 
 GOAL = {10: 0.9, 50: 0.95}
 """Test RMSE by rank to which times are compared."""
@@ -57,7 +58,7 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
 
 def figure(records: list[Record]) -> Any:
     """Draw fig. 5: test RMSE against time, of each seed."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(10, 4), layout="constrained")
     panels = dict(zip(STEPS, drawing.subplots(1, 2), strict=True))

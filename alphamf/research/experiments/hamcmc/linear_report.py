@@ -10,6 +10,7 @@ import numpy as np
 from alphamf.research.experiments.base import Record, mean_and_error
 from alphamf.research.experiments.hamcmc import quartic
 from alphamf.research.experiments.hamcmc.linear import METHODS, PRINTED
+from alphamf.tools import libraries
 
 CLAIMS = {
     "SGLD": "above HAMCMC",
@@ -80,7 +81,7 @@ def _time(found: list[Record], name: str = "microseconds") -> float:
 
 def figure(records: list[Record]) -> Any:
     """Draw fig. 1, fig. 2 with the covariance's error beside it, and the biases."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawn = Figure(figsize=(12, 12), layout="constrained")
     parts: Any = drawn.subfigures(2, 1, height_ratios=(1, 2.6))

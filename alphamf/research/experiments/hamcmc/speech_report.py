@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.research.experiments.base import Record, mean_and_error
 from alphamf.research.experiments.hamcmc.speech import METHODS
+from alphamf.tools import libraries
 
 ORDER = {
     "SGLD": "lowest",
@@ -53,7 +54,7 @@ def _over(records: list[Record], found: list[Record]) -> list[float]:
 
 def figure(records: list[Record]) -> Any:
     """Draw fig. 3: the gain over the input of each method."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawn = Figure(figsize=(8, 6), layout="constrained")
     axes = drawn.subplots()

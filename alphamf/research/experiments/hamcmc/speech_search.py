@@ -34,6 +34,7 @@ from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.research.experiments.base import Job, Numbers, Record
 from alphamf.research.experiments.hamcmc import speech_chain, speech_data
 from alphamf.research.experiments.hamcmc.interleaved import Interleaved
+from alphamf.tools import libraries
 
 METHODS = ("SGLD", "PSGLD", "PSGLD, lagged", "HAMCMC", "HAMCMC without pairs")
 
@@ -145,7 +146,7 @@ def _short(value: float | None) -> str | None:
 
 def figure(records: list[Record]) -> Any:
     """Draw the SDR of every trial, by method."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawn = Figure(figsize=(7, 3), layout="constrained")
     axes = drawn.subplots()

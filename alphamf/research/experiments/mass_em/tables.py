@@ -9,6 +9,7 @@ import numpy as np
 
 from alphamf.research.experiments.base import Numbers, Record
 from alphamf.research.experiments.mass_em import methods
+from alphamf.tools import libraries
 
 PAPER: dict[str, dict[str, tuple[str, ...]]] = {
     "normal-1d": {
@@ -95,7 +96,7 @@ def logistic_figure(records: list[Record]) -> Any:
 
 
 def _figure(records: list[Record], experiment: str, names: tuple[str, str]) -> Any:
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     found = {job["method"]: n for job, n in records if "rmse" in n}
     figure = Figure(figsize=(9, 4.2), layout="constrained")

@@ -9,6 +9,7 @@ import numpy as np
 from alphamf.research.experiments.base import Numbers, Record
 from alphamf.research.experiments.mass_em import methods
 from alphamf.research.experiments.mass_em.topics import FIXED, SETTINGS
+from alphamf.tools import libraries
 
 PAPER = {
     "SGHMC": ("759", "47"),
@@ -58,7 +59,7 @@ def _ratio(several: list[Numbers], plain: list[Numbers]) -> str | None:
 
 def figure(records: list[Record]) -> Any:
     """Draw figure 1: perplexity against iterations and against time, after the burn-in."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(10, 4.2), layout="constrained")
     axes = drawing.subplots(1, 2, sharey=True)

@@ -27,6 +27,7 @@ from alphamf.inference.targets.bpmf import BPMF
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
 from alphamf.research.experiments.ratings import Ratings
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
 RANK = 10
@@ -189,7 +190,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 def figure(records: list[Record]) -> Any:
     """Draw the test RMSE against time, of the first seed."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")
     axes = drawing.subplots()

@@ -21,6 +21,7 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
 LAGS = 500
@@ -190,7 +191,7 @@ def _time(numbers: Numbers) -> float:
 
 def figure(records: list[Record]) -> Any:
     """Draw fig. 1: the distance from the mode against the iteration."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")
     axes = drawing.subplots()

@@ -31,6 +31,7 @@ from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
 MEMORY = 7
@@ -198,7 +199,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 def figure(records: list[Record]) -> Any:
     """Draw the test error of the latter half of the samples so far against time."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")
     axes = drawing.subplots()

@@ -25,6 +25,7 @@ from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
 from alphamf.research.experiments.quasi_newton.bpmf import RANK
 from alphamf.research.experiments.ratings import Ratings
+from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
 GAMMA = 2e-6
@@ -147,7 +148,7 @@ def _halfway(numbers: Numbers) -> float:
 
 def figure(records: list[Record]) -> Any:
     """Draw fig. 5: the test RMSE against wall time, with the chains in parallel and in turn."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(9, 4), layout="constrained")
     panels = drawing.subplots(1, 2, sharey=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from alphamf.research.experiments.base import Record
 from alphamf.research.experiments.richardson.gaussian import GAMMA
+from alphamf.tools import libraries
 
 PAPER: dict[tuple[Any, ...], str] = {
     ("step", "SGLD", GAMMA): "bias 1e-2",
@@ -77,7 +78,7 @@ def least(records: list[Record], method: str) -> list[tuple[float, float]]:
 
 def figure(records: list[Record]) -> Any:
     """Draw figures 1, 2 and 4, the least MSE against the length of the run, and the exact laws."""
-    from matplotlib.figure import Figure
+    Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(12, 10), layout="constrained")
     panels = drawing.subplots(3, 3).ravel()

@@ -1,0 +1,44 @@
+"""Find the installed package when a Python that runs in the clone has imported the sources.
+
+The sources alone are not the package: ``cli/`` and ``models/`` lie beside them, and the compiled
+loops are elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+
+
+def package_path(sources: str) -> list[str]:
+    """Return where the modules of alphamf are.
+
+    Parameters
+    ----------
+    sources
+        The folder ``alphamf/`` of a clone.
+
+    Returns
+    -------
+    list of str
+        The folder itself if it is installed in place (``pip install -e``), and otherwise that of
+        the installed package.
+
+    Raises
+    ------
+    ImportError
+        alphamf is not installed; SystemExit under ``python -m alphamf``.
+    """
+    if find_spec("alphamf.cli"):
+        return [sources]
+    clone = os.path.dirname(os.path.abspath(sources))
+    others = [place for place in sys.path if os.path.abspath(place or os.curdir) != clone]
+    spec = PathFinder.find_spec("alphamf", others)
+    if spec is None or not spec.submodule_search_locations:
+        sentence = f"alphamf is not installed in this Python: run 'pip install {clone}'"
+        if sys.argv[:1] == ["-m"]:  # python -m alphamf
+            raise SystemExit(f"Error: {sentence}")
+        raise ImportError(sentence)
+    return list(spec.submodule_search_locations)

@@ -1,0 +1,124 @@
+"""A working directory may be a stranger's: nothing in it is run, nor taken for settings."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.support.commands import until
+from tests.support.places import DATA, ROOT
+from tests.support.poison import Stranger
+
+SOUNDS = {"clean/a.wav": "clean", "noisy/a.wav": "noisy", "b.wav": "noisy", "c.wav": "noisy"}
+"""Files of the directory, each a copy of the sample."""
+
+CHAIN = ("--steps", "4", "--keep", "2")
+
+slow = pytest.mark.slow
+COMMANDS = [
+    ("denoise b.wav c.wav --jobs 1", CHAIN),
+    pytest.param("denoise b.wav c.wav --jobs 2", CHAIN, marks=slow),
+    pytest.param("denoise b.wav --latency low", (), marks=slow),
+    pytest.param("denoise b.wav --plot b.png --vad b.csv --json", CHAIN, marks=slow),
+    pytest.param("denoise b.wav c.wav --cluster local", CHAIN, marks=slow),
+    pytest.param("train clean/a.wav -o m.npz --rank 2 --steps 2", (), marks=slow),
+    pytest.param(
+        "evaluate --clean clean --noisy noisy --method noisy,logmmse --jobs 2 -o scores",
+        (),
+        marks=slow,
+    ),
+    pytest.param("experiment normal-1d --jobs 2 --output tables", (), marks=slow),
+    pytest.param("mix clean --noise noisy -o mixed --count 2", (), marks=slow),
+    pytest.param("info b.wav", (), marks=slow),
+    pytest.param("models", (), marks=slow),
+    pytest.param("live --list-devices", (), marks=slow),
+]
+
+
+@pytest.fixture
+def stranger(tmp_path):
+    made = Stranger(tmp_path)
+    for name, sample in SOUNDS.items():
+        (made.folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(DATA / f"sample-{sample}.wav", made.folder / name)
+    return made
+
+
+def check(stranger: Stranger, words: list[str]) -> None:
+    """Check that a command imported and opened nothing that its words do not name."""
+    imported, opened = stranger.traces()
+    assert imported == []
+    named = {word.rstrip("/") for word in words}
+    others = {path for path in opened if not named & {path, *map(str, Path(path).parents)}}
+    assert others <= {"b.denoised.wav", "c.denoised.wav", "m.npz.checkpoint"}
+
+
+@pytest.mark.parametrize(("line", "more"), COMMANDS)
+def test_commands_run_nothing_of_the_working_directory(stranger, line, more):
+    words = [*line.split(), *more]
+    done = stranger.run(*words)
+    assert "Traceback" not in done.stderr
+    if words[0] != "live":  # which may find no sound system
+        assert done.returncode == 0, done.stderr
+    check(stranger, words)
+
+
+@pytest.mark.slow
+def test_the_page_runs_nothing_of_the_working_directory(stranger, tmp_path):
+    pytest.importorskip("uvicorn", reason="the extra web is not installed")
+    with (
+        (tmp_path / "log").open("w+") as log,
+        stranger.start("serve", "--no-browser", "--port", "0", stderr=log) as server,
+    ):
+        try:
+            until(lambda: "Ctrl-C" in Path(log.name).read_text())
+            page = next(w for w in Path(log.name).read_text().split() if w.startswith("http"))
+            sound = (DATA / "sample-noisy.wav").read_bytes()
+            kind = {"Content-Type": "audio/wav"}
+            recordings = f"{page}api/recordings"
+            with urlopen(Request(f"{recordings}?name=a.wav&preset=fast", sound, kind)) as answer:
+                key = json.load(answer)["id"]
+
+            def is_done() -> bool:
+                with urlopen(f"{recordings}/{key}") as answer:
+                    return json.load(answer)["state"] == "done"
+
+            until(is_done)
+        finally:
+            server.send_signal(signal.SIGINT)
+            with suppress(Exception):
+                server.wait(30)
+    assert "Traceback" not in Path(log.name).read_text()
+    check(stranger, [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there the flag cannot be added")
+def test_a_python_without_environment_is_as_safe(stranger):
+    # As in the first line of some distributions' programs; PYTHONSAFEPATH means nothing to it.
+    program = stranger.folder.parent / "program.py"
+    program.write_text(f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n" + program.read_text())
+    done = stranger.run("denoise", "b.wav", "c.wav", "--jobs", "1", *CHAIN, flags=("-E",))
+    assert done.returncode == 0, done.stderr
+    assert stranger.traces().imported == []
+
+
+def test_libraries_that_read_the_working_directory_are_imported_in_one_place():
+    readers = {"librosa", "matplotlib", "numba"}
+    others = {}
+    for path in [*(ROOT / "alphamf").rglob("*.py"), *(ROOT / "cli").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            if readers & {name.partition(".")[0] for name in names}:
+                others[str(path)] = node.lineno
+    assert others == {}

@@ -1,0 +1,83 @@
+"""Libraries have their own settings, and caches that nobody else can write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.places import DATA
+
+CACHE = """
+from alphamf.tools import libraries
+libraries.load("librosa.util")
+import numba, os
+print(numba.config.CACHE_DIR, oct(os.stat(numba.config.CACHE_DIR).st_mode)[-3:])
+"""
+
+RATIO = """
+from alphamf.tools import libraries
+print(libraries.load("matplotlib").rcParams["figure.dpi"])
+"""
+
+
+def run(code, folder, *arguments, **environment):
+    """Run code in a process whose home cannot be written, or as `environment` says."""
+    plain = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**plain, "HOME": "/dev/null", "TMPDIR": str(folder), **environment},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_without_a_home_the_cache_is_a_folder_that_goes_with_the_process(tmp_path):
+    place, mode = run(CACHE, tmp_path).stdout.split()
+    assert Path(place).parent == tmp_path and mode == "700" and not Path(place).exists()
+
+
+def test_the_cache_is_in_the_users_own(tmp_path):
+    done = run(CACHE, tmp_path, XDG_CACHE_HOME=str(tmp_path / "a/b"), NUMBA_CACHE_DIR=".")
+    assert done.stdout.split() == [str(tmp_path / "a/b/alphamf/numba"), "700"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+@pytest.mark.parametrize("kind", ["open to all", "a link", "a file"])
+def test_a_cache_that_others_could_write_is_not_used(tmp_path, kind):
+    folder = tmp_path / "alphamf" / "numba"
+    folder.parent.mkdir()
+    if kind == "a file":
+        folder.touch()
+    elif kind == "a link":
+        (tmp_path / "elsewhere").mkdir()
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        folder.mkdir()
+        folder.chmod(0o777)
+    place, mode = run(CACHE, tmp_path, XDG_CACHE_HOME=str(tmp_path)).stdout.split()
+    assert Path(place) != folder and mode == "700"
+
+
+@pytest.mark.parametrize("place", ["working directory", "MATPLOTLIBRC", "home"])
+def test_matplotlib_has_its_own_settings(tmp_path, place):
+    settings = tmp_path / {"home": ".config/matplotlib"}.get(place, ".") / "matplotlibrc"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("figure.dpi: 7\n")
+    variables = {"MATPLOTLIBRC": str(settings)} if place == "MATPLOTLIBRC" else {}
+    done = run(RATIO, tmp_path, **{"HOME": str(tmp_path), **variables})
+    assert done.stdout == "100.0\n", done.stderr
+
+
+@pytest.mark.slow
+def test_train_needs_no_home(tmp_path):
+    code = "from alphamf.cli.app import main; main()"
+    words = ["train", str(DATA / "sample-clean.wav"), "-o", "m.npz", "--rank", "2", "--steps", "2"]
+    done = run(code, tmp_path, *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.listdir(tmp_path) == ["m.npz"]
