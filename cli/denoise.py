@@ -33,7 +33,6 @@ class Preset(StrEnum):
     """Names of `alphamf.denoising.PRESETS`, which this file does not import: it needs numpy."""
 
     fast = "fast"
-    balanced = "balanced"
     plain = "plain"
     paper = "paper"
 
@@ -115,10 +114,11 @@ def denoise(
     preset: Annotated[
         Preset,
         typer.Option(
-            help="How much time to take; plain: a long chain, no networks; paper: a longer one.",
+            help="fast: a short chain and networks; plain: a longer chain without networks; "
+            "paper: the chain of the HAMCMC paper.",
             rich_help_panel=MODEL,
         ),
-    ] = Preset.balanced,
+    ] = Preset.fast,
     latency: Annotated[
         Latency,
         typer.Option(

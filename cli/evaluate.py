@@ -95,7 +95,7 @@ def evaluate(
             help="Method, or several with commas between, or all; NAME@MODEL for one with its own "
             "speech model; NAME=FOLDER for another system's files, named as the noisy ones; may be "
             "given several times.",
-            show_default="noisy,oracle-mask,logmmse,is-nmf,fast,balanced",
+            show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
             rich_help_panel=METHOD,
         ),
     ] = None,

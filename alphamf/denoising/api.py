@@ -78,7 +78,7 @@ class Denoised(NamedTuple):
 def denoise(
     audio: ArrayLike,
     rate: int,
-    settings: Settings | str = "balanced",
+    settings: Settings | str = "fast",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,
@@ -249,7 +249,7 @@ class _Collected:
 def denoise_stream(
     blocks: Iterable[ArrayLike],
     rate: int,
-    settings: Settings | str = "balanced",
+    settings: Settings | str = "fast",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     latency: str = "segments",

@@ -21,7 +21,7 @@ from alphamf.learnt.dictionary import Dictionary
 async def denoise_async(
     audio: ArrayLike,
     rate: int,
-    settings: Settings | str = "balanced",
+    settings: Settings | str = "fast",
     *,
     model: str | PathLike[str] | Dictionary | Weights = "auto",
     seed: int = 0,

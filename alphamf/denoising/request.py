@@ -77,7 +77,7 @@ class Request:
 
     settings: Settings
     observe: Observe
-    preset: str = "balanced"
+    preset: str = "fast"
     model: str = "auto"
     refiner: str = "auto"
     second_stage: str = "auto"

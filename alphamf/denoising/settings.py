@@ -157,7 +157,6 @@ class Settings:
 
 PRESETS = {
     "fast": Settings(warm_up=12, coarse=4, steps=12, keep=8, alpha_noise=2.0),
-    "balanced": Settings(warm_up=12, coarse=4, steps=24, keep=14, alpha_noise=2.0),
     "plain": Settings(refine=False),
     "paper": Settings(
         sampler="hamcmc",

@@ -142,7 +142,7 @@ class Stream:
         self,
         rate: int,
         channels: int,
-        settings: Settings | str = "balanced",
+        settings: Settings | str = "fast",
         *,
         model: str | PathLike[str] | Dictionary | Weights = "auto",
         latency: str = "segments",

@@ -25,7 +25,7 @@ from alphamf.tools.arrays import Floats
 LOW = "low"
 """The method that hears 40 ms (`alphamf.Stream`)."""
 
-DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast", "balanced")
+DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""
 
 

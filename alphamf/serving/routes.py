@@ -62,7 +62,7 @@ class Api:
 
     async def create(self, request: Request) -> Response:
         """``POST /api/recordings``: receive a file and begin to denoise it."""
-        preset = request.query_params.get("preset", "balanced")
+        preset = request.query_params.get("preset", "fast")
         if preset not in PRESETS:
             raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
         seed = number(request, "seed", int, 0, 2**63 - 1)

@@ -64,7 +64,7 @@ def test_version(tmp_path):
     ("words", "found"),
     [
         ("alphamf den", {"denoise"}),
-        ("alphamf denoise --preset b", {"balanced"}),
+        ("alphamf denoise --preset f", {"fast"}),
         ("alphamf info --j", {"--json"}),
     ],
 )

@@ -186,8 +186,8 @@ def test_time_in_other_processes_counts(job, monkeypatch):
 
 
 def test_methods_are_resolved_once_each():
-    specs = [entry.spec for entry in resolve(["noisy, fast", "fast", "balanced@speech-8k"])]
-    assert specs == ["noisy", "fast", "balanced@speech-8k"]
+    specs = [entry.spec for entry in resolve(["noisy, fast", "fast", "plain@speech-8k"])]
+    assert specs == ["noisy", "fast", "plain@speech-8k"]
     everything = [entry.spec for entry in resolve(["all"])]
     assert set(DEFAULTS) <= set(everything) <= set(known())
     assert {"plain", "paper"} <= set(everything)
@@ -218,7 +218,7 @@ def test_what_a_method_is_told_by_changes_with_its_settings_and_dictionary(tmp_p
     load("speech-8k").save(own)
     (first,) = resolve(["fast"], str(own))
     assert first.identity == resolve(["fast"], str(own))[0].identity
-    assert first.identity != resolve(["balanced"], str(own))[0].identity
+    assert first.identity != resolve(["plain"], str(own))[0].identity
     load("speech-16k").save(own)
     assert first.identity != resolve(["fast"], str(own))[0].identity
     assert describe(first)["settings"]["warm_up"] == PRESETS["fast"].warm_up

@@ -272,8 +272,7 @@ def test_refining_helps_on_telephone_speech(shared):
         noisy, rate = soundfile.read(corpus / row["path"], dtype="float32")
         speech, _ = soundfile.read(corpus / clean[row["speaker"]], dtype="float32")
         refined, plain = (
-            si_sdr(speech, denoise(noisy, rate, PRESETS[name]).audio)
-            for name in ("balanced", "plain")
+            si_sdr(speech, denoise(noisy, rate, PRESETS[name]).audio) for name in ("fast", "plain")
         )
         gains.append(refined - plain)
     assert np.mean(gains) > 0.3

@@ -25,7 +25,7 @@ SETTINGS = {
     "cpus": 2,
     "methods": {
         "noisy": {"summary": "the input, left alone", "model": "auto"},
-        "balanced": {"summary": "a preset", "model": "auto", "settings": {"steps": 321}},
+        "plain": {"summary": "a preset", "model": "auto", "settings": {"steps": 321}},
     },
     "clean": "corpus/clean",
     "noisy": ["corpus/car", "corpus/train"],

@@ -22,7 +22,7 @@ from alphamf.training.refiner.scores import Scores
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
 """Kinds of noise: nearly all is the user's own."""
 
-CHAINS = {"em-15": 0.5, "fast": 0.5}
+CHAINS = {"em-15": 0.5, "18+20": 0.5}
 
 STEP_SIZE = 2e-4
 """A fifth of that of a new network."""

@@ -21,7 +21,7 @@ from alphamf.learnt.second_stage import SecondStage
 KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", "music")
 """Kinds of a layer of noise."""
 
-CHAINS = ("em-15", "fast", "balanced", "12+12")
+CHAINS = ("em-15", "18+20", "20+40", "12+12")
 """Chains that a clip's posterior may be of."""
 
 LOSSES = (

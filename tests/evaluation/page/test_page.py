@@ -113,15 +113,15 @@ def test_a_constant_difference_has_an_interval_of_no_width(tmp_path):
     results = [
         result(method, k, si_sdr=float(b + more), pesq=2.0, sdr=1 + more * (-0.9) ** k)
         for k, b in enumerate(before)
-        for method, more in (("noisy", 0), ("balanced", 1.25))
+        for method, more in (("noisy", 0), ("plain", 1.25))
     ]
     found = written(tmp_path, results)
     column = found.column("Mean difference to noisy", "SI-SDR dB")
-    assert column["balanced"][0] == "+1.25 [+1.25, +1.25] (better)"
+    assert column["plain"][0] == "+1.25 [+1.25, +1.25] (better)"
     # Now above and now below: nobody can tell.
-    text, _, mark = found.column("Mean difference to noisy", "SDR dB")["balanced"]
+    text, _, mark = found.column("Mean difference to noisy", "SDR dB")["plain"]
     assert re.fullmatch(rf"\+0.0\d \[{MINUS}\S+, \+\S+\]", text) and mark == ""
-    assert found.column("Mean difference to noisy", "PESQ")["balanced"][::2] == (
+    assert found.column("Mean difference to noisy", "PESQ")["plain"][::2] == (
         "+0.000 [+0.000, +0.000]", "",
     )  # fmt: skip
     assert "there is no other method" in found.text
@@ -159,16 +159,16 @@ def test_the_breakdown_has_the_means_of_each_noise_and_level(tmp_path):
     [
         ({"noisy": [0, 0], "fast": [1, 2]},
          "fast raises SI-SDR by 1.50 dB on average over 2 clips."),
-        ({"fast": [1, 2], "balanced": [2, 3], "logmmse": [1, 1]},
-         "balanced raises SI-SDR by 2.50 dB on average over 2 clips, 1.50 dB more than the best "
+        ({"fast": [1, 2], "plain": [2, 3], "logmmse": [1, 1]},
+         "plain raises SI-SDR by 2.50 dB on average over 2 clips, 1.50 dB more than the best "
          "baseline, logmmse (too few clips to tell it from chance)."),
         ({"fast": [1, 2], "low": [2, 3]},
          "low raises SI-SDR by 2.50 dB on average over 2 clips."),
         ({"fast": [-1], "logmmse": [2], "oracle-mask": [9]},
          "fast lowers SI-SDR by 1.00 dB on one clip; best method: logmmse, 3.00 dB more (too few "
          "clips to tell it from chance)."),
-        pytest.param({"balanced@own.npz": [4], "balanced": [3]},
-         "balanced@own.npz raises SI-SDR by 4.00 dB on one clip.", marks=pytest.mark.slow),
+        pytest.param({"plain@own.npz": [4], "plain": [3]},
+         "plain@own.npz raises SI-SDR by 4.00 dB on one clip.", marks=pytest.mark.slow),
         pytest.param({"logmmse": [1, 1], "is-nmf": [3, 3]},
          "is-nmf raises SI-SDR by 3.00 dB on average over 2 clips.", marks=pytest.mark.slow),
         ({"noisy": [0, 0]},
