@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 
 GRACE = 5.0
@@ -25,14 +26,42 @@ seconds."""
 _ONE = 0.25
 """Signals that come so soon after each other, in seconds, are one: `timeout` sends two."""
 
-_stopped: int | None = None
-_counted = False
-_hurried = False
-_stoppable = False
-_holds = 0
-_held: int | None = None
-_finishable = False
-_finish = False
+
+@dataclass
+class _State:
+    """What this process knows about being stopped.
+
+    Attributes
+    ----------
+    exit_code
+        With which it is to end, once it was asked to stop; None before.
+    counts_signals
+        Whether a thread counts the signals.
+    in_a_hurry
+        Whether a second signal came.
+    may_stop_anywhere
+        Whether a stop ends the present block of a worker at once.
+    holds
+        Number of the blocks that hold signals back.
+    held_signal
+        The signal that they hold back, or None.
+    may_finish, is_to_finish
+        Whether the first Ctrl-C only asks to finish what there is, and whether it came.
+    """
+
+    exit_code: int | None = None
+    counts_signals: bool = False
+    in_a_hurry: bool = False
+    may_stop_anywhere: bool = False
+    holds: int = 0
+    held_signal: int | None = None
+    may_finish: bool = False
+    is_to_finish: bool = False
+
+
+_state = _State()
+
+
 at_work: threading.Lock = threading.Lock()
 """Held by a worker while it works on an item."""
 
@@ -43,13 +72,12 @@ def stoppable() -> Iterator[None]:
 
     For computations: not for code that writes files.
     """
-    global _stoppable
-    _stoppable = True
+    _state.may_stop_anywhere = True
     try:
         leave_if_stopped()
         yield
     finally:
-        _stoppable = False
+        _state.may_stop_anywhere = False
 
 
 @contextmanager
@@ -59,19 +87,18 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
     The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
     thread may receive a signal in the place of this one: what it asks for waits for the end.
     """
-    global _holds, _held
     if sys.platform == "win32":
         yield
         return
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    _holds += 1
+    _state.holds += 1
     try:
         yield
     finally:
-        _holds -= 1
+        _state.holds -= 1
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-        if _held is not None and not _holds:
-            number, _held = _held, None
+        if _state.held_signal is not None and not _state.holds:
+            number, _state.held_signal = _state.held_signal, None
             _ask(number, None)
 
 
@@ -81,17 +108,16 @@ def finishing() -> Iterator[None]:
 
     Where no thread counts the signals, the first one stops.
     """
-    global _finishable, _finish
-    _finishable, _finish = _counted, False
+    _state.may_finish, _state.is_to_finish = _state.counts_signals, False
     try:
         yield
     finally:
-        _finishable = False
+        _state.may_finish = False
 
 
 def finish_asked() -> bool:
     """Whether a Ctrl-C has asked to finish what there is."""
-    return _finish
+    return _state.is_to_finish
 
 
 def end_on_signals() -> None:
@@ -114,13 +140,12 @@ def end_on_signals() -> None:
 
 def _ask(number: int, frame: FrameType | None) -> None:
     """Stop, unless that was asked for before or `_count` has to decide."""
-    global _stopped, _held
-    if _finishable or (_stopped is not None and _counted):
+    if _state.may_finish or (_state.exit_code is not None and _state.counts_signals):
         return
-    if _holds:
-        _held = number
+    if _state.holds:
+        _state.held_signal = number
         return
-    _stopped = 128 + number
+    _state.exit_code = 128 + number
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + number)
@@ -128,8 +153,7 @@ def _ask(number: int, frame: FrameType | None) -> None:
 
 def _count(read: int) -> None:
     """Read the signals that this process receives, and end it in good time."""
-    global _counted, _hurried
-    _counted = True
+    _state.counts_signals = True
     count, last, deadline = 0, -_ONE, threading.TIMEOUT_MAX
     while True:
         wait = max(0.0, min(deadline - time.monotonic(), 3600.0))
@@ -146,9 +170,9 @@ def _count(read: int) -> None:
             continue
         deadline = now + _LIMITS[min(count, len(_LIMITS) - 1)]
         count += 1
-        _hurried = count > 1
+        _state.in_a_hurry = count > 1
         if (
-            sys.platform != "win32" and _stopped is None
+            sys.platform != "win32" and _state.exit_code is None
         ):  # `_ask` has left it to this thread, or has yet to run
             signal.pthread_kill(threading.main_thread().ident or 0, number)
     if os.isatty(2):
@@ -158,15 +182,14 @@ def _count(read: int) -> None:
 
 def _finishes(number: int) -> bool:
     """Whether a signal only asks to finish what there is."""
-    global _finishable, _finish
-    if not _finishable:
+    if not _state.may_finish:
         return False
-    if number == signal.SIGINT and not _finish:
-        _finish = True
+    if number == signal.SIGINT and not _state.is_to_finish:
+        _state.is_to_finish = True
         with suppress(OSError):
             os.write(2, b"\nFinishing what was read; Ctrl-C again drops it.\n")
         return True
-    _finishable = False
+    _state.may_finish = False
     return False
 
 
@@ -178,13 +201,13 @@ def patience(usual: float) -> float:
     usual
         How long otherwise, in seconds.
     """
-    return min(usual, _HURRY) if _hurried else usual
+    return min(usual, _HURRY) if _state.in_a_hurry else usual
 
 
 def leave_if_stopped() -> None:
     """Raise SystemExit in a process that is to stop, where an exception may have been lost."""
-    if _stopped is not None:
-        raise SystemExit(_stopped)
+    if _state.exit_code is not None:
+        raise SystemExit(_state.exit_code)
 
 
 def prepare_worker() -> None:
@@ -202,11 +225,10 @@ def _end_with_parent() -> None:
     """
     import multiprocessing
 
-    global _stopped
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        _stopped = 1
+        _state.exit_code = 1
         at_work.acquire(timeout=GRACE)
         os._exit(1)
 
@@ -217,7 +239,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
     lines that remove half-written files.
     """
-    global _stopped
-    _stopped = 0
-    if _stoppable:
+    _state.exit_code = 0
+    if _state.may_stop_anywhere:
         raise SystemExit

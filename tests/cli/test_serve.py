@@ -120,7 +120,7 @@ def test_a_server_ends_with_its_signal_where_the_exception_of_that_was_lost(tmp_
     from alphamf.serving import server
     from alphamf.tools import stopping
 
-    monkeypatch.setattr(stopping, "_stopped", 130)
+    monkeypatch.setattr(stopping._state, "exit_code", 130)
     monkeypatch.setattr(server._Server, "run", lambda *_: None)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(SystemExit) as end:

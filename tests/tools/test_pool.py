@@ -18,6 +18,7 @@ from alphamf.tools import pool, processes
 from alphamf.tools.processes import Worker
 from alphamf.tools.stopping import GRACE
 from tests.support.commands import leave, until
+from tests.support.places import ROOT
 from tests.support.tasks import after_its_neighbours, half, killed_once, started
 
 
@@ -315,5 +316,10 @@ assert all(loaded for _, loaded in found), found
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 def test_workers_are_forked_from_a_server_that_has_imported_what_they_use():
-    done = subprocess.run([sys.executable, "-c", SERVED], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SERVED],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},  # the server does not look around it
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and not done.stderr, done.stderr
