@@ -8,7 +8,6 @@ than five.
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -23,6 +22,7 @@ from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
 from alphamf.training.refiner.widened import widened
 
@@ -75,30 +75,12 @@ def sources(name: str, split: str, most: int = 0) -> list[Source]:
     if data and not folder.exists():
         known = Path(data, "corpora", name)
         folder = known if known.is_dir() else folder
-    manifest = folder / "MANIFEST.csv"
-    if not manifest.is_file():
+    if not (folder / MANIFEST).is_file():
         return _without_manifest([str(path) for path in find([str(folder)])], split)
     columns = ("split", "path", "speaker") if most else ("split", "path")
-    try:
-        rows = [row for row in _rows(manifest, columns) if row["split"] == split]
-    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
-        problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
-        raise AlphaMFError(f"{shown(manifest)} cannot be read: {problem}") from error
+    rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
     chosen = _few(rows, most) if most else rows
     return [Source(str(folder / row["path"])) for row in chosen]
-
-
-def _rows(manifest: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the rows of a manifest; refuse one that ends before one of these columns."""
-    with manifest.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        for row in reader:
-            for column in columns:
-                if row[column] is None:
-                    raise AlphaMFError(
-                        f"{shown(manifest)} cannot be read: line {reader.line_num} has no {column}"
-                    )
-            yield row
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:

@@ -7,18 +7,16 @@ all parts, as in the paper.
 
 from __future__ import annotations
 
-import csv
 from functools import cache
 
 import numpy as np
 
 from alphamf.audio.reader import read
-from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.research.corpora import find
 from alphamf.research.sources import CORPORA
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.manifest import read_manifest
 from alphamf.training.dictionary.api import train
 
 SNR = "5"
@@ -89,12 +87,4 @@ def _clean(sentence: str) -> str:
 
 
 def _manifest() -> list[dict[str, str]]:
-    path, columns = find("noizeus") / "MANIFEST.csv", CORPORA["noizeus"].columns
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [{name: row[name] for name in columns} for row in csv.DictReader(file)]
-    except (OSError, UnicodeDecodeError, KeyError, csv.Error) as error:
-        raise AlphaMFError(
-            f"{shown(path)} cannot be read as a CSV of the recordings, with the columns "
-            f"{', '.join(columns)} ({reason(error)})"
-        ) from error
+    return read_manifest(find("noizeus"), CORPORA["noizeus"].columns)

@@ -1,0 +1,51 @@
+"""Read the table of a corpus, ``MANIFEST.csv``."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import reason, shown
+
+MANIFEST = "MANIFEST.csv"
+"""Name of the file that lists the recordings of a corpus, in its folder."""
+
+
+def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    """Return the rows of a corpus's manifest.
+
+    Parameters
+    ----------
+    folder
+        The folder of the corpus.
+    columns
+        Columns that each row must have.
+
+    Returns
+    -------
+    list of dict
+        All columns of each row, by name.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, lacks a column, or a row ends before it.
+    """
+    path = folder / MANIFEST
+    rows = []
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            for row in reader:
+                for column in columns:
+                    if row[column] is None:
+                        raise AlphaMFError(
+                            f"{shown(path)} cannot be read: line {reader.line_num} has no {column}"
+                        )
+                rows.append(row)
+    except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
+        problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
+        raise AlphaMFError(f"{shown(path)} cannot be read: {problem}") from error
+    return rows
