@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from alphamf.denoising.stream import Segment, Stream
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
-    from alphamf.factorization.tail import Tail
     from alphamf.inference.samplers.registry import SAMPLERS
     from alphamf.learnt.dictionary import Dictionary, load
     from alphamf.training.dictionary.api import train
@@ -36,7 +35,6 @@ __all__ = [
     "Settings",
     "Stream",
     "Stretch",
-    "Tail",
     "Weights",
     "denoise",
     "denoise_async",
@@ -57,7 +55,6 @@ _HOME = {
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
     "Stretch": "denoising.activity",
-    "Tail": "factorization.tail",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
     "denoise_async": "denoising.background",

@@ -157,8 +157,6 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
     ]
     if verbose:
         lines.append(f"  {_how(result)}")
-        if result["noise"] and result["noise"]["alpha"]:
-            lines.append("  noise: alpha {alpha:.1f}, {kind}".format(**result["noise"]))
     if result["agreement"]:
         lines.append(f"  {_agreement(result['agreement'])}")
     if result["note"]:

@@ -36,7 +36,6 @@ from alphamf.denoising.stream import Segment, Stream
 from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.tools.sums import total
@@ -51,8 +50,7 @@ class Denoised(NamedTuple):
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
     `alphamf.speech_stretches` makes stretches of speech. With ``chains=2`` or more in the settings,
-    ``agreement`` says how far these agree (`alphamf.Agreement`). ``noise_tail`` says of the noise
-    where there is no speech whether it is steady or comes in bursts (`alphamf.Tail`).
+    ``agreement`` says how far these agree (`alphamf.Agreement`).
 
     Examples
     --------
@@ -72,7 +70,6 @@ class Denoised(NamedTuple):
     frequencies: Floats
     activity: Floats
     agreement: Agreement | None = None
-    noise_tail: Tail | None = None
 
 
 def denoise(
@@ -201,7 +198,6 @@ class _Collected:
         self._acceptance: list[list[float]] = []
         self._activity: list[Floats] = []
         self._agreement: Agreement | None = None
-        self._noise_tail: Tail | None = None
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
@@ -227,7 +223,6 @@ class _Collected:
         self._acceptance.append(segment.acceptance)
         self._activity.append(segment.activity)
         self._agreement = total([self._agreement, segment.agreement])
-        self._noise_tail = total([self._noise_tail, segment.noise_tail])
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
@@ -242,7 +237,6 @@ class _Collected:
             frequencies=Grid(rate, self._frame).frequencies,
             activity=np.concatenate(self._activity),
             agreement=self._agreement,
-            noise_tail=self._noise_tail,
         )
 
 

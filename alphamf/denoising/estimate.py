@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.denoising import bands
-from alphamf.denoising.activity import LEAST
 from alphamf.denoising.agreement import Agreement, agreements
 from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
-from alphamf.denoising.grids import Spectra, grid_of, native_grid
+from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.known_noise import lowest
 from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import Posterior, sample_posterior
@@ -24,7 +23,6 @@ from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
-from alphamf.factorization.tail import tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
@@ -180,20 +178,10 @@ def finished(
             separate(*each, weights, settings, xp)
             for each in zip(spectra, gains, highs, strict=True)
         ]
-    native = native_grid(weights.dictionary, spectra[0].rate)
     return [
-        one._replace(
-            speech=one.speech / scale,
-            agreement=agreement,
-            noise_tail=tail(np.abs(own.on(native)[:, _pauses(one.activity)]) ** 2),
-        )
-        for one, own, scale, agreement in zip(found, spectra, scales, agreed, strict=True)
+        one._replace(speech=one.speech / scale, agreement=agreement)
+        for one, scale, agreement in zip(found, scales, agreed, strict=True)
     ]
-
-
-def _pauses(activity: Floats) -> NDArray[np.intp]:
-    """Return every other frame without speech: those between share most of their samples."""
-    return np.flatnonzero(activity < LEAST)[::2]
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:

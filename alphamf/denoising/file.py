@@ -30,7 +30,6 @@ from alphamf.denoising.samples import Samples
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.tail import Tail
 from alphamf.tools.files import make_folder, permissions, shown
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.sums import total
@@ -97,7 +96,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance, agreement, noise = _denoise(
+        acceptance, agreement = _denoise(
             reader, write, weights, observer, request, progress, trimmer, hints
         )
         loudness = normalizer.finish() if normalizer else None
@@ -108,7 +107,6 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "acceptance": acceptance,
         "agreement": agreement and agreement.facts(),
         # Takes a quarter of a second of tables, which only a result that says it all is worth.
-        "noise": noise.facts() if noise and request.documented else None,
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
@@ -204,7 +202,7 @@ def _denoise(
     progress: Callable[[float], None],
     trimmer: Trimmer | None,
     hints: Hints | None,
-) -> tuple[list[float], Agreement | None, Tail | None]:
+) -> tuple[list[float], Agreement | None]:
     """Denoise what `reader` reads and pass it to `write`.
 
     Returns
@@ -213,12 +211,9 @@ def _denoise(
         Mean of the segments'.
     agreement : Agreement or None
         Of several chains, over all segments.
-    noise_tail : Tail or None
-        Of the noise, over all segments.
     """
     acceptance, samples = [], []
     agreement: Agreement | None = None
-    noise: Tail | None = None
     denoised = partial(
         request.estimate,
         rate=reader.rate,
@@ -242,14 +237,13 @@ def _denoise(
             write(block)
         observer.add(segment)
         agreement = total([agreement, segment.agreement])
-        noise = total([noise, segment.noise_tail])
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
     for block in trimmer.finish() if trimmer else []:
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
-    return mean, agreement, noise
+    return mean, agreement
 
 
 def _unrefined(weights: Weights, request: Request) -> str | None:

@@ -28,7 +28,6 @@ from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, reg
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.factorization.tail import Tail
 from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
@@ -52,8 +51,6 @@ class Estimate(NamedTuple):
         Probability of speech in every frame, shape (frames,).
     agreement
         How far several chains agree; None of one alone, and of digital silence.
-    noise_tail
-        How the noise lies about its median in the frames without speech.
     """
 
     speech: Floats
@@ -62,7 +59,6 @@ class Estimate(NamedTuple):
     acceptance: list[float]
     activity: Floats
     agreement: Agreement | None = None
-    noise_tail: Tail | None = None
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:

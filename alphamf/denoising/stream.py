@@ -33,7 +33,6 @@ from alphamf.denoising.settings import Settings, chosen
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats, module
 from alphamf.tools.sums import total
@@ -66,9 +65,6 @@ class Segment(NamedTuple):
     agreement
         How far several chains agree, over all channels; None of one chain alone, and of digital
         silence.
-    noise_tail
-        How the noise lies about its median in the frames without speech: its ``alpha`` and
-        ``kind``, over all channels (`alphamf.Tail`); None at low latency.
 
     Examples
     --------
@@ -87,7 +83,6 @@ class Segment(NamedTuple):
     acceptance: list[float]
     activity: Floats
     agreement: Agreement | None = None
-    noise_tail: Tail | None = None
 
 
 class Stream:
@@ -326,7 +321,6 @@ class Stream:
             acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
             activity=activity,
             agreement=total(e.agreement for e in estimates),
-            noise_tail=total(e.noise_tail for e in estimates),
         )
 
     def _heed(

@@ -103,10 +103,6 @@ class Tail:
         alpha = self.alpha
         return None if alpha is None else "steady" if alpha >= STEADY else "impulsive"
 
-    def facts(self) -> dict[str, float | str | None]:
-        """Return both, as ``alphamf denoise --json`` prints them."""
-        return {"alpha": self.alpha, "kind": self.kind}
-
 
 def tail(power: Reals) -> Tail:
     """Return how the cells of a noise lie about their median.
