@@ -23,7 +23,7 @@ from alphamf.learnt import high_band
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network import SILENT
 from alphamf.tools.arrays import Floats
-from alphamf.training.refiner.config import Mixtures, Network
+from alphamf.training.refiner.config import CausalKind, HighBandKind, Kind, Mixtures
 from alphamf.training.refiner.mixtures import mixture
 from alphamf.training.refiner.recordings import Recordings
 from alphamf.training.refiner.shaping import Rng, rms
@@ -152,7 +152,7 @@ class Maker(NamedTuple):
     recipe: Mixtures
     recordings: Recordings
     weights: Weights
-    network: Network
+    kind: Kind
 
     def clip(self, stream: int, number: int) -> TrainingClip:
         """Make a clip; it does not depend on how many there are.
@@ -169,16 +169,16 @@ class Maker(NamedTuple):
         """
         rng = np.random.default_rng([self.recipe.seed, stream, number])
         dictionary = self.weights.dictionary
-        rate = self.network.rate(dictionary)
+        rate = self.kind.rate(dictionary)
         samples = int(rate * self.recipe.seconds)
         clean, noisy = mixture(rng, samples, rate, self.recordings, self.recipe)
         unit = np.float32(rms(noisy.astype(float)))
         clean, noisy = clean / unit, noisy / unit
-        if self.network.causal:
+        if isinstance(self.kind, CausalKind):
             return _causal(clean, noisy, dictionary, 2 * number + stream)
         settings = CHAINS[_drawn(rng, self.recipe.chains)]
         key = (self.recipe.seed, 2 * number + stream)
-        if self.network.high_band:
+        if isinstance(self.kind, HighBandKind):
             return _bands(Spectra(clean, rate), Spectra(noisy, rate), self.weights, settings, key)
         spectrum = stft.forward(noisy, dictionary.frame)
         power = np.abs(spectrum) ** 2

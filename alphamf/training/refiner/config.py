@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from alphamf.audio.stft import Frame
 from alphamf.denoising import causal
@@ -40,6 +40,123 @@ NARROW = 64
 
 
 @dataclass(frozen=True)
+class RefinerKind:
+    """The refiner of whole recordings."""
+
+    name: ClassVar[str] = "refiner"
+    network: ClassVar[type[TrainedNetwork]] = Refiner
+    cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
+    before: ClassVar[tuple[str, ...]] = ()
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, beside its dictionary."""
+        return dictionary.frame
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return dictionary.rate
+
+
+@dataclass(frozen=True)
+class CausalKind:
+    """The refiner of the online chain, which reads no later frames.
+
+    Attributes
+    ----------
+    made_from
+        Refiner that a new one starts from (`alphamf.training.refiner.made_causal`); empty: from
+        random parameters.
+    """
+
+    made_from: str = ""
+
+    name: ClassVar[str] = "causal"
+    network: ClassVar[type[TrainedNetwork]] = CausalRefiner
+    cell_shape: ClassVar[tuple[int, int]] = CausalRefiner.cell_shapes[0]
+    before: ClassVar[tuple[str, ...]] = ()
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, beside its dictionary."""
+        return causal.frame_of(dictionary.frame)
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return dictionary.rate
+
+
+@dataclass(frozen=True)
+class SecondStageKind:
+    """The second stage, which corrects the output of a refiner in short windows.
+
+    Attributes
+    ----------
+    of
+        The refiner.
+    taps
+        Whether its coefficients are complex, and of three frames.
+    """
+
+    of: str
+    taps: bool = False
+
+    name: ClassVar[str] = "second-stage"
+    network: ClassVar[type[TrainedNetwork]] = SecondStage
+
+    @property
+    def cell_shape(self) -> tuple[int, int]:
+        """Numbers of features and of outputs per time-frequency cell."""
+        return SecondStage.cell_shapes[self.taps]
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Networks that run before this one."""
+        return (self.of,)
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, beside its dictionary."""
+        return second_stage.frame(dictionary.rate)
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return dictionary.rate
+
+
+@dataclass(frozen=True)
+class HighBandKind:
+    """The network of the bands above 7.5 kHz, which runs after a refiner and a second stage.
+
+    Attributes
+    ----------
+    after
+        The refiner and the second stage; empty: those of the package.
+    """
+
+    after: tuple[str, ...] = ()
+
+    name: ClassVar[str] = "high-band"
+    network: ClassVar[type[TrainedNetwork]] = HighBand
+    cell_shape: ClassVar[tuple[int, int]] = HighBand.cell_shapes[0]
+
+    @property
+    def before(self) -> tuple[str, ...]:
+        """Networks that run before this one."""
+        return self.after
+
+    def frame(self, dictionary: Dictionary) -> Frame:
+        """Return the windows that the network reads, beside its dictionary."""
+        return second_stage.frame(dictionary.rate)
+
+    def rate(self, dictionary: Dictionary) -> int:
+        """Return the sampling rate of the mixtures in Hz."""
+        return FULL_BAND
+
+
+Kind = RefinerKind | CausalKind | SecondStageKind | HighBandKind
+NETWORKS = {kind.name: kind for kind in (RefinerKind, CausalKind, SecondStageKind, HighBandKind)}
+"""Kinds of networks by their names in a configuration."""
+
+
+@dataclass(frozen=True)
 class Network:
     """What is trained.
 
@@ -49,30 +166,18 @@ class Network:
         Dictionary that the mixtures are read with; it gives the rate and the window.
     width, hidden, blocks, maps, local, deep
         As in `alphamf.learnt.network.Sizes`.
+    kind
+        Which network it is, with the settings of that kind.
     bands
-        In how many bands weights are tied (`alphamf.training.refiner.tied`); 0: in none.
+        Number of bands in which weights are tied (`alphamf.training.refiner.tied`); 0: none are.
     exponent
         As in `alphamf.learnt.network_file.TrainedNetwork`.
-    second_stage_of
-        Refiner whose output a second stage corrects; empty: the network is a refiner.
-    causal
-        Whether it is a refiner that hears nothing of what follows, for the online chain.
-    taps
-        Whether a second stage's coefficients are complex, and of three frames.
-    high_band
-        Whether it is the network of the bands above, which comes after both others.
-    after
-        Refiner and second stage whose output the network of the bands above reads; empty: those
-        of the package.
     start
-        Network to go on from; empty: a new one.
+        Network to start from; empty: a new one.
     moved
         How far the network goes from there to what training finds, 1: all the way. On sound unlike
         that of the mixtures a network between the two is often better than either (Wortsman et
         al., "Robust fine-tuning of zero-shot models", CVPR 2022).
-    made_from
-        Refiner that a new causal one starts from (`alphamf.training.refiner.made_causal`); empty:
-        from nothing.
     """
 
     model: str
@@ -82,46 +187,17 @@ class Network:
     maps: int
     local: int
     deep: int
+    kind: Kind = RefinerKind()
     bands: int = 0
     exponent: float = 1.0
-    second_stage_of: str = ""
-    causal: bool = False
-    taps: bool = False
-    high_band: bool = False
-    after: tuple[str, ...] = ()
     start: str = ""
     moved: float = 1.0
-    made_from: str = ""
-
-    @property
-    def kind(self) -> type[TrainedNetwork]:
-        """Class of the network."""
-        if self.high_band:
-            return HighBand
-        if self.causal:
-            return CausalRefiner
-        return SecondStage if self.second_stage_of else Refiner
-
-    @property
-    def before(self) -> tuple[str, ...]:
-        """Networks that come before, if they are named: `second_stage_of` or `after`."""
-        return (self.second_stage_of,) if self.second_stage_of else self.after
-
-    def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
-        if self.kind in (SecondStage, HighBand):
-            return second_stage.frame(dictionary.rate)
-        return causal.frame_of(dictionary.frame) if self.causal else dictionary.frame
-
-    def rate(self, dictionary: Dictionary) -> int:
-        """Return the sampling rate of the mixtures in Hz."""
-        return FULL_BAND if self.high_band else dictionary.rate
 
     @property
     def sizes(self) -> Sizes:
         """The sizes as `alphamf.learnt.network` takes them."""
         each = (self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
-        return Sizes(*each, *self.kind.cell_shapes[self.taps])
+        return Sizes(*each, *self.kind.cell_shape)
 
 
 @dataclass(frozen=True)
@@ -298,4 +374,6 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values, without the ladder, which changes nothing in the network."""
-        return {key: value for key, value in asdict(self).items() if key != "ladder"}
+        values = {key: value for key, value in asdict(self).items() if key != "ladder"}
+        values["network"]["kind"]["name"] = self.network.kind.name
+        return values

@@ -20,8 +20,12 @@ from alphamf.training.refiner.config import (
     KINDS,
     LOSSES,
     NARROW,
+    NETWORKS,
+    CausalKind,
     Config,
     Data,
+    HighBandKind,
+    Kind,
     Ladder,
     Mixtures,
     Network,
@@ -92,7 +96,7 @@ def _section(name: str, kind: Any, table: Any) -> Any:
     if not isinstance(table, dict):
         raise AlphaMFError(f"[{name}] must be a section")
     hints = get_type_hints(kind)
-    unknown = set(table) - set(hints)
+    unknown = set(table) - {each.name for each in fields(kind)}
     if unknown:
         raise AlphaMFError(f"[{name}] has no key {min(unknown)}")
     values = {}
@@ -107,6 +111,8 @@ def _section(name: str, kind: Any, table: Any) -> Any:
 def _value(name: str, value: Any, hint: Any) -> Any:
     """Return a value as a field of this type has it."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
+    if hint == Kind and isinstance(value, dict):
+        return _kind(value)
     if hint is bool and isinstance(value, bool):
         return value
     if hint is int and number and (isinstance(value, int) or value.is_integer()):
@@ -126,9 +132,21 @@ def _value(name: str, value: Any, hint: Any) -> Any:
         float: "a number",
         str: "a text in quotes",
         bool: "true or false",
+        Kind: "a table with a name",
         dict[str, float]: "a section",
     }
     raise AlphaMFError(f"{name} must be {wanted.get(hint, 'a list')}, not {value!r}")
+
+
+def _kind(table: dict[str, Any]) -> Any:
+    """Make the kind of a network of its table, whose key `name` says which it is."""
+    name = table.get("name")
+    if not isinstance(name, str) or name not in NETWORKS:
+        raise AlphaMFError(
+            f"[network] kind.name must be one of {', '.join(NETWORKS)}, not {name!r}"
+        )
+    rest = {key: value for key, value in table.items() if key != "name"}
+    return _section("network.kind", NETWORKS[name], rest)
 
 
 def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, float]:
@@ -156,18 +174,11 @@ def _check_network(network: Network) -> None:
     _within("[network] deep", network.deep, 0, len(DEEP))
     if network.bands:
         _within("[network] bands", network.bands, NARROW + 2, math.inf)
-    if network.causal and network.second_stage_of:
-        raise AlphaMFError("[network] causal is for a refiner, not for a second stage")
-    if network.taps and not network.second_stage_of:
-        raise AlphaMFError("[network] taps is for a second stage")
-    if network.made_from and (network.start or not network.causal):
-        raise AlphaMFError("[network] made_from is for a new causal network")
-    if network.high_band and (network.causal or network.second_stage_of):
-        raise AlphaMFError("[network] high_band is for neither of both others")
-    if network.after and not network.high_band:
-        raise AlphaMFError("[network] after is for a network of the bands above")
-    if len(network.after) not in (0, 2):
-        raise AlphaMFError("[network] after must name a refiner and a second stage")
+    kind = network.kind
+    if isinstance(kind, CausalKind) and kind.made_from and network.start:
+        raise AlphaMFError("[network] start and kind.made_from exclude each other")
+    if isinstance(kind, HighBandKind) and len(kind.after) not in (0, 2):
+        raise AlphaMFError("[network] kind.after must name a refiner and a second stage")
     _above("[network] exponent", network.exponent)
     _within("[network] moved", network.moved, 0, 1)
     if network.moved < 1 and not network.start:
@@ -177,7 +188,7 @@ def _check_network(network: Network) -> None:
 def _check_mixtures(config: Config) -> None:
     mixtures = config.mixtures
     _probabilities("mixtures.kinds", mixtures.kinds, KINDS)
-    if not config.network.causal:
+    if not isinstance(config.network.kind, CausalKind):
         _probabilities("mixtures.chains", mixtures.chains, CHAINS)
     elif mixtures.chains:
         raise AlphaMFError("[mixtures.chains] is not for a causal network: it has the online chain")
@@ -185,7 +196,7 @@ def _check_mixtures(config: Config) -> None:
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")
     _within("[data] most", config.data.most, 0, math.inf)
-    if config.data.narrow and not config.network.high_band:
+    if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
         raise AlphaMFError("[data] narrow is for a network of the bands above alone")
     if any(config.data.tilts) and not config.data.narrow:
         raise AlphaMFError("[data] tilts is for voices that narrow names")

@@ -29,7 +29,7 @@ from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, shown
 from alphamf.training.refiner import band_losses, tied
 from alphamf.training.refiner.clips import BandClip, TrainingClip
-from alphamf.training.refiner.config import Config, Schedule
+from alphamf.training.refiner.config import CausalKind, Config, Schedule
 from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
 from alphamf.training.refiner.scores import Scores, scores
 
@@ -73,7 +73,7 @@ class Fit:
         self.grid: Grid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
-        kind, bands = config.network.kind, config.network.bands
+        kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
         self._spread = torch.from_numpy(tied.spread(cells, bands)) if bands else None
@@ -263,8 +263,8 @@ def _optimisers(
 
 def _grid(config: Config, dictionary: Dictionary) -> Grid:
     """Return the spectra that the network of a configuration reads."""
-    frame = config.network.frame(dictionary)
-    return Grid(frame, dictionary.rate, causal=config.network.causal)
+    kind = config.network.kind
+    return Grid(kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind))
 
 
 def step_size(config: Config, step: int) -> float:

@@ -26,7 +26,7 @@ from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import atomic, exclusive, reason, shown
 from alphamf.training.refiner import curves, shards
-from alphamf.training.refiner.config import Config
+from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
 from alphamf.training.refiner.shards import Clips
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def network_of(
     """Return the network of a configuration with these parameters, as denoising uses it."""
     values = {name: np.asarray(value) for name, value in parameters.items()}
     wanted = config.network
-    frame = wanted.frame(dictionary)
-    return wanted.kind(values, dictionary.rate, frame, wanted.exponent, about=about)
+    frame = wanted.kind.frame(dictionary)
+    return wanted.kind.network(values, dictionary.rate, frame, wanted.exponent, about=about)
 
 
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
@@ -174,13 +174,14 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
-    _check_before(config.network.before, dictionary)
-    if config.network.made_from:
-        return _made_causal(config, dictionary)
+    kind = config.network.kind
+    _check_before(kind.before, dictionary)
+    if isinstance(kind, CausalKind) and kind.made_from:
+        return _made_causal(config, kind.made_from, dictionary)
     if not config.network.start:
         return None
     found = type(empty).load(find(config.network.start))
-    if config.network.taps:
+    if isinstance(kind, SecondStageKind) and kind.taps:
         found = replace(found, parameters=grown(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
@@ -221,11 +222,11 @@ def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
     }
 
 
-def _made_causal(config: Config, dictionary: Dictionary) -> dict[str, Array]:
+def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
     """Return the parameters that a causal refiner starts from, given one for whole recordings."""
     from alphamf.training.refiner import made_causal
 
-    wanted, known = config.network, Refiner.load(find(config.network.made_from))
+    wanted, known = config.network, Refiner.load(find(refiner))
     rng = np.random.default_rng([config.schedule.seed, made_causal.SEED])
     bins = dictionary.frame.bins
     try:

@@ -35,7 +35,7 @@ from alphamf.training.refiner.clips import (
     SecondStageClip,
     TrainingClip,
 )
-from alphamf.training.refiner.config import Config, Network
+from alphamf.training.refiner.config import Config, HighBandKind, Network
 
 KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     Refiner: FirstStageClip,
@@ -109,7 +109,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     left = [each for each in shards if not each.path.exists() or len(_rows(each)) < each.clips]
     if not left:
         return
-    rate = config.network.rate(load_dictionary(config.network.model))
+    rate = config.network.kind.rate(load_dictionary(config.network.model))
     recordings.prepare(config.data, rate, folder / "recordings")
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
@@ -122,7 +122,7 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"before": config.network.before, "kind": config.network.kind.kind}
+    recipe |= {"before": config.network.kind.before, "kind": config.network.kind.network.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     try:
@@ -142,7 +142,7 @@ def _claim(folder: Path, config: Config) -> None:
 def _make(shard: Shard, update: object) -> None:
     network = shard.config.network
     found = recordings.opened(shard.folder / "recordings", shard.split)
-    whole = Maker(shard.config.mixtures, found, _weights(network), network)
+    whole = Maker(shard.config.mixtures, found, _weights(network), network.kind)
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
@@ -155,13 +155,14 @@ def _make(shard: Shard, update: object) -> None:
 @cache
 def _weights(network: Network) -> Weights:
     """Read what clips are made with once per process, for all of its shards."""
-    if network.high_band:
+    before = network.kind.before
+    if isinstance(network.kind, HighBandKind):
         found = find(FULL_BAND, network.model)
-        if not network.after:
+        if not before:
             return found
-        refiner, second = (network_file.find(each) for each in network.after)
+        refiner, second = (network_file.find(each) for each in before)
         return replace(found, refiner=Refiner.load(refiner), second_stage=SecondStage.load(second))
-    return find(1, load_dictionary(network.model), refiner=network.second_stage_of or "none")
+    return find(1, load_dictionary(network.model), refiner=before[0] if before else "none")
 
 
 def _rows(shard: Shard) -> Any:
@@ -183,7 +184,7 @@ class Clips(Sequence[TrainingClip]):
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = shards
         self._ends = np.cumsum([shard.clips for shard in shards])
-        self._kind: type[TrainingClip] = KINDS[shards[0].config.network.kind]
+        self._kind: type[TrainingClip] = KINDS[shards[0].config.network.kind.network]
 
     def __len__(self) -> int:
         return int(self._ends[-1])

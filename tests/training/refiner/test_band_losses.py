@@ -43,8 +43,8 @@ def corpora(tmp_path_factory):
 def config(corpora, after=()):
     """Return a small run on the shipped weights below, but for those that are named."""
     table = tones.table(corpora)
-    table["network"] |= SIZES | {"model": "speech-16k", "high_band": True}
-    table["network"]["after"] = after
+    table["network"] |= SIZES | {"model": "speech-16k"}
+    table["network"]["kind"] = {"name": "high-band", "after": after}
     table["data"] = {"voices": [str(corpora / "speech")], "sounds": [str(corpora / "noise")]}
     table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
     table["losses"] = {"distortion": 1.0, "distance": 0.2}

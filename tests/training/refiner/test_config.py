@@ -34,7 +34,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
     assert found.sizes == network.sizes
     assert network.shapes == shapes(network.cells(network.frame), found.sizes)
     assert found.exponent == network.exponent
-    assert found.kind is kind and bool(found.second_stage_of) == (kind is SecondStage)
+    assert found.kind.network is kind
 
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
@@ -48,13 +48,17 @@ WRONG = [
     ({"network": {"width": "many"}}, r"\[network\] width must be a whole number, not 'many'"),
     ({"network": {"maps": 1}}, r"\[network\] maps must be at least 2, not 1"),
     ({"network": {"exponent": 0}}, "exponent must be above 0, not 0"),
-    ({"network": {"causal": 1}}, r"\[network\] causal must be true or false, not 1"),
-    ({"network": {"causal": True}}, r"\[mixtures.chains\] is not for a causal network"),
-    ({"network": {"causal": True, "second_stage_of": "x"}}, "not for a second stage"),
-    ({"network": {"taps": True}}, r"\[network\] taps is for a second stage"),
-    ({"network": {"high_band": True, "second_stage_of": "x"}}, "high_band is for neither"),
-    ({"network": {"after": ["x", "y"]}}, "after is for a network of the bands above"),
-    ({"network": {"after": ["x"], "high_band": True}}, "must name a refiner and a second stage"),
+    ({"network": {"kind": "causal"}}, r"\[network\] kind must be a table with a name"),
+    ({"network": {"kind": {"name": "large"}}}, "kind.name must be one of refiner, causal, second"),
+    ({"network": {"kind": {"of": "a"}}}, "kind.name must be one of .*, not None"),
+    ({"network": {"kind": {"name": "causal"}}}, r"\[mixtures.chains\] is not for a causal network"),
+    ({"network": {"kind": {"name": "causal", "of": "x"}}}, r"\[network.kind\] has no key of"),
+    ({"network": {"kind": {"name": "refiner", "taps": True}}}, r"\[network.kind\] has no key taps"),
+    ({"network": {"kind": {"name": "second-stage"}}}, r"\[network.kind\] lacks of"),
+    ({"network": {"kind": {"name": "second-stage", "of": "x", "taps": 1}}},
+     r"\[network.kind\] taps must be true or false, not 1"),
+    ({"network": {"kind": {"name": "high-band", "after": ["x"]}}},
+     "must name a refiner and a second stage"),
     ({"data": {"voices": []}}, r"\[data\] voices names no folder"),
     ({"data": {"rooms": []}}, r"\[data\] rooms names no folder"),
     ({"data": {"tilts": [0.0, 0.9]}}, r"\[data\] tilts is for voices that narrow names"),
@@ -70,11 +74,12 @@ WRONG = [
     ({"schedule": {"muon": -1}}, r"\[schedule\] muon must be at least 0, not -1"),
     ({"ladder": {"step": 7}}, r"\[ladder\] step must be a multiple of report_every"),
     ({"network": {"bands": 65}}, r"\[network\] bands must be at least 66, not 65"),
-    ({"network": {"made_from": "a"}}, "made_from is for a new causal network"),
+    ({"network": {"kind": {"name": "causal", "made_from": "a"}, "start": "b"}},
+     "start and kind.made_from exclude each other"),
     ({"network": {"moved": 1.5, "start": "a"}}, r"\[network\] moved must be from 0 to 1, not 1.5"),
     ({"network": {"moved": 0.5}}, r"moved is below 1, and there is no start"),
     ({"extra": {"step": 7}}, r"there is no section \[extra\]"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 2.5])

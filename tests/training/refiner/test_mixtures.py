@@ -350,7 +350,7 @@ def test_clips_of_a_second_stage_hold_the_first_ones_output(corpora, tmp_path):
     start = network.start(np.random.default_rng(0), FRAME.bins, network.Sizes(16, 32, 1, 3, 12, 0))
     zeros = {name: 0 * value for name, value in start.items()}
     Refiner(zeros, RATE, FRAME).save(tmp_path / "first.npz")
-    first = {"second_stage_of": str(tmp_path / "first.npz")}
+    first = {"kind": {"name": "second-stage", "of": str(tmp_path / "first.npz")}}
     config = tones.changed(corpora, network=first)
     planned = shards.plan(config, tmp_path / "made", "dev", 3)
     list(shards.make_all(planned, 1))

@@ -93,7 +93,7 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
 @pytest.mark.slow
 def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp_path):
     short = {"steps": 4, "report_every": 2, "score_every": 4}
-    kind = {"network": {"causal": True}, "mixtures": {"chains": {}}}
+    kind = {"network": {"kind": {"name": "causal"}}, "mixtures": {"chains": {}}}
     run, _ = small(corpora, tmp_path / "run", schedule=short, **kind)
     run = run._replace(mixtures=tmp_path / "mixtures")
     rows = runs.train(run)
@@ -113,7 +113,7 @@ def test_a_causal_network_goes_on_from_one_for_whole_recordings(corpora, tmp_pat
     first, _ = small(corpora, tmp_path / "first", network=sizes | {"blocks": 1}, schedule=short)
     runs.train(first._replace(mixtures=tmp_path / "heard whole"))
     whole = tmp_path / "first" / "network.npz"
-    causal = sizes | {"causal": True, "blocks": 2, "made_from": str(whole)}
+    causal = sizes | {"kind": {"name": "causal", "made_from": str(whole)}, "blocks": 2}
     kind = {"mixtures": {"chains": {}}, "schedule": short}
     run, _ = small(corpora, tmp_path / "run", network=causal, **kind)
     run = run._replace(mixtures=tmp_path / "mixtures")
@@ -234,13 +234,14 @@ def test_training_lowers_the_losses(corpora, tmp_path):
 def test_a_second_stage_is_trained_in_short_windows(corpora, tmp_path):
     run, _ = small(corpora, tmp_path / "first", schedule={"steps": 10, "score_every": 10})
     runs.train(run)
-    first = str(tmp_path / "first" / "network.npz")
-    again, _ = small(corpora, tmp_path / "run", network={"second_stage_of": first})
+    kind = {"name": "second-stage", "of": str(tmp_path / "first" / "network.npz")}
+    again, _ = small(corpora, tmp_path / "run", network={"kind": kind})
     rows = runs.train(again._replace(mixtures=tmp_path / "mixtures"))
     assert rows[-1]["loss"] < rows[0]["loss"]
     learnt = SecondStage.load(tmp_path / "run" / "network.npz")
     assert (learnt.rate, learnt.frame) == (RATE, second_stage.frame(RATE))
-    taps = {"second_stage_of": first, "taps": True, "start": str(tmp_path / "run" / "network.npz")}
+    start = str(tmp_path / "run" / "network.npz")
+    taps = {"kind": kind | {"taps": True}, "start": start}
     more, _ = small(corpora, tmp_path / "taps", network=taps)
     assert runs.train(more._replace(mixtures=tmp_path / "mixtures"))
     found = SecondStage.load(tmp_path / "taps" / "network.npz")
