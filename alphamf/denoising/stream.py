@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from os import PathLike
 from threading import Lock
 from typing import Any, NamedTuple
@@ -103,8 +104,13 @@ class Stream:
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
     the size of the chunks; at low latency it is something else, but the same for all chunks.
 
-    A stream can be pickled between two chunks, and goes on to the same bits; its copy calls no
-    `progress` and heeds no `cancel`.
+    A stream can be copied or pickled between two chunks, and goes on to the same bits; its copy
+    calls no `progress` and heeds no `cancel`.
+
+    Chunks come one after the other: a call while another one works, from a second thread or from
+    `progress`, is refused and its chunk is not taken. An error that breaks off the work, such as
+    one that `progress` raises, ends the stream. One of several jobs that has begun cannot go on
+    in a forked process.
 
     Parameters
     ----------
@@ -234,6 +240,9 @@ class Stream:
         """Stop work that is still under way; what has not come out is lost."""
         self._ended = self._ended or "the stream has ended"
         self._workers.close()
+
+    def __copy__(self) -> Stream:
+        return deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._turn():
