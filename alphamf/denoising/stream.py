@@ -34,23 +34,18 @@ from alphamf.denoising.samples import (
 )
 from alphamf.denoising.segments import Cutter, fade_in
 from alphamf.denoising.settings import Settings, chosen
+from alphamf.denoising.stream_options import check_callers, check_channels, check_way
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.tail import Tail
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import callback, flag, instance, one_of, shown_value, whole
-from alphamf.tools.arrays import DEVICES, Floats, module
+from alphamf.tools.arguments import flag, whole
+from alphamf.tools.arrays import Floats, module
 from alphamf.tools.sums import total
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 0.5
-
-LATENCIES = ("segments", "low")
-"""What a stream's latency can be."""
-
-MOST_JOBS = 4096
-"""Most segments side by side, far beyond any machine's cores: each takes memory of its own."""
 
 
 class Segment(NamedTuple):
@@ -169,31 +164,9 @@ class Stream:
         hints: Hints | None = None,
     ) -> None:
         rate = checked_rate(rate)
-        channels, max_channels = (
-            whole("channels", channels, 1),
-            whole("max_channels", max_channels, 1),
-        )
-        if channels > max_channels:
-            raise AlphaMFError(
-                f"a stream has 1 to {max_channels} channels, not {shown_value(channels)}: "
-                "max_channels allows more"
-            )
-        seed, jobs = whole("seed", seed, 0), whole("jobs", jobs, 1, MOST_JOBS)
-        one_of("latency", latency, LATENCIES)
-        one_of("device", device, DEVICES)
-        channels_first = flag("channels_first", channels_first)
-        callback("progress", progress)
-        if cancel is not None and not callable(getattr(cancel, "is_set", None)):
-            raise AlphaMFError(
-                f"cancel must have a method is_set, as threading.Event has, or be None, not "
-                f"{shown_value(cancel)}"
-            )
-        if hints is not None:
-            instance("hints", hints, Hints, "Hints or None")
-        if latency == "low" and (device == "cuda" or jobs > 1):
-            raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
-        if latency == "low" and hints is not None:
-            raise AlphaMFError("latency low takes no hints of what is noise or speech")
+        channels, seed = check_channels(channels, max_channels), whole("seed", seed, 0)
+        jobs = check_way(latency, device, jobs, hints)
+        check_callers(progress, cancel)
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = chosen(settings)
@@ -222,7 +195,7 @@ class Stream:
             cancel=cancel,
             noise=self._hints.noise,
         )
-        self._channels_first = channels_first
+        self._channels_first = flag("channels_first", channels_first)
         self._kind: np.dtype[Any] | None = None
         self._tail: Floats | None = None
         self._blocks: deque[Floats] = deque()
@@ -270,8 +243,8 @@ class Stream:
         Raises
         ------
         AlphaMFError
-            The chunk is not finite, or of another shape or kind; the stream has ended; a chain
-            diverged.
+            The chunk is not finite, or of another shape or kind; the stream has ended, or is at
+            work for another call; a chain diverged.
         """
         with self._turn():
             chunk = self._take(chunk)

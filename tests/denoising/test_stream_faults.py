@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import threading
 import time
 from itertools import islice
@@ -106,8 +107,17 @@ def test_after_the_end_has_begun_no_chunk_follows(kind):
         stream.flush()
 
 
+@pytest.fixture
+def hurried():
+    """Threads that take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_that_share_a_stream_lose_nothing(kind):
+def test_threads_that_share_a_stream_lose_nothing(kind, hurried):
     """A chunk is taken or refused, and what is taken comes out."""
     stream = opened(kind)
     chunks = [sound(0.04, seed=seed) for seed in range(60)]
