@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import threading
-import time
 from itertools import islice
 
 import numpy as np
@@ -33,9 +31,9 @@ def opened(kind, **options):
     return Stream(RATE, 1, QUICK, model=TINY, **KINDS[kind], **options)
 
 
-def sound(seconds, kind="segments", seed=0):
+def sound(seconds, kind="segments"):
     """Return noise; a tenth of it at low latency, whose frames follow each other closely."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     samples = round(seconds * RATE / (10 if kind == "low" else 1))
     return rng.standard_normal((samples, 1)).astype(np.float32)
 
@@ -107,44 +105,32 @@ def test_after_the_end_has_begun_no_chunk_follows(kind):
         stream.flush()
 
 
-@pytest.fixture
-def hurried():
-    """Threads that take turns as often as they can."""
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(interval)
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_that_share_a_stream_lose_nothing(kind, hurried):
-    """A chunk is taken or refused, and what is taken comes out."""
-    stream = opened(kind)
-    chunks = [sound(0.04, seed=seed) for seed in range(60)]
-    lock, out, refused = threading.Lock(), [], []
-    start = threading.Barrier(3)
+def test_threads_take_turns_and_a_chunk_that_is_refused_was_not_taken(kind):
+    """Three threads at once: the first is at work until the others were answered."""
+    audio, answers, tried = sound(3, kind), [], threading.Semaphore(0)
 
-    def work(own):
-        start.wait()
-        for chunk in own:
-            while True:
-                try:
-                    ready = stream.process(chunk)
-                    break
-                except AlphaMFError as error:
-                    refused.append(str(error))
-                    time.sleep(0.001)
-            with lock:
-                out.append(ready)
+    def other():
+        try:
+            answers.append(stream.process(audio))
+        except AlphaMFError as error:
+            answers.append(str(error))
+        tried.release()
 
-    threads = [threading.Thread(target=work, args=(chunks[k::3],)) for k in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    out.append(stream.flush())
-    assert sum(map(len, out)) == sum(map(len, chunks))
-    assert all("the stream is at work" in sentence for sentence in refused)
+    def progress(seconds):
+        if not threads:
+            threads.extend(threading.Thread(target=other, daemon=True) for _ in range(2))
+            for thread in threads:
+                thread.start()
+            for _ in threads:
+                assert tried.acquire(timeout=30)
+
+    threads = []
+    stream = opened(kind, progress=progress)
+    parts = [stream.process(audio), stream.flush()]
+    assert len(answers) == 2
+    assert all("the stream is at work" in answer for answer in answers)
+    np.testing.assert_array_equal(np.concatenate(parts), whole(kind, audio))
 
 
 @pytest.mark.parametrize("kind", ["segments", "low"])
