@@ -24,13 +24,13 @@ def check_channels(channels: Any, most: Any) -> int:
     AlphaMFError
         It is no whole number, or out of range.
     """
-    channels, most = whole("channels", channels, 1), whole("max_channels", most, 1)
-    if channels > most:
+    number, limit = whole("channels", channels, 1), whole("max_channels", most, 1)
+    if number > limit:
         raise AlphaMFError(
-            f"a stream has 1 to {most} channels, not {shown_value(channels)}: max_channels allows "
+            f"a stream has 1 to {limit} channels, not {shown_value(number)}: max_channels allows "
             "more"
         )
-    return channels
+    return number
 
 
 def check_way(latency: Any, device: Any, jobs: Any, hints: Any) -> int:
@@ -41,16 +41,16 @@ def check_way(latency: Any, device: Any, jobs: Any, hints: Any) -> int:
     AlphaMFError
         An argument is of the wrong kind or out of range, or two do not go together.
     """
-    jobs = whole("jobs", jobs, 1, MOST_JOBS)
+    count = whole("jobs", jobs, 1, MOST_JOBS)
     one_of("latency", latency, LATENCIES)
     one_of("device", device, DEVICES)
     if hints is not None:
         instance("hints", hints, Hints, "Hints or None")
-    if latency == "low" and (device == "cuda" or jobs > 1):
+    if latency == "low" and (device == "cuda" or count > 1):
         raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
     if latency == "low" and hints is not None:
         raise AlphaMFError("latency low takes no hints of what is noise or speech")
-    return jobs
+    return count
 
 
 def check_callers(progress: Any, cancel: Any) -> None:
