@@ -212,7 +212,12 @@ def test_every_public_callable_is_among_them():
         assert set(CALLS[call][1]) <= set(arguments(call))
 
 
-@pytest.mark.parametrize("call", CALLS)
+def weight(call):
+    """Return the marks of a call that is made in earnest: training counts as slow."""
+    return [pytest.mark.slow] if call == "train" else []
+
+
+@pytest.mark.parametrize("call", [pytest.param(call, marks=weight(call)) for call in CALLS])
 def test_the_calls_do_otherwise(call):
     function, options = CALLS[call]
     function(**options)
@@ -242,7 +247,8 @@ def fine():
             if name in FLAGS:
                 kinds, value = (np.bool_,), FLAGS[name]
             for kind in kinds:
-                yield pytest.param(call, name, kind(value), id=f"{call}-{name}-{kind.__name__}")
+                case = f"{call}-{name}-{kind.__name__}"
+                yield pytest.param(call, name, kind(value), id=case, marks=weight(call))
 
 
 @pytest.mark.parametrize(("call", "name", "value"), list(fine()))
