@@ -1,11 +1,14 @@
 # A server of `alphamf serve` for a network: see docs/page.md. Its size: docs/packages.md.
-FROM python:3.12-slim AS build
+# 3.12.13 on Debian trixie, of 5 August 2026, as docker-library/repo-info lists it.
+FROM python:3.12-slim@sha256:229a2c5bfa27522db7815ea81f9bed70af17ccb9de9fc7ad142b1877b5830d36 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 COPY . /source
 RUN python -m venv --without-pip /venv \
-  && pip --python /venv/bin/python install --no-cache-dir "/source[web]"
+  && pip --python /venv/bin/python install --no-cache-dir --require-hashes \
+    -r /source/.ci/locked/image.txt \
+  && pip --python /venv/bin/python install --no-cache-dir --no-deps /source
 
-FROM python:3.12-slim
+FROM python:3.12-slim@sha256:229a2c5bfa27522db7815ea81f9bed70af17ccb9de9fc7ad142b1877b5830d36
 COPY --from=build /venv /venv
 RUN useradd --system --uid 10001 --no-create-home alphamf
 USER alphamf

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.denoising.grids import Grid
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import shown_value
 from alphamf.tools.arrays import Floats, Reals
 
 BAND = (150.0, 4000.0)
@@ -82,6 +84,23 @@ def _averaged(values: Reals, grid: Grid) -> Reals:
     return averaged
 
 
+def _checked(name: str, values: Floats) -> Floats:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        array = np.asarray(None)
+    if (
+        array.ndim != 1
+        or array.dtype.kind not in "fiu"
+        or np.ma.is_masked(values)
+        or not np.isfinite(array).all()
+    ):
+        raise AlphaMFError(
+            f"{name} must be an array of finite numbers, shape (frames,), not {shown_value(values)}"
+        )
+    return array
+
+
 def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     """Return the stretches of speech of a recording.
 
@@ -97,6 +116,11 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     list of Stretch
         In order. Pauses of less than 0.3 s are part of the speech around them.
 
+    Raises
+    ------
+    AlphaMFError
+        Either is no array of finite numbers, or they are not of one length.
+
     Examples
     --------
     >>> import numpy as np
@@ -104,6 +128,15 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     >>> speech_stretches(activity, np.arange(150) * 0.02)
     [Stretch(start=0.99, end=1.99, probability=0.9)]
     """
+    activity, frame_times = (
+        _checked(name, values)
+        for name, values in (("activity", activity), ("frame_times", frame_times))
+    )
+    if activity.shape != frame_times.shape:
+        raise AlphaMFError(
+            f"activity and frame_times must be of one length, not {len(activity)} and "
+            f"{len(frame_times)}"
+        )
     if len(activity) < 2:
         return []
     half = (frame_times[1] - frame_times[0]) / 2

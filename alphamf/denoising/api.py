@@ -37,6 +37,7 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.denoising.workers import Cancel
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arguments import flag, instance, whole
 from alphamf.tools.arrays import Floats
 from alphamf.tools.sums import total
 
@@ -144,6 +145,8 @@ def denoise(
     (True, (1, 513, 126))
     """
     array, rate = real(audio), checked_rate(rate)
+    max_channels = whole("max_channels", max_channels, 1)
+    channels_first = flag("channels_first", channels_first)
     if array.ndim not in (1, 2) or not array.size:
         raise AlphaMFError(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
@@ -288,6 +291,9 @@ def denoise_stream(
     >>> sum(len(segment.audio) for segment in denoise_stream(blocks, rate, "fast"))
     32000
     """
+    max_channels = whole("max_channels", max_channels, 1)
+    channels_first = flag("channels_first", channels_first)
+    instance("blocks", blocks, Iterable, "an iterable of arrays")
     blocks = iter(blocks)
     first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
     if first.ndim != 2:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import instance, shown_value
 from alphamf.tools.arrays import Floats, Reals
 
 SHORTEST = 0.2
@@ -103,6 +104,7 @@ def checked(
     """
     every = []
     for name, stretches in zip(names, (noise_from, speech_from), strict=True):
+        instance(name, stretches, Iterable, "a sequence of stretches (start, end) in seconds")
         for stretch in stretches:
             start, end = _pair(name, stretch)
             if end <= start:
@@ -197,10 +199,12 @@ def _within(stretches: Stretches, times: Reals) -> NDArray[np.bool_]:
 def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
     try:
         start, end = (float(time) for time in stretch)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         start = end = float("nan")
     if not 0 <= start < float("inf") or not end < float("inf"):
-        raise AlphaMFError(f"{name} takes stretches (start, end) in seconds, not {stretch!r}")
+        raise AlphaMFError(
+            f"{name} takes stretches (start, end) in seconds, not {shown_value(stretch)}"
+        )
     return start, end
 
 

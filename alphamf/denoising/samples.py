@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from alphamf.audio.survey import RATES
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import whole
 from alphamf.tools.arrays import Floats
 
 Samples = NDArray[Any]
@@ -32,13 +32,7 @@ def checked_rate(rate: int) -> int:
     AlphaMFError
         It is no whole number, or outside `alphamf.audio.survey.RATES`.
     """
-    try:
-        whole = operator.index(rate)
-    except TypeError:
-        raise AlphaMFError(f"the rate must be a whole number of Hz, not {rate!r}") from None
-    if not RATES[0] <= whole <= RATES[1]:
-        raise AlphaMFError(f"the rate must be from {RATES[0]} to {RATES[1]} Hz, not {whole}")
-    return whole
+    return whole("the rate", rate, *RATES, unit=" Hz")
 
 
 def real(audio: ArrayLike) -> Samples:
@@ -47,8 +41,14 @@ def real(audio: ArrayLike) -> Samples:
     Raises
     ------
     AlphaMFError
-        They are something else than floating-point numbers or a key of `FULL_SCALE`.
+        They are something else than floating-point numbers or a key of `FULL_SCALE`, or an array
+        that masks some of them.
     """
+    if isinstance(audio, np.ma.MaskedArray) and np.ma.is_masked(audio):
+        raise AlphaMFError(
+            "audio is an array that masks some of its samples: fill them first, for example by "
+            "audio.filled(0)"
+        )
     try:
         array = np.asarray(audio)
     except (RuntimeError, TypeError, ValueError) as error:  # rows of several lengths, a GPU's

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -52,21 +51,27 @@ class Cutter:
         self._held: list[Floats] = []
         self._count = 0
 
-    def push(self, block: Floats) -> Iterator[Piece]:
-        """Take in a block, shape (samples, channels), and yield the pieces that are now whole."""
+    def push(self, block: Floats) -> None:
+        """Take in a block, shape (samples, channels)."""
         self._held.append(block)
         self._count += len(block)
-        while self._count > self.limit:
-            audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
-            self._held = [audio[self.step :]]
-            self._count -= self.step
-            yield Piece(audio[: self.step + self.overlap], self.step)
 
-    def finish(self) -> Iterator[Piece]:
-        """Yield the last piece, if the stream held a sample."""
-        if self._count:
-            audio = np.concatenate(self._held)
-            yield Piece(audio, len(audio))
+    def piece(self) -> Piece | None:
+        """Return the next piece, or None where it is not whole yet."""
+        if self._count <= self.limit:
+            return None
+        audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
+        self._held = [audio[self.step :]]
+        self._count -= self.step
+        return Piece(audio[: self.step + self.overlap], self.step)
+
+    def last(self) -> Piece | None:
+        """Return what is left at the end, in one piece; None where that is nothing."""
+        if not self._count:
+            return None
+        audio = np.concatenate(self._held)
+        self._held, self._count = [], 0
+        return Piece(audio, len(audio))
 
 
 def fade_in(audio: Floats, before: Floats) -> None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.priors import Flat, Gamma, Prior
-from alphamf.factorization.stable import check_alpha
+from alphamf.factorization.stable import ALPHAS
 from alphamf.inference.protocols import Sampler
 from alphamf.inference.samplers.registry import SAMPLERS
+from alphamf.tools.arguments import (
+    flag,
+    one_of,
+    real_number,
+    replace_numbers,
+    shown_value,
+    whole,
+)
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgld": {"step_size": 1e-6},
@@ -39,10 +48,10 @@ def kernel(name: str) -> Sampler[Any]:
     AlphaMFError
         There is no such sampler, or it needs what the posterior of W and H does not offer.
     """
-    if name not in SAMPLERS:
+    if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
-            f"there is no sampler {name!r}: it must be one of {', '.join(HYPERPARAMETERS)}, or "
-            "another of alphamf.SAMPLERS"
+            f"there is no sampler {shown_value(name)}: it must be one of "
+            f"{', '.join(HYPERPARAMETERS)}, or another of alphamf.SAMPLERS"
         )
     sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
     missing = [need for need in sampler.needs if need not in OFFERED]
@@ -136,23 +145,35 @@ class Settings:
         return self.prior_speech or Gamma(shape, 20.0)
 
     def __post_init__(self) -> None:
-        if self.alpha_speech is not None:
-            check_alpha(self.alpha_speech, "alpha_speech")
-        check_alpha(self.alpha_noise, "alpha_noise")
-        kernel(self.sampler)
-        for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank"):
-            if getattr(self, name) < 1:
-                raise AlphaMFError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.warm_up < 0:
-            raise AlphaMFError(f"warm_up must not be negative, not {self.warm_up}")
+        self._check_words()
+        numbers = {
+            name: whole(name, getattr(self, name), 1)
+            for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank")
+        }
+        numbers["warm_up"] = whole("warm_up", self.warm_up, 0)
         if self.keep > self.steps:
             raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
-        if not 0 <= self.dry <= 1:
-            raise AlphaMFError(f"dry must be from 0 to 1, not {self.dry}")
-        if self.max_attenuation is not None and not self.max_attenuation >= 0:
-            raise AlphaMFError(f"max_attenuation must not be negative, not {self.max_attenuation}")
-        if self.channels not in CHANNELS:
-            raise AlphaMFError(f"channels must be {' or '.join(CHANNELS)}, not {self.channels!r}")
+        reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}
+        if self.alpha_speech is not None:
+            reals["alpha_speech"] = ALPHAS
+        if self.max_attenuation is not None:
+            reals["max_attenuation"] = (0, inf)
+        floats = {
+            name: real_number(name, getattr(self, name), *ends) for name, ends in reals.items()
+        }
+        replace_numbers(self, numbers | floats)
+
+    def _check_words(self) -> None:
+        kernel(self.sampler)
+        for name in ("learn_channel", "refine"):
+            flag(name, getattr(self, name))
+        one_of("channels", self.channels, CHANNELS)
+        for name in ("prior_speech", "prior_noise", "prior_noise_basis"):
+            prior = getattr(self, name)
+            if not (isinstance(prior, Prior) or (prior is None and name == "prior_speech")):
+                raise AlphaMFError(
+                    f"{name} must be a prior, such as Gamma(30.0, 30.0), not {shown_value(prior)}"
+                )
 
 
 PRESETS = {
@@ -183,6 +204,7 @@ def chosen(settings: Settings | str) -> Settings:
         return settings
     if not isinstance(settings, str) or settings not in PRESETS:
         raise AlphaMFError(
-            f"settings must be one of {', '.join(PRESETS)}, or alphamf.Settings, not {settings!r}"
+            f"settings must be one of {', '.join(PRESETS)}, or alphamf.Settings, not "
+            f"{shown_value(settings)}"
         )
     return PRESETS[settings]

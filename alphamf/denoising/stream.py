@@ -6,8 +6,12 @@ the noise is learnt as the sound goes on (`low_latency`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from os import PathLike
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,18 +34,17 @@ from alphamf.denoising.samples import (
 )
 from alphamf.denoising.segments import Cutter, fade_in
 from alphamf.denoising.settings import Settings, chosen
+from alphamf.denoising.stream_options import check_callers, check_channels, check_way
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arguments import flag, whole
 from alphamf.tools.arrays import Floats, module
 from alphamf.tools.sums import total
 
 SEGMENT_SECONDS = 10
 OVERLAP_SECONDS = 0.5
-
-LATENCIES = ("segments", "low")
-"""What a stream's latency can be."""
 
 
 class Segment(NamedTuple):
@@ -91,8 +94,13 @@ class Stream:
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
     the size of the chunks; at low latency it is something else, but the same for all chunks.
 
-    A stream can be pickled between two chunks, and goes on to the same bits; its copy calls no
-    `progress` and heeds no `cancel`.
+    A stream can be copied or pickled between two chunks, and goes on to the same bits; its copy
+    calls no `progress` and heeds no `cancel`.
+
+    Chunks come one after the other: a call while another one works, from a second thread or from
+    `progress`, is refused and its chunk is not taken. An error that breaks off the work, such as
+    one that `progress` raises, ends the stream. One of several jobs that has begun cannot go on
+    in a forked process.
 
     Parameters
     ----------
@@ -151,19 +159,9 @@ class Stream:
         hints: Hints | None = None,
     ) -> None:
         rate = checked_rate(rate)
-        if not 1 <= channels <= max_channels:
-            raise AlphaMFError(
-                f"a stream has 1 to {max_channels} channels, not {channels}: max_channels allows "
-                "more"
-            )
-        if jobs < 1:
-            raise AlphaMFError(f"jobs must be at least 1, not {jobs}")
-        if latency not in LATENCIES:
-            raise AlphaMFError(f"latency must be {' or '.join(LATENCIES)}, not {latency!r}")
-        if latency == "low" and (device == "cuda" or jobs > 1):
-            raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
-        if latency == "low" and hints is not None:
-            raise AlphaMFError("latency low takes no hints of what is noise or speech")
+        channels, seed = check_channels(channels, max_channels), whole("seed", seed, 0)
+        jobs = check_way(latency, device, jobs, hints)
+        check_callers(progress, cancel)
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = chosen(settings)
@@ -192,10 +190,13 @@ class Stream:
             cancel=cancel,
             noise=self._hints.noise,
         )
-        self._channels_first = channels_first
+        self._channels_first = flag("channels_first", channels_first)
         self._kind: np.dtype[Any] | None = None
         self._tail: Floats | None = None
-        self._ended = False
+        self._blocks: deque[Floats] = deque()
+        self._last_came = self._finished = False
+        self._ended = ""
+        self._busy = Lock()
 
     def __enter__(self) -> Stream:
         return self
@@ -205,8 +206,19 @@ class Stream:
 
     def close(self) -> None:
         """Stop work that is still under way; what has not come out is lost."""
-        self._ended = True
+        self._ended = self._ended or "the stream has ended"
         self._workers.close()
+
+    def __copy__(self) -> Stream:
+        return deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._turn():
+            return {**self.__dict__, "_busy": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._busy = Lock()
 
     def process(self, chunk: ArrayLike) -> Samples:
         """Take in a chunk and return the speech that is ready, often none.
@@ -226,15 +238,43 @@ class Stream:
         Raises
         ------
         AlphaMFError
-            The chunk is not finite, or of another shape or kind; the stream has ended; a chain
-            diverged.
+            The chunk is not finite, or of another shape or kind; the stream has ended, or is at
+            work for another call; a chain diverged.
         """
-        chunk = real(chunk)
-        return self._joined(self.segments(chunk), chunk.ndim)
+        with self._turn():
+            chunk = self._take(chunk)
+            return self._joined(iter(self._step, None), chunk.ndim)
 
     def flush(self) -> Samples:
         """End the stream, and return the speech still held back, shape (samples, channels)."""
-        return self._joined(self.rest(), 2)
+        with self._turn():
+            self._take_end()
+            return self._joined(iter(self._step, None), 2)
+
+    def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
+        """Do as `process`, and return an iterator over segments with their gains.
+
+        The chunk is taken in at once, and the work is done as segments are asked for: what one call
+        leaves, the next returns.
+        """
+        with self._turn():
+            self._take(chunk)
+        return self._segments()
+
+    def rest(self) -> Iterator[Segment]:
+        """Do as `flush`, and return an iterator over segments with their gains."""
+        with self._turn():
+            self._take_end()
+        return self._segments()
+
+    def _segments(self) -> Iterator[Segment]:
+        while True:
+            with self._turn():
+                self._check_open()
+                segment = self._step()
+            if segment is None:
+                return
+            yield segment
 
     def _joined(self, segments: Iterable[Segment], axes: int) -> Samples:
         audio = [segment.audio for segment in segments]
@@ -243,35 +283,76 @@ class Stream:
         joined = np.concatenate(audio, axis=int(self._channels_first))
         return joined.reshape(-1) if axes == 1 else joined
 
-    def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
-        """Do as `process`, and yield segments with their gains."""
-        block = self._checked(chunk)
-        if self._low is not None:
-            yield self._now(self._low.push(block))
-            return
-        for piece in self._cutter.push(block):
-            yield from map(self._end, self._workers.submit(piece))
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Keep other threads out, and callbacks, which would find the work half done."""
+        if not self._busy.acquire(blocking=False):
+            raise AlphaMFError(
+                "the stream is at work, for another thread or for the call whose callback this is: "
+                "chunks come one after the other"
+            )
+        try:
+            yield
+        finally:
+            self._busy.release()
 
-    def rest(self) -> Iterator[Segment]:
-        """Do as `flush`, and yield segments with their gains."""
+    def _take(self, chunk: ArrayLike) -> Samples:
+        """Take in a chunk, and return it as an array."""
         self._check_open()
+        if self._last_came:
+            raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
+        array = real(chunk)
+        block = self._checked(array)
         if self._low is not None:
-            yield self._now(self._low.finish())
-            self.close()
-            return
-        for piece in self._cutter.finish():
-            yield from map(self._end, self._workers.submit(piece))
-        yield from map(self._end, self._workers.drain())
-        self.close()
+            self._blocks.append(block)
+        else:
+            self._cutter.push(block)
+        return array
+
+    def _take_end(self) -> None:
+        self._check_open()
+        self._last_came = True
 
     def _check_open(self) -> None:
         if self._ended:
-            raise AlphaMFError("the stream has ended")
+            raise AlphaMFError(self._ended)
 
-    def _checked(self, chunk: ArrayLike) -> Floats:
+    def _step(self) -> Segment | None:
+        """Return the next segment that is ready, or None; an error on the way ends the stream."""
+        try:
+            segment = self._next() if self._low is None else self._next_at_once(self._low)
+        except BaseException as error:
+            name = type(error).__name__
+            self._ended = self._ended or f"the stream has ended: {name} broke off its work"
+            self._workers.close()
+            raise
+        if segment is None and self._last_came:
+            self.close()
+        return segment
+
+    def _next(self) -> Segment | None:
+        while (estimated := self._workers.oldest()) is None:
+            piece = self._cutter.piece()
+            if piece is None and self._last_came:
+                piece = self._cutter.last()
+            if piece is None:
+                break
+            self._workers.submit(piece)
+        if estimated is None and self._last_came:
+            estimated = self._workers.oldest(last=True)
+        return None if estimated is None else self._faded(estimated)
+
+    def _next_at_once(self, low: LowLatency) -> Segment | None:
+        """Return what has come out of the next block at low latency, or after the last one."""
+        if self._blocks:
+            return self._now(low.push(self._blocks.popleft()))
+        if self._last_came and not self._finished:
+            self._finished = True
+            return self._now(low.finish())
+        return None
+
+    def _checked(self, array: Samples) -> Floats:
         """Return a chunk as float32 of shape (samples, channels), which nobody else holds."""
-        self._check_open()
-        array = real(chunk)
         check_chunk(array.shape, self.channels, channels_first=self._channels_first)
         block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
         kind = kind_of(array)
@@ -298,7 +379,7 @@ class Stream:
             activity=done.activity,
         )
 
-    def _end(self, estimated: Estimated) -> Segment:
+    def _faded(self, estimated: Estimated) -> Segment:
         piece, estimates = estimated
         speech = np.stack([e.speech for e in estimates], axis=1)
         if self._tail is not None:

@@ -23,11 +23,24 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.learnt.second_stage import frame as second_stage_frame
+from alphamf.tools.arguments import file_name, instance
 
 N = TypeVar("N", bound=TrainedNetwork)
 
 Choice = str | os.PathLike[str]
 """A file, the name of a shipped one, ``"auto"`` or ``"none"``."""
+
+
+MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
+"""What a model can be."""
+
+NETWORKS: dict[str, type[TrainedNetwork]] = {
+    "refiner": Refiner,
+    "second_stage": SecondStage,
+    "high_band": HighBand,
+    "causal": CausalRefiner,
+}
+"""The kind of each network of `Weights`."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,10 @@ class Weights:
     causal: CausalRefiner | None = None
 
     def __post_init__(self) -> None:
+        instance("dictionary", self.dictionary, Dictionary, "a Dictionary")
+        for name, kind in NETWORKS.items():
+            if getattr(self, name) is not None:
+                instance(name, getattr(self, name), kind, f"a {kind.__name__} or None")
         for each in (self.refiner, self.second_stage, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
@@ -126,7 +143,10 @@ def find(
     """
     if isinstance(model, Weights):
         return model
-    dictionary = model if isinstance(model, Dictionary) else dictionaries.choose(model, rate)
+    if isinstance(model, Dictionary):
+        dictionary = model
+    else:
+        dictionary = dictionaries.choose(file_name("model", model, MODELS), rate)
     first = network(Refiner, refiner, dictionary.rate)
     if first is not None and str(refiner) == "auto" and not _fits(first, dictionary):
         first = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -18,6 +19,7 @@ from alphamf.denoising.known_noise import noise_spectra
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
+from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals, module
 
 TINY = np.finfo(np.float32).tiny
@@ -86,16 +88,19 @@ class Workers:
         self._threads = self._pool()
         self._waiting: list[Piece] = []
         self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
+        self._ready: deque[Estimated] = deque()
         self._count = 0
+        self._process: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
+        self._check_process()
         pending = [
             (piece, places, [future.result() for future in futures])
             for piece, places, futures in self._pending
         ]
         seconds, stopped = dict(self._progress.seconds), self._progress.stopped
         changed = {"_pending": pending, "_progress": (seconds, stopped), "_threads": None}
-        return {**self.__dict__, **changed, "_xp": self._xp.__name__}
+        return {**self.__dict__, **changed, "_xp": self._xp.__name__, "_process": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -111,17 +116,38 @@ class Workers:
     def _pool(self) -> ThreadPoolExecutor | None:
         return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
-    def submit(self, piece: Piece) -> Iterator[Estimated]:
-        """Have a piece estimated, and yield the oldest once enough are under way."""
+    def submit(self, piece: Piece) -> None:
+        """Have a piece estimated: at once, in threads, or when enough wait for the device."""
         if self._together:
             self._waiting.append(piece)
-            if len(self._waiting) == self._jobs:
-                yield from self._batch()
-            return
-        self._pending.append((piece, *self._futures(piece)))
+        else:
+            self._pending.append((piece, *self._futures(piece)))
+
+    def oldest(self, *, last: bool = False) -> Estimated | None:
+        """Return the oldest piece that was not returned yet, once enough are under way, or None.
+
+        Parameters
+        ----------
+        last
+            Whether no other piece follows: then any number is enough.
+
+        Raises
+        ------
+        AlphaMFError
+            Threads are at work on it in another process, which this one was forked from.
+        """
+        if self._together:
+            if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
+                self._batch()
+            return self._ready.popleft() if self._ready else None
         # Pending pieces cost memory: no more sounds are under way than there are jobs.
-        while sum(len(set(places)) for _, places, _ in self._pending) >= self._jobs:
-            yield self._oldest()
+        many = sum(len(set(places)) for _, places, _ in self._pending) >= self._jobs
+        if not self._pending or not (many or last):
+            return None
+        self._check_process()
+        piece, places, futures = self._pending.popleft()
+        found = [estimate for future in futures for estimate in future.result()]
+        return piece, [found[k] for k in places]
 
     def count(self, seconds: float) -> None:
         """Note so many seconds of sound that were done elsewhere.
@@ -134,16 +160,10 @@ class Workers:
         number = 0, 0
         self._progress.advance(number, 1, self._progress.seconds.get(number, 0) + seconds)
 
-    def drain(self) -> Iterator[Estimated]:
-        """Yield what is left."""
-        yield from self._batch()
-        while self._pending:
-            yield self._oldest()
-
     def close(self) -> None:
         """Stop work that is still under way."""
         self._progress.stopped = True
-        if self._threads is not None:
+        if self._threads is not None and self._process in (None, os.getpid()):
             self._threads.shutdown(cancel_futures=True)
 
     def _number(self, count: int) -> int:
@@ -176,9 +196,19 @@ class Workers:
         return places, [self._started(partial(self._linked, others, last))]
 
     def _started(self, task: Callable[[], T]) -> Future[T]:
-        if self._threads is not None:
-            return self._threads.submit(task)
-        return _done(task())
+        if self._threads is None:
+            return _done(task())
+        self._check_process()
+        self._process = os.getpid()
+        return self._threads.submit(task)
+
+    def _check_process(self) -> None:
+        """Refuse to wait for threads that stayed behind in another process."""
+        if self._process not in (None, os.getpid()):
+            raise AlphaMFError(
+                "the stream's threads are in the process that this one was forked from: make the "
+                "stream after the fork, or give it jobs=1"
+            )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:
         """Return the known spectra of the noise of each sound, that of its first channel."""
@@ -228,27 +258,21 @@ class Workers:
         own = last()
         return self._finished([one for other in others for one in other.result()] + own)
 
-    def _oldest(self) -> Estimated:
-        piece, places, futures = self._pending.popleft()
-        found = [estimate for future in futures for estimate in future.result()]
-        return piece, [found[k] for k in places]
-
-    def _batch(self) -> Iterator[Estimated]:
-        """Estimate the waiting pieces, those of one length together."""
-        while self._waiting:
-            _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
-            pieces = list(group)
-            del self._waiting[: len(pieces)]
-            places, sounds = _different(pieces)
-            seconds = sum(piece.step for piece in pieces) / self._rate
-            noises = self._noises(places)
-            found = self._sampled(sounds, self._number(len(pieces)), seconds, 0, noises)
-            channels = len(places) // len(pieces)
-            for k, piece in enumerate(pieces):
-                own = places[k * channels : (k + 1) * channels]
-                used = sorted(set(own))
-                estimates = self._finished([found[place] for place in used])
-                yield piece, [estimates[used.index(place)] for place in own]
+    def _batch(self) -> None:
+        """Estimate the waiting pieces together, or as many as are of the first one's length."""
+        _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
+        pieces = list(group)
+        del self._waiting[: len(pieces)]
+        places, sounds = _different(pieces)
+        seconds = sum(piece.step for piece in pieces) / self._rate
+        noises = self._noises(places)
+        found = self._sampled(sounds, self._number(len(pieces)), seconds, 0, noises)
+        channels = len(places) // len(pieces)
+        for k, piece in enumerate(pieces):
+            own = places[k * channels : (k + 1) * channels]
+            used = sorted(set(own))
+            estimates = self._finished([found[place] for place in used])
+            self._ready.append((piece, [estimates[used.index(place)] for place in own]))
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:

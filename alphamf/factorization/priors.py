@@ -7,12 +7,13 @@ Each gives -log p up to a constant, and its gradient in the form of ``protocols.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from alphamf.factorization.cells import TINY
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 
+@runtime_checkable
 class Prior(Protocol):
     """A density of one positive entry."""
 

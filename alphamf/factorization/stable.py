@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.errors import AlphaMFError
 from alphamf.inference.random import uniform
+from alphamf.tools.arguments import real_number
 from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
+
+ALPHAS = (0.5, 2.0)
+"""Least and largest index of a stable law of the model."""
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
     """Return `alpha`, or raise where no stable law of the model has it."""
-    if not 0.5 <= alpha <= 2.0:
-        raise AlphaMFError(f"{name} must be from 0.5 to 2, not {alpha}")
+    real_number(name, alpha, *ALPHAS)
     return alpha
 
 

@@ -15,6 +15,7 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.learnt import bands, model_file
+from alphamf.tools.arguments import file_name, instance, replace_numbers, shown_value, whole
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import is_file
 
@@ -82,19 +83,17 @@ class Dictionary:
     origin: model_file.Origin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_alpha(self.alpha)
+        self._check_kinds()
         n_fft, hop_length = self.frame
-        if self.context < 1 or n_fft < 2 or not 1 <= hop_length <= n_fft // 2:
+        if n_fft < 2 or not 1 <= hop_length <= n_fft // 2:
             raise AlphaMFError(
-                "context must be at least 1, n_fft at least 2 and hop_length from 1 to n_fft / 2, "
-                f"not {self.context}, {n_fft} and {hop_length}"
+                "n_fft must be at least 2 and hop_length from 1 to n_fft / 2, not "
+                f"{n_fft} and {hop_length}"
             )
         if n_fft % 2 or n_fft % hop_length:
             raise AlphaMFError(
                 f"n_fft must be even and a multiple of hop_length, not {n_fft} with {hop_length}"
             )
-        if not 1 <= self.rate <= MAX_RATE:
-            raise AlphaMFError(f"rate must be from 1 to {MAX_RATE} Hz, not {self.rate}")
         rows = self.context * self.bins
         if n_fft > self.rate or rows * self.rate > MAX_CELLS * hop_length:
             raise AlphaMFError(
@@ -113,6 +112,24 @@ class Dictionary:
             raise AlphaMFError("no column of the basis may be all zero")
         if self.above is not None:
             self._check_above(self.above)
+
+    def _check_kinds(self) -> None:
+        check_alpha(self.alpha)
+        instance("frame", self.frame, Frame, "a Frame")
+        for name, value in self.frame._asdict().items():
+            whole(f"the frame's {name}", value, 1, MAX_RATE)
+        numbers = {
+            "rate": whole("rate", self.rate, 1, MAX_RATE, unit=" Hz"),
+            "context": whole("context", self.context, 1, MAX_CELLS),
+            "bands": whole("bands", self.bands, 0, bands.ABOVE),
+        }
+        object.__setattr__(self, "frame", Frame(*map(int, self.frame)))
+        replace_numbers(self, numbers)
+        instance("about", self.about, dict, "a dict")
+        instance("name", self.name, str, "a str")
+        _check_array("basis", self.basis)
+        if self.above is not None:
+            _check_array("above", self.above)
 
     def _check_above(self, above: Floats) -> None:
         wanted = (self.context * bands.ABOVE, self.rank)
@@ -149,7 +166,7 @@ class Dictionary:
         >>> load("speech-16k").with_bands(18).bins
         531
         """
-        if not count:
+        if not whole("count", count, 0, bands.ABOVE):
             return self
         if self.above is None:
             raise AlphaMFError(f"the dictionary {self.name} has no rows above its band")
@@ -182,6 +199,14 @@ class Dictionary:
         model_file.write(path, header, arrays)
 
 
+def _check_array(name: str, array: Floats) -> None:
+    kind = getattr(getattr(array, "dtype", None), "kind", "")
+    if not isinstance(array, np.ndarray) or kind != "f" or np.ma.is_masked(array):
+        raise AlphaMFError(
+            f"{name} must be an array of floating-point numbers, not {shown_value(array)}"
+        )
+
+
 def load(model: str | os.PathLike[str]) -> Dictionary:
     """Read a dictionary: a shipped one by its name, or a file that `Dictionary.save` wrote.
 
@@ -195,10 +220,11 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     >>> load("speech-16k").rate
     16000
     """
-    path = shipped().get(str(model), Path(model))
+    model = file_name("model", model, "a file or the name of a shipped dictionary")
+    path = shipped().get(model, Path(model))
     if not is_file(path):
         names = ", ".join(shipped())
-        raise AlphaMFError(f"there is no model {str(model)!r}: give a file, or one of {names}")
+        raise AlphaMFError(f"there is no model {model!r}: give a file, or one of {names}")
     name = path.stem if path in shipped().values() else str(path)
     return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import one_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 """An array of NumPy or CuPy, which share the methods that we use; typed as NumPy types its own."""
@@ -27,6 +28,10 @@ Reals = NDArray[np.floating[Any]]
 LOG_LIMIT = 60.0
 """Largest logarithm that is raised to a number: float32 overflows at 88, and the number is still to
 be multiplied."""
+
+
+DEVICES = ("cpu", "cuda", "auto")
+"""Where arrays can be; the last: on a CUDA device, if one answers."""
 
 
 def parts(count: int, most: int) -> Iterator[slice]:
@@ -67,10 +72,8 @@ def module(device: str) -> ModuleType:
     AlphaMFError
         The device is unknown, or CUDA is asked for and not available.
     """
-    if device == "cpu":
+    if one_of("device", device, DEVICES) == "cpu":
         return np
-    if device not in ("cuda", "auto"):
-        raise AlphaMFError(f"device must be cpu, cuda or auto, not {device!r}")
     try:
         import cupy
 

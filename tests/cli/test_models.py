@@ -146,7 +146,7 @@ def test_train_takes_folders_and_the_seed_decides(here):
         (["gone.wav", "-o", "m.npz"], "gone.wav does not exist"),
         (["no*.wav", "-o", "m.npz"], "no*.wav matches no audio file"),
         (["clean.wav", "-o", "m.npz", "--rate", "10"], "rate must be from"),
-        (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be at least 1"),
+        (["clean.wav", "-o", "m.npz", "--rank", "0"], "rank must be from 1 to 10000, not 0"),
         (["clean.wav", "-o", "m.npz", "--alpha", "3"], "alpha must be from 0.5 to 2"),
         (["clean.wav", "-o", "m.npz", "--steps", "0"], "steps"),
         (["clean.wav", "-o", "m.npz", "--sampler", "x"], "there is no sampler 'x'"),

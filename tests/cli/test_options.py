@@ -46,7 +46,7 @@ def here(tmp_path, monkeypatch):
         (["--alpha-speech", "3"], "--alpha-speech must be"),
         (["--alpha-noise", "0.1"], "--alpha-noise must be"),
         (["--noise-rank", "0"], "--noise-rank must be at least 1, not 0"),
-        (["--max-attenuation", "-1"], "--max-attenuation must not be negative, not -1.0"),
+        (["--max-attenuation", "-1"], "--max-attenuation must be at least 0, not -1.0"),
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "there is no --sampler 'magic'"),

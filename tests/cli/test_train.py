@@ -94,7 +94,7 @@ def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
         (["--held-out", "1"], "the share held out must lie between 0 and 1"),
         (["--seconds", "0"], "seconds must be from 0.064 to 86400, not 0"),
         (["--seconds", "1e300"], "seconds must be from 0.064 to 86400, not 1e+300"),
-        (["--rank", "9" * 23], "rank must be at least 1 and at most 10000, not 99999"),
+        (["--rank", "9" * 23], "rank must be from 1 to 10000, not 99999"),
         (["--stream", "--sampler", "sgrld"], "speech that streams by is for the sampler em"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--above", "speech-16k", "--seconds", "nan"], "seconds must be from 0.064 to 86400, not"),

@@ -23,8 +23,9 @@ def stream(sizes, channels=2):
 def cut(blocks, step, overlap):
     cutter = Cutter(step, overlap)
     for block in blocks:
-        yield from cutter.push(block)
-    yield from cutter.finish()
+        cutter.push(block)
+        yield from iter(cutter.piece, None)
+    yield from iter(cutter.last, None)
 
 
 @settings(deadline=None, derandomize=True, max_examples=120)

@@ -234,7 +234,7 @@ def test_chunks_that_do_not_do(chunk, reason):
         ({"rate": np.nan}, "rate"),
         ({"channels": 0}, "channels"),
         ({"channels": 65}, "1 to 64 channels"),
-        ({"jobs": 0}, "jobs must be at least 1"),
+        ({"jobs": 0}, "jobs must be from 1 to 4096, not 0"),
         ({"device": "abacus"}, "device must be"),
     ],
 )

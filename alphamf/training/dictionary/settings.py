@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.stable import check_alpha
-from alphamf.training.dictionary.voices import RULES
+from alphamf.factorization.stable import ALPHAS
+from alphamf.tools.arguments import flag, real_number, replace_numbers, whole
+from alphamf.training.dictionary.voices import check_rule
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
@@ -19,6 +20,9 @@ RATES = (4000, 48000)
 
 MOST_RANK = 10_000
 """Most spectra of a dictionary: 160 times the default."""
+
+MOST_CONTEXT = 1000
+"""Most frames stacked in a column: 16 s, 300 times the default."""
 
 MOST_SECONDS = 24 * 3600
 """Most seconds that are taken of a voice: a day."""
@@ -74,31 +78,29 @@ class TrainingSettings:
         return keep
 
     def __post_init__(self) -> None:
-        if not RATES[0] <= self.rate <= RATES[1]:
-            raise AlphaMFError(f"rate must be from {RATES[0]} to {RATES[1]} Hz, not {self.rate}")
-        if not 1 <= self.rank <= MOST_RANK:
-            raise AlphaMFError(f"rank must be at least 1 and at most {MOST_RANK}, not {self.rank}")
-        check_alpha(self.alpha)
-        if self.context < 1:
-            raise AlphaMFError(f"context must be at least 1, not {self.context}")
+        numbers: dict[str, float] = {
+            "rate": whole("rate", self.rate, *RATES, unit=" Hz"),
+            "rank": whole("rank", self.rank, 1, MOST_RANK),
+            "alpha": real_number("alpha", self.alpha, *ALPHAS),
+            "context": whole("context", self.context, 1, MOST_CONTEXT),
+            "seconds": check_seconds(self.seconds),
+            "seed": whole("seed", self.seed, 0),
+        }
+        for name in ("steps", "keep"):
+            if getattr(self, name) is not None:
+                numbers[name] = whole(name, getattr(self, name), 1)
         kernel(self.sampler)
-        if self.steps is not None and self.steps < 1:
-            raise AlphaMFError(f"steps must be at least 1, not {self.steps}")
-        if self.keep is not None and self.keep < 1:
-            raise AlphaMFError(f"keep must be at least 1, not {self.keep}")
-        check_seconds(self.seconds)
-        if self.voices not in RULES:
-            raise AlphaMFError(
-                f"there is no rule {self.voices!r} for voices: it must be {', '.join(RULES)}"
-            )
+        check_rule(self.voices)
+        if self.stream is not None:
+            flag("stream", self.stream)
+        replace_numbers(self, numbers)
         if self.stream and self.sampler != "em":
             raise AlphaMFError(
                 f"speech that streams by is for the sampler em: {self.sampler} needs all of it"
             )
 
 
-def check_seconds(seconds: float) -> None:
-    """Refuse to take less of a voice than a window, or more than a day."""
+def check_seconds(seconds: float) -> float:
+    """Return seconds of a voice; less than a window and more than a day are refused."""
     least = OVERLAP * HOP_SECONDS
-    if not least <= seconds <= MOST_SECONDS:
-        raise AlphaMFError(f"seconds must be from {least} to {MOST_SECONDS}, not {seconds}")
+    return real_number("seconds", seconds, least, MOST_SECONDS)

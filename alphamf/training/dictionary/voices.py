@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import Key, generator
+from alphamf.tools.arguments import file_name, shown_value
 
 RULES = ("file", "folder", "prefix")
 """Rules for the speaker of a file: each file is one; the first folder below the common one of all
 paths; or the file's name up to the first ``-`` or ``_``."""
+
+
+def check_rule(rule: str) -> None:
+    """Refuse what is none of `RULES`."""
+    if not isinstance(rule, str) or rule not in RULES:
+        raise AlphaMFError(
+            f"there is no rule {shown_value(rule)} for voices: it must be {', '.join(RULES)}"
+        )
 
 
 class Voice(NamedTuple):
@@ -34,9 +43,10 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
     AlphaMFError
         There is no such rule, or it assigns several files to one voice.
     """
-    if rule not in RULES:
-        raise AlphaMFError(f"there is no rule {rule!r} for voices: it must be {', '.join(RULES)}")
-    files = [os.fspath(path) for path in paths]
+    check_rule(rule)
+    if isinstance(paths, str | bytes | os.PathLike) or not isinstance(paths, Iterable):
+        raise AlphaMFError(f"paths must be a sequence of names of files, not {shown_value(paths)}")
+    files = [file_name("each of paths", path) for path in paths]
     names = files
     if rule == "folder":
         parents = [Path(os.path.abspath(file)).parent for file in files]

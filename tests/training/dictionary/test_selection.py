@@ -213,5 +213,5 @@ def test_what_cannot_be_chosen(files):
         select(files, SETTINGS, ranks=[1], alphas=[1.0], held_out=1.5)
     with pytest.raises(AlphaMFError, match="at least two"):
         select(files[:1], SETTINGS, **GRID)
-    with pytest.raises(AlphaMFError, match="rank must be at least 1"):
+    with pytest.raises(AlphaMFError, match="rank must be from 1 to 10000, not 0"):
         select(files, SETTINGS, ranks=[3, 0], alphas=[1.0])

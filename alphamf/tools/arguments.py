@@ -1,0 +1,181 @@
+"""Checks of arguments: what is of the wrong kind or out of range is refused in one sentence.
+
+Numbers of NumPy are taken wherever Python's are. A bool is no number, and NaN is out of every
+range.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from alphamf.errors import AlphaMFError
+
+MOST_SHOWN = 60
+"""Characters of a value that a sentence shows."""
+
+
+def shown_value(value: object) -> str:
+    """Return a value as one line of a sentence, cut where it is long.
+
+    Examples
+    --------
+    >>> shown_value(5), shown_value("fast"), len(shown_value("x" * 1000))
+    ('5', "'fast'", 60)
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # of a class of the caller's
+        text = f"an object of {type(value).__name__}"
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
+
+
+def whole(name: str, value: Any, least: float, most: float | None = None, unit: str = "") -> int:
+    """Return a whole number as an int.
+
+    Parameters
+    ----------
+    name
+        Of the argument, as the sentence is to have it.
+    value
+        What was given.
+    least, most
+        The range, ends included; None: no upper end.
+    unit
+        Of the number, with a space before it.
+
+    Raises
+    ------
+    AlphaMFError
+        It is no whole number, or out of range.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise AlphaMFError(
+            f"{name} must be a whole number{' of' * bool(unit)}{unit}, not {shown_value(value)}"
+        ) from None
+    if number < least or (most is not None and number > most):
+        raise AlphaMFError(f"{name} must be {_range(least, most)}{unit}, not {shown_value(value)}")
+    return number
+
+
+def real_number(name: str, value: Any, least: float, most: float = math.inf) -> float:
+    """Return a number as one of Python.
+
+    Parameters
+    ----------
+    name
+        Of the argument.
+    value
+        What was given.
+    least, most
+        The range, ends included.
+
+    Raises
+    ------
+    AlphaMFError
+        It is no number, or out of range, as NaN always is.
+    """
+    kind = getattr(value, "dtype", None)
+    real = isinstance(value, int | float) if kind is None else kind.kind in "fiu"
+    if not real or isinstance(value, bool) or getattr(value, "shape", ()) != ():
+        raise AlphaMFError(f"{name} must be a number, not {shown_value(value)}")
+    number: float = value if kind is None else float(value)
+    if not least <= number <= most:
+        raise AlphaMFError(f"{name} must be {_range(least, most)}, not {shown_value(value)}")
+    return number
+
+
+def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
+    """Put the numbers of Python that `whole` and `real_number` return into a frozen dataclass."""
+    for name, value in numbers.items():
+        object.__setattr__(settings, name, value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False as a bool of Python.
+
+    Raises
+    ------
+    AlphaMFError
+        It is neither.
+    """
+    if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b":
+        if getattr(value, "shape", ()) == ():
+            return bool(value)
+    raise AlphaMFError(f"{name} must be True or False, not {shown_value(value)}")
+
+
+def one_of(name: str, value: Any, options: Sequence[str]) -> str:
+    """Return a word that is one of `options`.
+
+    Raises
+    ------
+    AlphaMFError
+        It is none of them.
+    """
+    if isinstance(value, str) and value in options:
+        return value
+    *others, last = options
+    listed = f"{', '.join(others)} or {last}" if others else last
+    raise AlphaMFError(f"{name} must be {listed}, not {shown_value(value)}")
+
+
+def instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
+    """Refuse what is of none of some kinds.
+
+    Parameters
+    ----------
+    name
+        Of the argument.
+    value
+        What was given.
+    kinds
+        Classes.
+    words
+        For them, in the sentence.
+    """
+    if not isinstance(value, kinds):
+        raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
+
+
+def callback(name: str, value: Callable[..., object] | None) -> None:
+    """Refuse what is neither None nor can be called."""
+    if value is not None and not callable(value):
+        raise AlphaMFError(f"{name} must be a function or None, not {shown_value(value)}")
+
+
+def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
+    """Return the name of a file as a str.
+
+    Parameters
+    ----------
+    name
+        Of the argument.
+    value
+        A str, or a path object whose name is one.
+    words
+        For what may be given, in the sentence.
+
+    Raises
+    ------
+    AlphaMFError
+        It is neither.
+    """
+    found = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(found, str) or "\0" in found:
+        raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
+    return found
+
+
+def _range(least: float, most: float | None) -> str:
+    first, last = (f"{end:g}" if isinstance(end, float) else str(end) for end in (least, most))
+    if most is None or most == math.inf:
+        return f"at least {first}"
+    return f"from {first} to {last}"
