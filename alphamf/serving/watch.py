@@ -1,4 +1,4 @@
-"""Observe the denoising of a recording: keep the speech, draw it, describe the noise."""
+"""Observe the denoising of a recording: keep the speech, draw it, add up the noise's cells."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.stream import Segment
-from alphamf.serving.noise import NoiseDescription
+from alphamf.factorization.tail import Tail
 from alphamf.serving.picture import Band, Picture
 from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE
 from alphamf.tools.arrays import Floats
+from alphamf.tools.sums import total
 
 
 class Watch:
@@ -34,12 +35,12 @@ class Watch:
         )
         self._drawing = drawing
         self.segments: list[int] = []
+        self.noise: Tail | None = None
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
         """Return this, for the recording that is read."""
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
-        self.noise: NoiseDescription = NoiseDescription(reader.rate)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
@@ -50,7 +51,7 @@ class Watch:
         """Take in a segment of the output."""
         self._picture.add(segment.audio)
         self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
-        self.noise.add(segment.audio, segment.noise)
+        self.noise = total([self.noise, segment.noise_tail])
         self._speech.write(segment.audio.tobytes())
         self._speech.flush()
         self.segments.append(len(segment.audio))

@@ -28,6 +28,12 @@ export function facts({ duration, rate, channels, format, subtype }) {
   return [time(duration), `${rate / 1000} kHz`, sound, `${format} ${samples}`].join(" · ");
 }
 
+export function noise(found) {
+  if (!found?.kind) return "";
+  const how = found.kind === "steady" ? "does not change much" : "comes in bursts";
+  return `The noise is ${found.kind}: it ${how} (alpha ${found.alpha.toFixed(1)}).`;
+}
+
 export function decibels(value) {
   return `${Math.round(value * 10) / 10} dB`;
 }
