@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.audio.stft import Frame
 from alphamf.factorization.alpha_mf import AlphaMF, Source
 from alphamf.factorization.priors import Flat, Gamma, Prior
-from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 
 ROWS, COLUMNS = 257, 140
@@ -51,9 +49,3 @@ def target(power: Floats, basis: Floats, blocks: int) -> AlphaMF:
         ],
         blocks=blocks,
     )
-
-
-def dictionary() -> Dictionary:
-    """Return a dictionary of the paper's size, with a synthetic basis."""
-    _, basis = synthetic()
-    return Dictionary(basis / basis.sum(axis=0), ALPHAS[0], 8000, Frame(512, 128))
