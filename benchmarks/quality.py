@@ -9,7 +9,8 @@ unheard
     Voices and noises of ``benchmarks.front_clips`` at 16 kHz, and how far `fast` and `low` are
     ahead of the others, clip by clip.
 nearly-clean
-    Recordings that hardly need it: with noise 30 or 40 dB down, or none.
+    Recordings that hardly need it: with noise 30 or 40 dB down, or none; and how many keep a PESQ
+    of `GOOD`.
 rumble
     The clips of `unheard` with what recordings of LibriSpeech have below 60 Hz: 7 to 13 dB below
     the voice, as a part of it, which a denoiser is to keep; the very same, as a part of the noise;
@@ -52,6 +53,9 @@ OWN = ("fast", "low")
 
 LEVELS = {"30 dB": 30, "40 dB": 40, "clean": None}
 """SNRs in dB of recordings that hardly need denoising; None: the recording itself."""
+
+GOOD = 4.3
+"""PESQ of what sounds as it was."""
 
 TOP = 60.0
 """Frequency in Hz below which there is rumble."""
@@ -210,6 +214,16 @@ def by_group(rows: list[Row]) -> str:
     return "\n\n".join(parts)
 
 
+def kept(rows: list[Row]) -> str:
+    """Return the table of the share of clips with a PESQ of `GOOD` or more, by group."""
+    lines = []
+    for group in dict.fromkeys(row.groups[0] for row in rows):
+        some = [row for row in rows if row.groups[0] == group]
+        shares = (np.mean([row.scores[name][1] >= GOOD for row in some]) for name in some[0].scores)
+        lines.append([f"{group} ({len(some)})", *(f"{share:.0%}" for share in shares)])
+    return tables.markdown([f"PESQ of {GOOD} or more", *rows[0].scores], lines)
+
+
 def ahead(rows: list[Row], own: str) -> str:
     """Return how far a method is ahead of the others, clip by clip, by kind of noise."""
     found = {
@@ -249,12 +263,17 @@ def main() -> None:
                 about = [row.clip, "; ".join(row.groups), name]
                 writer.writerow([*about, *(f"{value:.4f}" for value in values)])
     note = caption("benchmarks.quality", sys.argv[1:], ("alphamf", "numpy"))
-    parts = [by_group(rows)]
+    section, groups = f"{asked.case}:{asked.split}", by_group(rows)
+    first, more = "", [groups]
     if asked.case == "unheard":
-        publish(PAGE, f"unheard:{asked.split}", f"{overall(rows)}\n\n{note}", write=asked.write)
-        parts += [f"`{own}`:\n\n{ahead(rows, own)}" for own in OWN if own in methods]
-    text = "\n\n".join([*parts, note])
-    publish(MORE, f"{asked.case}:{asked.split}", text, write=asked.write)
+        first = overall(rows)
+        more += [f"`{own}`:\n\n{ahead(rows, own)}" for own in OWN if own in methods]
+    elif asked.case == "nearly-clean":
+        first = groups.split("\n\n")[1]  # PESQ
+        more += [kept(rows)]
+    if first:
+        publish(PAGE, section, f"{first}\n\n{note}", write=asked.write)
+    publish(MORE, section, "\n\n".join([*more, note]), write=asked.write)
 
 
 if __name__ == "__main__":

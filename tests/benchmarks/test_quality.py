@@ -86,6 +86,11 @@ def test_means_over_all_and_by_group():
     ]
 
 
+def test_how_many_recordings_sound_as_they_were():
+    rows = [quality.Row("a", ("clean",), {"fast": [1.0, pesq, 0.9]}) for pesq in (4.2, 4.4)]
+    assert quality.kept(rows).splitlines()[2] == "| clean (2) | 50% |"
+
+
 def test_what_was_not_changed_has_an_infinite_ratio():
     assert quality.mean([np.inf, np.inf], 2) == "∞"
 
