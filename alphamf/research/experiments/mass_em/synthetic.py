@@ -2,8 +2,8 @@ r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal law, and logistic regres
 
 *RMSE.* It is not defined in the paper. Here it is the root mean square of (draw - true value) over
 all kept draws, which reproduces the printed value of SGHMC (docs/experiments/searches.md). Exact
-draws have an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is another
-quantity; the first row is the RMSE of exact draws.
+draws have an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is
+another quantity; the first row is the RMSE of exact draws.
 
 *Steps.* Theta is (mu, log tau) in the normal law. A leap of the paper's HMC moves theta by
 eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
