@@ -20,7 +20,7 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 
 from alphamf.serving.recordings import RENDERS
 from benchmarks.page_server import running
-from tests.support.commands import until
+from tests.support.commands import run, until
 from tests.support.places import ROOT
 
 RATE = 8000
@@ -66,6 +66,14 @@ def test_the_download_is_what_the_command_line_writes(server, done, talk, tmp_pa
     status, headers, data = server.ask("GET", f"api/recordings/{done['id']}/result")
     assert status == 200 and 'filename="talk.denoised.wav"' in headers["content-disposition"]
     assert data == cli(talk, tmp_path / "a.wav", "--preset", "fast", "--seed", "5")
+
+
+@pytest.mark.slow
+def test_the_kind_of_noise_is_that_of_the_command_line(server, tmp_path):
+    path = noisy(tmp_path / "talk.wav", 8.0)
+    found = server.wait(server.send(path, seed=5))["result"]["noise"]
+    result = run("denoise", path, "--preset", "fast", "--seed", 5, "--json")
+    assert found == json.loads(result.stdout)["noise"] and found["kind"] == "steady"
 
 
 @pytest.mark.slow

@@ -37,8 +37,8 @@ NORMAL: dict[str, dict[str, Any]] = {
 """Printed: HMC's step, SGHMC's and SGNHT's A, SGR-NPHMC's A, one fixed-point iteration.
 
 The other steps are not: docs/experiments/searches.md. SGNHT's friction must become A + h V / 2,
-and h times that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a tenth of the
-posterior's width.
+and h times that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a
+tenth of the posterior's width.
 """
 
 LOGISTIC: dict[str, dict[str, Any]] = {
