@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from alphamf.evaluation.score import si_sdr
-from benchmarks import quality
+from benchmarks import quality, quality_clips
 from benchmarks.front_clips import Clip
 
-RATE = quality.RATE
+RATE = quality_clips.RATE
 
 
 @pytest.mark.parametrize("case", quality.CASES)
@@ -30,38 +30,38 @@ def clip(monkeypatch):
     noise = np.random.default_rng(0).standard_normal((2, len(times)))
     soft, loud = (noise[0] + level * np.sin(2 * np.pi * 30 * times) for level in (0.01, 1.0))
     recordings = {"soft": soft.astype(np.float32), "loud": loud.astype(np.float32)}
-    monkeypatch.setattr(quality, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
-    monkeypatch.setattr(quality, "mono", lambda path, rate: recordings[path])
-    quality.rumbles.cache_clear()
+    monkeypatch.setattr(quality_clips, "manifest", lambda *_: [("soft", "", ""), ("loud", "", "")])
+    monkeypatch.setattr(quality_clips, "mono", lambda path, rate: recordings[path])
+    quality_clips.rumbles.cache_clear()
     yield Clip("en_a", RATE, noise[0].astype(np.float32), noise.sum(0).astype(np.float32))
-    quality.rumbles.cache_clear()
+    quality_clips.rumbles.cache_clear()
 
 
 def test_the_voice_keeps_its_own_rumble_and_not_the_noises(clip):
-    found = {name: made for (name,), made in quality.rumble(0, clip, "dev")}
-    assert list(found) == list(quality.RUMBLES) and len(quality.rumbles()) == 1
-    own, other, loud = (found[name] for name in list(quality.RUMBLES)[1:])
+    found = {name: made for (name,), made in quality_clips.rumble(0, clip, "dev")}
+    assert list(found) == list(quality_clips.RUMBLES) and len(quality_clips.rumbles()) == 1
+    own, other, loud = (found[name] for name in list(quality_clips.RUMBLES)[1:])
     assert found["none"] is clip
     np.testing.assert_array_equal(own.noisy, other.noisy)
     np.testing.assert_array_equal(other.clean, clip.clean)
     added = own.clean - clip.clean
     assert -13.1 < 20 * np.log10(added.std() / clip.clean.std()) < -6.9
     np.testing.assert_allclose(added, own.noisy - clip.noisy, atol=1e-6)
-    np.testing.assert_allclose(quality.below(added, RATE), added, atol=1e-4)
+    np.testing.assert_allclose(quality_clips.below(added, RATE), added, atol=1e-4)
     assert 0 <= 20 * np.log10((loud.noisy - clip.noisy).std() / clip.clean.std()) < 10.1
 
 
 def test_the_noise_lies_as_far_down_as_the_group_says(clip):
     voice = np.random.default_rng(3).standard_normal(len(clip.clean)).astype(np.float32)
     clip = clip._replace(clean=voice)
-    found = {name: made for (name,), made in quality.nearly_clean(0, clip, "test")}
+    found = {name: made for (name,), made in quality_clips.nearly_clean(0, clip, "test")}
     ratios = [si_sdr(made.clean, made.noisy) for made in found.values()]
     np.testing.assert_allclose(ratios[:2], [30, 40], atol=0.2)
     assert list(found) == ["30 dB", "40 dB", "clean"] and ratios[2] == np.inf
 
 
 def test_groups_of_a_clip_are_its_noise_level_and_language(clip):
-    ((groups, made),) = quality.unheard(5, clip, "test")
+    ((groups, made),) = quality_clips.unheard(5, clip, "test")
     assert groups == ("babble", "0 dB", "language en") and made is clip
 
 
