@@ -10,8 +10,7 @@ For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
 applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
 of as many cells, or of as much power of the noisy clips, and each bin's mean squared error is set
-beside its mean variance. With ``--write``, table and plot go to docs/quality.md and
-docs/figures.
+beside its mean variance. With ``--write`` the curves are drawn into docs/figures.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from alphamf.tools.files import atomic
 from benchmarks.front_clips import Clip, clips, mono
 from benchmarks.full_band_mixtures import mixtures
 from benchmarks.pairs import files
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
@@ -179,7 +178,7 @@ def main() -> None:
     parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="of NOIZEUS (default 5)")
     parser.add_argument("--clips", type=int, metavar="N", help="(default: all, 40 at 16 kHz)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/quality.md")
+    parser.add_argument("--write", action="store_true", help="draw the curves into docs/figures")
     asked = parser.parse_args()
     names = asked.presets.split(",")
     split = asked.split or ("train" if asked.rate == 8000 else "dev")
@@ -200,12 +199,7 @@ def main() -> None:
     )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
     section = "calibration" if asked.rate == 8000 else f"calibration-{asked.rate // 1000}k"
-    publish(
-        DOCS / "quality.md",
-        section,
-        f"{table(curves)}\n\n{legend}\n\n{note}",
-        write=asked.write,
-    )
+    print(f"{table(curves)}\n\n{legend}\n\n{note}")
     if asked.write:
         draw(curves, DOCS / "figures" / f"{section}.png")
 
