@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "full-band.md"
 ONE_GAIN = "one-gain"
 """`fast` without the bands above 7.5 kHz: all that lies there has the gain of the band's top."""
 
-METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast,balanced"
+METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast"
 HEADINGS = {
     "si_sdr": "SI-SDR dB",
     "segmental_snr": "segmental SNR dB",

@@ -10,7 +10,6 @@ import typer
 
 from alphamf.cli import (
     adapt,
-    benchmark,
     denoise,
     evaluate,
     experiment,
@@ -44,7 +43,6 @@ app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
 app.command()(experiment.experiment)
-app.command()(benchmark.benchmark)
 
 
 def _version(wanted: bool) -> None:

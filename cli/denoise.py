@@ -234,7 +234,6 @@ def denoise(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    dry: Annotated[float | None, typer.Option(hidden=True)] = None,
     max_attenuation: Annotated[
         float | None,
         typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
@@ -407,7 +406,7 @@ def denoise(
         check_least("--jobs", jobs, 1)
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
-        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
+        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         low = latency is Latency.low
         other = {

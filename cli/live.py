@@ -92,7 +92,7 @@ def live(
         if list_devices:
             _list()
             return
-        dry_share(strength, None)
+        dry_share(strength)
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")

@@ -219,18 +219,16 @@ def wanted_loudness(normalize: str | None) -> float | None:
     return target("--normalize", normalize)
 
 
-def dry_share(strength: float | None, dry: float | None) -> float | None:
-    """Return the setting `dry` that --strength stands for, or the hidden --dry of old.
+def dry_share(strength: float | None) -> float | None:
+    """Return the setting `dry` that --strength stands for; None where it is not given.
 
     Raises
     ------
     AlphaMFError
-        Both are given, or the strength is out of range.
+        It is out of range.
     """
     if strength is None:
-        return dry
-    if dry is not None:
-        raise AlphaMFError("--strength takes the place of --dry: give one of them")
+        return None
     if not 0 <= strength <= 1:
         raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
     return round(1 - strength, 9)

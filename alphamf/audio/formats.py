@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, headers, mp3, ogg, read_only, subtypes
+from alphamf.audio import chunks, headers, mp3, ogg, subtypes
 from alphamf.audio.cut import Patch
 from alphamf.audio.media import kinds
 
@@ -204,19 +204,10 @@ FORMATS = {
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
 libsndfile reads more."""
 
-READ_ONLY = (
-    Header(b"Creative Voice File\x1a", b"", read_only.check_voc),
-    Header(b"2BIT", b"", read_only.check_avr),
-    Header(b"FORM", b"8SVX", _big),
-    Header(b"FORM", b"16SV", _big),
-    Header(b"\x01\x04", b"", read_only.check_mpc2k),
-    Header(b"ALawSoundFile**\0", b"", read_only.check_wve),
-    Header(b"\xf0\x7e", b"", read_only.check_sds),
-    Header(b"\x00\x00\x00\x00", b"", read_only.check_mat4),
-    Header(b"\x00\x00\x03\xe8", b"", read_only.check_mat4),
-    Header(b"MATLAB 5.0 MAT-file", b"", read_only.check_mat5),
-)
-"""Headers that promise a length, of formats that are read and not written."""
+READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
+"""IFF files, which are read and not written, and whose length is checked as that of AIFF.
+
+Other formats that libsndfile reads and alphamf does not write are read as far as they go."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""

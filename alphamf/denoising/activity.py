@@ -25,7 +25,7 @@ LEVEL = (-8.0, 0.0)
 
 WEIGHTS = (0.72, 0.40, 1.99)
 """Of both measures, and a constant: a logistic regression on ten voices of LibriSpeech in noise of
-5 and 15 dB and in none (docs/log/in-and-out.md)."""
+5 and 15 dB and in none (docs/quality.md)."""
 
 LEAST = 0.5
 """Probability from which on a frame counts as speech."""

@@ -27,7 +27,7 @@ from alphamf.tools.arrays import Array, Floats
 
 PLAIN = np.float32(0.25)
 """Weight of the posterior's own gain beside the refiner's where channels are linked: the two err in
-different cells, also of other channels (docs/log/in-and-out.md)."""
+different cells, also of other channels (docs/quality.md)."""
 
 
 def linked(

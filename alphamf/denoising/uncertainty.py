@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
-    """Constants of `deviation`, chosen on development clips (``benchmarks.calibration --fit``).
+    """Constants of `deviation`, chosen on development clips (docs/quality.md).
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ that, and what does not is noise, however sudden it came.
 
 The posterior mean of the noise's power under the chain, which EM would take in place of p, loses
 against it: a noise that is believed too faint makes the chain find speech everywhere, and then
-stays too faint (docs/log/low-latency.md).
+stays too faint (docs/quality.md).
 
 References
 ----------

@@ -126,7 +126,7 @@ class Whole:
     jobs: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the report of `process`, the noise in words, and samples of each segment."""
+        """Return the report of `process`, and the number of samples of each segment."""
         with ExitStack() as stack:
             watch = Watch(self.folder, stack)
             request = Request(
@@ -139,7 +139,7 @@ class Whole:
             )
             job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
             report = process(job, update, request)
-        return {**report, "noise": watch.noise.sentence(), "segments": watch.segments}
+        return {**report, "segments": watch.segments}
 
 
 Task = Look | Preview | Whole | Render

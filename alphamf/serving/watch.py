@@ -1,4 +1,4 @@
-"""Observe the denoising of a recording: keep the speech, draw it, describe the noise."""
+"""Observe the denoising of a recording: keep the speech, and draw it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.stream import Segment
-from alphamf.serving.noise import NoiseDescription
 from alphamf.serving.picture import Band, Picture
 from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE
 from alphamf.tools.arrays import Floats
@@ -39,7 +38,6 @@ class Watch:
         """Return this, for the recording that is read."""
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
-        self.noise: NoiseDescription = NoiseDescription(reader.rate)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
@@ -50,7 +48,6 @@ class Watch:
         """Take in a segment of the output."""
         self._picture.add(segment.audio)
         self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
-        self.noise.add(segment.audio, segment.noise)
         self._speech.write(segment.audio.tobytes())
         self._speech.flush()
         self.segments.append(len(segment.audio))

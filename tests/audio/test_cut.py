@@ -37,10 +37,7 @@ def sentence(path: Path) -> str:
     return str(refused.value)
 
 
-READ_ONLY = ["AVR", "SVX", "VOC", "MPC2K", "WVE", "SDS", "MAT4", "MAT5"]
-
-
-@pytest.mark.parametrize("form", READ_ONLY)
+@pytest.mark.parametrize("form", ["SVX"])
 def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
     """In every subtype, byte order and number of channels that libsndfile writes."""
     path, tried = tmp_path / "a", 0
@@ -60,7 +57,7 @@ def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97])
-@pytest.mark.parametrize("form", [*FORMS, "AVR", "SVX", "VOC", "MPC2K", "MAT4", "MAT5"])
+@pytest.mark.parametrize("form", [*FORMS, "SVX"])
 def test_the_part_that_is_there_can_be_read(tmp_path, capfd, form, share):
     path = tmp_path / "a"
     frames = 160000 if form == "OGG" else 40000  # a page holds a second or two

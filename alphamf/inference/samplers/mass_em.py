@@ -83,8 +83,8 @@ class MassEM:
 
     On a Gaussian of D = 10 with variances from 0.01 to 100, the exponent of a diagonal M^-1 in the
     variances is 0.01 +- 0.01 when learnt from the momenta of HMC in equilibrium, and 1.00 from its
-    positions, which make the slowest coordinate mix 200 times faster (``python -m
-    benchmarks.samplers mass``). Momenta measure how far from equilibrium they are: begun
+    positions, which make the slowest coordinate mix 200 times faster
+    (docs/samplers.md). Momenta measure how far from equilibrium they are: begun
     far out, the descent gives 0.35, which stays. Noise of covariance V in SGHMC's gradients makes
     their covariance M (I + h V / (2 C)), so that M grows there in every M step.
 

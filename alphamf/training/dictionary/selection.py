@@ -1,6 +1,6 @@
 """Choose a dictionary's rank and alpha by how well they predict held-out speech.
 
-The score ranks models of speech, which need not rank denoisers: docs/log/training.md.
+The score ranks models of speech, which need not rank denoisers: docs/quality.md.
 """
 
 from __future__ import annotations

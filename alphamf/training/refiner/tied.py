@@ -4,7 +4,7 @@ Up to `NARROW` bins, the harmonics of a voice, every bin has weights of its own;
 evenly apart on a logarithmic axis, and a bin's weights are interpolated between those of the two
 bands around it. So the stack hears and says less of single bins, has a quarter of these weights
 to learn at 16 kHz, and finds more that holds for voices and noises it never heard
-(docs/log/low-latency.md). What comes out is a network like any other.
+(docs/quality.md). What comes out is a network like any other.
 """
 
 from __future__ import annotations

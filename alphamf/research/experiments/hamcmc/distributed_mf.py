@@ -13,7 +13,7 @@ version and 10 in the printed one; both are run. Where they differ from the pape
 
 *printed* are the step sizes of the paper's table 3. There PSGLD divides by the mean gradient's
 root mean square, plus 5: that is 5 to four digits, so it is DSGLD at 2e-4. *searched* are step
-sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/log/research.md.
+sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/experiments/searches.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N
 T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. Its step is ours,
 without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
 are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
-above (docs/log/research.md).
+above (docs/experiments/searches.md).
 
 Added to the paper's results: the error of the covariance; step sizes from a search for the methods
 that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, since the error of
@@ -49,7 +49,7 @@ PRINTED = {
 
 SEARCHED: dict[int, tuple[Any, ...]] = {
     # SGLD, PSGLD, lagged PSGLD, HAMCMC with M = 2 and 3: the least error of the running mean at
-    # T = 20 000 on a separate data set (docs/log/research.md).
+    # T = 20 000 on a separate data set (docs/experiments/searches.md).
     2: (
         SGLD(Polynomial(6.4e-4)),
         PSGLD(Polynomial(1e-3), damping=0.1, scale=POINTS),

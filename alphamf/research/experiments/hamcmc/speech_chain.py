@@ -29,7 +29,7 @@ from alphamf.tools.arrays import Floats
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)
 """Of H of the speech in the unit of mean power one; the rate is from a search on three train
-signals: docs/log/research.md."""
+signals: docs/experiments/searches.md."""
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)
 

@@ -1,9 +1,9 @@
 r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal law, and logistic regressions.
 
 *RMSE.* It is not defined in the paper. Here it is the root mean square of (draw - true value) over
-all kept draws, which reproduces the printed value of SGHMC (docs/log/research.md). Exact draws have
-an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is another
-quantity; the first row is the RMSE of exact draws.
+all kept draws, which reproduces the printed value of SGHMC (docs/experiments/searches.md). Exact
+draws have an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is
+another quantity; the first row is the RMSE of exact draws.
 
 *Steps.* Theta is (mu, log tau) in the normal law. A leap of the paper's HMC moves theta by
 eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
@@ -36,9 +36,9 @@ NORMAL: dict[str, dict[str, Any]] = {
 }
 """Printed: HMC's step, SGHMC's and SGNHT's A, SGR-NPHMC's A, one fixed-point iteration.
 
-The other steps are not: docs/log/research.md. SGNHT's friction must become A + h V / 2, and h times
-that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a tenth of the
-posterior's width.
+The other steps are not: docs/experiments/searches.md. SGNHT's friction must become A + h V / 2,
+and h times that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a
+tenth of the posterior's width.
 """
 
 LOGISTIC: dict[str, dict[str, Any]] = {

@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 1, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-3, "diffusion": 100.0},
 }
-"""Chosen on training documents (docs/log/research.md); the paper's are in a supplement."""
+"""Chosen on training documents (docs/experiments/searches.md); the paper's are in a supplement."""
 
 FIXED = "theta at rest"
 """An additional row: Gibbs moves of the topics alone, with theta fixed at its start."""

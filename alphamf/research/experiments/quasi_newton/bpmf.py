@@ -49,7 +49,7 @@ VARIANCE = 0.1
 """Of the ratings, and of the prior of W and H."""
 
 GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
-"""Scale of the initial inverse Hessian, chosen on training ratings: docs/log/research.md."""
+"""Scale of the initial inverse Hessian: docs/experiments/searches.md."""
 
 
 def jobs(full: bool, seed: int) -> list[Job]:

@@ -2,7 +2,8 @@
 
 Fu, Luo & Zhang (UAI 2016), section 5.2: 784 pixels, no intercept, 5 leaps, step 0.1, L-BFGS with 7
 pairs, and a "weakly informative" prior after Girolami & Calderhead, who take a variance of 100, and
-whose code standardises features. Ours are centred, and the variance is 1: docs/log/research.md.
+whose code standardises features. Ours are centred, and the variance is 1
+(docs/experiments/searches.md).
 
 The printed step has no scale: the largest curvature of U is 1e4. So all three samplers take it with
 an inverse mass, or an initial inverse Hessian, of gamma I; for HMC that is a step of
@@ -38,7 +39,7 @@ MEMORY = 7
 STEP = 0.1
 
 GAMMA = 0.02
-"""Scale of the initial inverse Hessian, chosen on training digits: docs/log/research.md."""
+"""Scale of the initial inverse Hessian, chosen on training digits: docs/experiments/searches.md."""
 
 VARIANCE = 1.0
 """Of the prior, chosen on training digits as well."""
