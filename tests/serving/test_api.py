@@ -145,7 +145,7 @@ def test_a_zip_holds_more_strengths_of_a_recording_than_are_kept(server, done):
     archive = zipfile.ZipFile(io.BytesIO(data))
     assert status == 200 and archive.testzip() is None
     assert len({archive.read(name) for name in archive.namelist()}) == len(strengths)
-    until(lambda: sum("render-" in name for name in server.files()) == RENDERS)
+    until(lambda: sum(f"{done['id']}/render-" in name for name in server.files()) == RENDERS)
 
 
 def test_progress_comes_as_events(server, talk):
