@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -31,7 +32,7 @@ from alphamf.serving.recordings import RENDERS
 from tests.support.page import Exchange, Page
 
 RATE, FRAMES = 8000, 9000
-LIMITS = Limits(upload=100_000, jobs=3, uploads=1, spare=0)
+LIMITS = Limits(upload=100_000, jobs=2, uploads=1, spare=0)
 NONE = "0" * 32
 """The id of no recording."""
 
@@ -86,6 +87,13 @@ class Api(RuleBasedStateMachine):
             self.remove(key)
         self.page.close()
         shutil.rmtree(self.folder)
+
+    @initialize(body=st.sampled_from(list(GOOD)), count=st.integers(0, 4))
+    def begin(self, body, count):
+        """Begin with a recording that has come as far as that."""
+        self.send(body)
+        for do in (self.do_short, self.do_short, self.begin_long, self.end_long)[:count]:
+            do()
 
     # Uploads.
 
@@ -238,7 +246,7 @@ class Api(RuleBasedStateMachine):
             self.download = exchange, key, render
             self.short.append(("render", key, 0))
 
-    @rule(data=st.data(), count=st.integers(1, 3))
+    @rule(data=st.data(), count=st.integers(1, LIMITS.jobs))
     def ask_archive(self, data, count):
         keys = [self.one(data) for _ in range(count)]
         exchange = self.page.ask("GET", "/api/archive?id=" + "&id=".join(keys))
@@ -289,7 +297,7 @@ class Api(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(
-    ("examples", "steps"), [(6, 25), pytest.param(150, 60, marks=pytest.mark.slow)]
+    ("examples", "steps"), [(15, 25), pytest.param(150, 80, marks=pytest.mark.slow)]
 )
 def test_the_api_is_as_its_model_in_any_order(examples, steps, monkeypatch):
     monkeypatch.setitem(PRESETS, "fast", replace(PRESETS["fast"], steps=4, keep=2))

@@ -35,9 +35,10 @@ class Steps:
         """Drop a task."""
         if ticket in self.queue:
             self.queue.remove(ticket)
-        if ticket is self.current:
+            ticket.left.set()
+        elif ticket is self.current:
             self.current = None
-        ticket.left.set()
+            ticket.left.set()
 
     def under_way(self) -> int:
         """Return how many tasks there are."""
