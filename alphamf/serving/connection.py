@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from alphamf.serving.guard import ADMITTED
 from alphamf.serving.limits import Limits
+from alphamf.serving.sound import PART
 
 
 class Connection(H11Protocol):
     """HTTP, with deadlines for requests and answers, and room for users among strangers.
 
+    Within `Limits.head` seconds after the connection or the last answer, the next request must have
+    come; within `Limits.idle` seconds, a part of an answer must have left. `upload.receive` has the
+    deadlines of uploads. Where there are `Limits.connections`, the oldest one that answers no
+    request of a user, who has the token, makes room for a new one.
+
     Parameters
     ----------
-    limits
-        Of the server: `head` seconds after the connection or the last answer, a whole request must
-        have come; a part of an answer must have left within `idle` seconds. `upload.receive` has
-        the deadlines of uploads. Where there are `connections`, the oldest one without a request of
-        a user, who has the token, makes room for a new one.
     about
         As for `H11Protocol`.
     """
 
-    def __init__(self, limits: Limits, **about: Any) -> None:
+    limits: Limits
+
+    def __init__(self, **about: Any) -> None:
         super().__init__(**about)
-        self._limits = limits
         self._began = self.loop.time()
         self._request: asyncio.TimerHandle | None = None
         self._answer: asyncio.TimerHandle | None = None
@@ -36,6 +39,10 @@ class Connection(H11Protocol):
         """Begin."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # holds one part, and pauses until it has left
+        if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
+            # Otherwise the system holds megabytes, and says late that a slow client has read some.
+            connected = transport.get_extra_info("socket")
+            connected.setsockopt(socket.IPPROTO_TCP, lowest, PART)
         self._make_room()
         self._await_request()
 
@@ -54,7 +61,7 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """Wait until a part of an answer has left, also the last one of a closing connection."""
         super().pause_writing()
-        self._answer = self.loop.call_later(self._limits.idle, self.transport.abort)
+        self._answer = self.loop.call_later(self.limits.idle, self.transport.abort)
 
     def resume_writing(self) -> None:
         """Go on with the next part."""
@@ -65,7 +72,7 @@ class Connection(H11Protocol):
     def _await_request(self) -> None:
         if self._request is not None:
             self._request.cancel()
-        self._request = self.loop.call_later(self._limits.head, self._close_if_idle)
+        self._request = self.loop.call_later(self.limits.head, self._close_if_idle)
 
     def _close_if_idle(self) -> None:
         if self._is_idle():
@@ -79,7 +86,7 @@ class Connection(H11Protocol):
         return not self._is_idle() and ADMITTED in self.cycle.scope["state"]
 
     def _make_room(self) -> None:
-        if len(self.connections) < self._limits.connections:
+        if len(self.connections) < self.limits.connections:
             return
         others = [
             each
@@ -90,3 +97,12 @@ class Connection(H11Protocol):
             oldest = min(others, key=lambda each: each._began)
             self.connections.discard(oldest)
             oldest.transport.abort()
+
+
+def protocol(allowed: Limits) -> type[asyncio.Protocol]:
+    """Return the protocol of connections within some limits."""
+
+    class Limited(Connection):
+        limits = allowed
+
+    return Limited

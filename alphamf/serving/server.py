@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
-from alphamf.serving.connection import Connection
+from alphamf.serving.connection import protocol
 from alphamf.serving.entrance import write_entrance
 from alphamf.serving.guard import LOOPBACK, Guard
 from alphamf.serving.limits import Limits
@@ -84,7 +83,7 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
         )
         config = uvicorn.Config(
             guard,
-            http=partial(Connection, serving.limits),
+            http=protocol(serving.limits),
             ws="none",
             lifespan="on",
             log_config=None,

@@ -21,7 +21,7 @@ SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
 
 INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
 
-PART = 1 << 18
+PART = 1 << 16
 """Bytes of an answer that are read and sent at a time."""
 
 SAMPLE = 4

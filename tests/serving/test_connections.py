@@ -17,7 +17,7 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 import uvicorn
 from uvicorn.server import ServerState
 
-from alphamf.serving.connection import Connection
+from alphamf.serving.connection import protocol
 from alphamf.serving.guard import Guard
 from alphamf.serving.limits import Limits
 from alphamf.serving.sound import PART
@@ -81,7 +81,7 @@ class Listener(NamedTuple):
 async def listening(limits: Limits) -> AsyncIterator[Listener]:
     config = uvicorn.Config(
         Guard(application, TOKEN),
-        http=partial(Connection, limits),
+        http=protocol(limits),
         ws="none",
         lifespan="off",
         log_config=None,
