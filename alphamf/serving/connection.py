@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from alphamf.serving.guard import ADMITTED
 from alphamf.serving.limits import Limits
-from alphamf.serving.sound import PART
 
 
 class Connection(H11Protocol):
@@ -39,10 +37,6 @@ class Connection(H11Protocol):
         """Begin."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=0)  # holds one part, and pauses until it has left
-        if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
-            # Otherwise the system holds megabytes, and says late that a slow client has read some.
-            connected = transport.get_extra_info("socket")
-            connected.setsockopt(socket.IPPROTO_TCP, lowest, PART)
         self._make_room()
         self._await_request()
 

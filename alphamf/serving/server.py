@@ -20,6 +20,7 @@ from alphamf.serving.connection import protocol
 from alphamf.serving.entrance import write_entrance
 from alphamf.serving.guard import LOOPBACK, Guard
 from alphamf.serving.limits import Limits
+from alphamf.serving.sound import PART
 from alphamf.tools.files import reason
 from alphamf.tools.folders import temporary_folder
 from alphamf.tools.stopping import leave_if_stopped
@@ -142,10 +143,14 @@ def _token(serving: Serving) -> str:
 def _listen(serving: Serving) -> socket.socket:
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     try:
-        return socket.create_server((serving.host, serving.port), family=family)
+        listener = socket.create_server((serving.host, serving.port), family=family)
     except OSError as error:
         place = f"{_bracketed(serving.host)}:{serving.port}"
         raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
+    if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
+        # Otherwise the system holds megabytes of an answer, and says late that some were read.
+        listener.setsockopt(socket.IPPROTO_TCP, lowest, PART)  # its connections inherit it
+    return listener
 
 
 def _bracketed(host: str) -> str:

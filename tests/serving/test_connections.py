@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 from alphamf.serving.connection import protocol
 from alphamf.serving.guard import Guard
 from alphamf.serving.limits import Limits
+from alphamf.serving.server import Serving, _listen
 from alphamf.serving.sound import PART
 
 LIMITS = Limits(head=0.3, idle=0.3, connections=16)
@@ -90,7 +91,7 @@ async def listening(limits: Limits) -> AsyncIterator[Listener]:
     config.load()
     state = ServerState()
     make = partial(config.http_protocol_class, config=config, server_state=state, app_state={})
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(make, sock=_listen(Serving()))
     try:
         yield Listener(server.sockets[0].getsockname()[1], state)
     finally:
