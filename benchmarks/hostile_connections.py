@@ -4,8 +4,8 @@ python -m benchmarks.hostile_connections
 
 For each attack a server is started and attacked for half a minute, while another client asks for
 `/health` every half second. The table says how often that was answered with 200, how many
-connections the attackers still hold at the end, and how much memory and disk the server used
-beyond what it has at rest. Only 127.0.0.1 is asked. A disk that is small enough to be filled is a
+connections the server has at the end, and how much memory and disk it used beyond what it has at
+rest. Only 127.0.0.1 is asked. A disk that is small enough to be filled is a
 tmpfs: that attack is left out where this user may not mount one.
 """
 
