@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -85,14 +86,16 @@ def serve(
             limits=Limits(upload=max_size * MB),
         )
 
-        def ready(page: str, once: str) -> None:
+        def ready(page: str, entrance: Path) -> None:
+            # Browsers in a sandbox (snap, Flatpak) or beyond WSL cannot read the file.
+            otherwise = "Open" if no_browser else "If the browser does not show the page, open"
             if not quiet:
-                typer.echo(f"Open {page}\nCtrl-C ends it.", err=True)
+                typer.echo(f"{otherwise} {page}\nCtrl-C ends it.", err=True)
             if not no_browser:
                 import webbrowser
                 from threading import Thread
 
                 # Python waits for some browsers, which wait for the server.
-                Thread(target=webbrowser.open, args=[once], daemon=True).start()
+                Thread(target=webbrowser.open, args=[entrance.as_uri()], daemon=True).start()
 
         serve(serving, ready)

@@ -78,7 +78,7 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
         Route(one, api.show),
         Route(one, api.remove, methods=["DELETE"]),
         Route(f"{one}/preview", api.preview, methods=["POST"]),
-        Route(f"{one}/sound", api.sound),
+        Route(f"{one}/sound", downloads.sound),
         Route(f"{one}/picture", api.picture),
         Route(f"{one}/result", downloads.result),
         Route("/api/archive", downloads.archive),

@@ -1,4 +1,4 @@
-"""Results out: one file, or several in a zip."""
+"""What is sent in parts: samples for the page; results, one file or several in a zip."""
 
 from __future__ import annotations
 
@@ -18,12 +18,25 @@ from starlette.types import Receive, Scope, Send
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
-from alphamf.serving.query import checked, find, number
+from alphamf.serving.query import checked, find, number, read
 from alphamf.serving.recording import Recording
 from alphamf.serving.recordings import Recordings
+from alphamf.serving.sound import (
+    PART,
+    SAMPLE,
+    SOUND,
+    SPEECH,
+    Extract,
+    Sound,
+    parts,
+    preview_name,
+)
 
-_PART = 1 << 20
-"""Bytes of a file that are put into a zip at a time."""
+LONGEST_SOUND = 20
+"""Most seconds of sound in one answer."""
+
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
 
 
 class Download(NamedTuple):
@@ -47,6 +60,25 @@ class Downloads:
 
     recordings: Recordings
     most: int
+
+    async def sound(self, request: Request) -> _Held:
+        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
+        recording = read(self.recordings, request)
+        rate, channels, frames = recording.sound
+        start = number(request, "start", int, 0, frames)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
+        kind, sources = _sources(recording, start, count)
+        size = SAMPLE * channels * count * len(sources)
+        headers = {"x-speech": kind, "content-length": str(size)}
+        async with AsyncExitStack() as stack:
+            extracts = [
+                Extract(stack.enter_context(path.open("rb")), held, first)
+                for path, held, first in sources
+            ]
+            body = stack.enter_context(closing(parts(extracts, count)))
+            answer = StreamingResponse(body, 200, headers, "application/octet-stream")
+            return _Held(answer, stack.pop_all())
 
     async def result(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/result``: the denoised file."""
@@ -103,6 +135,22 @@ class Downloads:
             raise HTTPException(422, str(error)) from error
 
 
+def _sources(
+    recording: Recording, start: int, count: int
+) -> tuple[str, list[tuple[Path, Sound, int]]]:
+    """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
+    whole, folder, ahead = recording.sound, recording.folder, recording.preview
+    sources = [(folder / SOUND, whole, start)]
+    if start + count <= recording.ready():
+        return "whole", [*sources, (folder / SPEECH, whole, start)]
+    if ahead is not None:
+        first, frames = ahead["start"], ahead["frames"]
+        if first <= start and start + count <= first + frames:
+            held = whole._replace(frames=frames)
+            return "preview", [*sources, (folder / preview_name(first), held, start - first)]
+    return "none", sources
+
+
 def _format(request: Request) -> str | None:
     """Return the ending that the user chose, with its dot; None for the input's format."""
     wanted = request.query_params.get("format", "input")
@@ -150,7 +198,7 @@ def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
         for name, path in members:
             info = zipfile.ZipInfo.from_file(path, name)
             with path.open("rb") as file, archive.open(info, "w", force_zip64=True) as member:
-                while data := file.read(_PART):
+                while data := file.read(PART):
                     member.write(data)
                     yield pipe.taken()
     yield pipe.taken()

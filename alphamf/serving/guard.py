@@ -13,6 +13,9 @@ App = Callable[
     Awaitable[None],
 ]
 
+ADMITTED = "admitted"
+"""In the state of a request that has the token."""
+
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 POLICY = "; ".join(
@@ -44,7 +47,7 @@ class Guard:
 
     The page and its API lie below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
-    the command opens the browser there, as other users may see the arguments of a process.
+    a file of the user, which the command opens in the browser, redirects there.
 
     Parameters
     ----------
@@ -87,8 +90,7 @@ class Guard:
                 ]
             await send(message)
 
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        if (refusal := self._refusal(scope, headers)) is not None:
+        if (refusal := self._refusal(scope)) is not None:
             await _answer(guarded, *refusal)
             return
         path = scope["path"]
@@ -105,22 +107,19 @@ class Guard:
                 await _answer(guarded, 308, "", {"location": f"/{self._token}/"})
             else:
                 path = f"/{rest[0]}"
+                scope["state"][ADMITTED] = True
                 inner = {**scope, "path": path, "raw_path": path.encode()}
                 await self._app(inner, receive, guarded)
 
-    def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        """Return status and sentence for a request from elsewhere."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        if sum(name == b"host" for name, _ in scope["headers"]) != 1 or not self._known(host):
+    def _refusal(self, scope: Message) -> tuple[int, str] | None:
+        """Return status and sentence for a request from elsewhere, by all values of its headers."""
+        hosts = _values(scope, b"host")
+        if len(hosts) != 1 or not self._known(hosts[0]):
             return 421, "this server does not answer to that name"
-        origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
-            return 403, "requests from other sites are refused"
-        site = headers.get(b"sec-fetch-site", b"none")
-        navigates = headers.get(b"sec-fetch-mode") == b"navigate" and scope["method"] == "GET"
-        if site not in (b"same-origin", b"none") and not (
-            navigates and "/api/" not in scope["path"]
-        ):
+        own = all(_place(origin) == hosts[0] for origin in _values(scope, b"origin"))
+        near = {"same-origin", "none"}.issuperset(_values(scope, b"sec-fetch-site"))
+        navigates = _values(scope, b"sec-fetch-mode") == ["navigate"] and scope["method"] == "GET"
+        if not own or not (near or (navigates and "/api/" not in scope["path"])):
             return 403, "requests from other sites are refused"
         return None
 
@@ -129,6 +128,19 @@ class Guard:
             return urlsplit(f"//{host}").hostname in self._names and "@" not in host
         except ValueError:
             return False
+
+
+def _values(scope: Message, name: bytes) -> list[str]:
+    """Return all values of a header of a request."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _place(origin: str) -> str | None:
+    """Return host and port of an origin, or None where it has none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _same(given: str, right: str) -> bool:

@@ -76,7 +76,7 @@ class Recording:
 
     def ready(self) -> int:
         """Return how many samples of the speech are there."""
-        return held(self.folder / SPEECH, self.sound.channels) if self.about else 0
+        return held(self.folder / SPEECH, self.sound) if self.about else 0
 
     def json(self) -> dict[str, Any]:
         """Return the state for the browser."""

@@ -74,13 +74,14 @@ class Recordings:
 
     def begin(self, recording: Recording) -> None:
         """Read a recording that was uploaded, denoise its beginning, then all of it."""
-        task = Look(recording.folder, self._limits.samples)
+        task = Look(recording.folder, self._limits.samples, self._limits.spare)
         self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
 
     def start_preview(self, recording: Recording, start: int) -> None:
         """Denoise ten seconds ahead of the rest."""
         recording.previewing = True
-        task = Preview(recording.folder, recording.sound, start, recording.seed, cores())
+        spare = self._limits.spare
+        task = Preview(recording.folder, recording.sound, start, recording.seed, cores(), spare)
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
@@ -108,7 +109,8 @@ class Recordings:
         async with recording.rendering:
             if key not in recording.renders:
                 lengths = tuple((recording.result or {})["segments"])
-                task = Render(recording.folder, key, ending is None, dry, lengths)
+                sound, spare = recording.sound, self._limits.spare
+                task = Render(recording.folder, key, ending is None, dry, sound, lengths, spare)
                 outcome = await self._awaited(recording, task)
                 recording.renders[key] = Path(outcome.result)
             recording.readers[key] += 1
@@ -241,7 +243,8 @@ class Recordings:
         if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
             jobs = max(1, cores() // (1 + self._long.under_way()))
-            task = Whole(recording.folder, recording.preset, recording.seed, jobs)
+            preset, seed, spare = recording.preset, recording.seed, self._limits.spare
+            task = Whole(recording.folder, preset, seed, jobs, spare)
             self._put(self._long, recording, task, self._finished)
         self._touch(recording)
 

@@ -17,7 +17,8 @@ from alphamf.denoising.request import Request
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.errors import AlphaMFError
-from alphamf.serving.sound import SOURCE, SPEECH, samples
+from alphamf.serving.sound import SOURCE, SPEECH, Sound, samples
+from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 from alphamf.tools.work import Update
 
@@ -38,15 +39,21 @@ class Render:
         Whether the file has the input's format.
     dry
         Part of the input, from 0 to 1; as `Settings.dry`.
+    sound
+        Of the recording.
     segments
         Samples of each segment, which are written at a time: some encoders depend on it.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     output: str
     derived: bool
     dry: float
+    sound: Sound
     segments: tuple[int, ...]
+    spare: int
 
     def run(self, update: Update | None) -> str:
         """Write the file, and return where it is."""
@@ -70,7 +77,8 @@ class Render:
                 parts.append(next(left))
             audio = np.concatenate(parts)
             audio, held = audio[:length], audio[length:]
-            speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
+            check_room(self.folder, audio.nbytes, self.spare)
+            speech = samples(self.folder / SPEECH, self.sound, place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
             mixed = with_dry(audio, speech, settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())

@@ -1,4 +1,4 @@
-"""The HTTP API: recordings in, their state, sound and pictures; downloads are in `downloads`."""
+"""The HTTP API: recordings in, their state and pictures; `downloads` has what goes out in parts."""
 
 from __future__ import annotations
 
@@ -29,12 +29,6 @@ HEARTBEAT = 10.0
 
 SECOND_NAMES = ("WAVEX", "RF64")
 """Formats that users know as WAV."""
-
-LONGEST_SOUND = 20
-"""Most seconds of sound in one answer."""
-
-MOST_SAMPLES = 1 << 25
-"""Most samples in one answer, over all channels."""
 
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
@@ -131,29 +125,6 @@ class Api:
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)
         return JSONResponse(recording.json(), 202)
-
-    async def sound(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
-        recording = read(self.recordings, request)
-        rate, channels, frames = recording.sound
-        start = number(request, "start", int, 0, frames)
-        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
-        count = min(number(request, "frames", int, 1, most), frames - start)
-        folder = recording.folder
-        whole = recording.ready()
-        audio = sound.samples(folder / sound.SOUND, channels, start, count)
-        kind, speech = "none", None
-        if start + count <= whole:
-            kind, speech = "whole", sound.samples(folder / sound.SPEECH, channels, start, count)
-        elif (ahead := recording.preview) is not None:
-            place = start - ahead["start"]
-            if place >= 0 and place + count <= ahead["frames"]:
-                kind = "preview"
-                speech = sound.samples(
-                    folder / sound.preview_name(ahead["start"]), channels, place, count
-                )
-        parts = [audio.T.tobytes()] + ([] if speech is None else [speech.T.tobytes()])
-        return Response(b"".join(parts), 200, {"x-speech": kind}, "application/octet-stream")
 
     async def picture(self, request: Request) -> Response:
         """``GET /api/recordings/ID/picture``: columns of a picture from one on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,16 @@ from alphamf.denoising.request import Request
 from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import Picture
 from alphamf.serving.render import Render
-from alphamf.serving.sound import INPUT_PICTURE, SOUND, SOURCE, Sound, preview_name, samples
+from alphamf.serving.sound import (
+    INPUT_PICTURE,
+    SOUND,
+    SOURCE,
+    Sound,
+    preview_name,
+    samples,
+    write,
+)
+from alphamf.serving.store import check_room
 from alphamf.serving.watch import Watch
 from alphamf.tools.files import atomic
 from alphamf.tools.work import Update
@@ -37,10 +45,13 @@ class Look:
         Of the recording.
     samples
         Most samples over all channels.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     samples: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return format, subtype, rate, channels, frames and duration."""
@@ -52,13 +63,16 @@ class Look:
                     f"{reader.name} lasts {reader.duration / 60:.0f} minutes, and of this rate and "
                     f"number of channels {longest:.0f} are taken: `alphamf denoise` takes any"
                 )
-            self._check_disk(2 * 4 * size)
-            sound = st.enter_context((self.folder / SOUND).open("wb"))
+            check_room(self.folder, 2 * 4 * size, self.spare)
+            sound = Sound(reader.rate, reader.channels, reader.frames)
+            file = st.enter_context((self.folder / SOUND).open("wb"))
             drawing = st.enter_context((self.folder / INPUT_PICTURE).open("wb"))
             picture = Picture(reader.frames, reader.rate, drawing)
+            place = 0
             for block in reader.blocks():
-                sound.write(block.tobytes())
+                write(file, sound, place, block)
                 picture.add(block)
+                place += len(block)
             picture.finish()
             return {
                 "format": reader.format,
@@ -68,10 +82,6 @@ class Look:
                 "frames": reader.frames,
                 "duration": reader.duration,
             }
-
-    def _check_disk(self, size: int) -> None:
-        if shutil.disk_usage(self.folder).free < size:
-            raise AlphaMFError("the server's disk has no room for the result")
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,8 @@ class Preview:
         First sample.
     seed, jobs
         As for `alphamf.denoise`.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
@@ -93,18 +105,21 @@ class Preview:
     start: int
     seed: int
     jobs: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return the first sample and the number of samples."""
         rate, channels, frames = self.sound
         count = min(PREVIEW_SECONDS * rate, frames - self.start)
-        audio = samples(self.folder / SOUND, channels, self.start, count)
+        audio = samples(self.folder / SOUND, self.sound, self.start, count)
+        check_room(self.folder, audio.nbytes, self.spare)
         segments = denoise_stream(
             [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
         )
         speech = np.concatenate([segment.audio for segment in segments])
         with atomic(self.folder / preview_name(self.start)) as part:
-            part.write_bytes(speech.tobytes())
+            with part.open("wb") as file:
+                write(file, Sound(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}
 
 
@@ -118,17 +133,20 @@ class Whole:
         Of the recording.
     preset, seed, jobs
         As in `Request`.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     preset: str
     seed: int
     jobs: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return the report of `process`, and the number of samples of each segment."""
         with ExitStack() as stack:
-            watch = Watch(self.folder, stack)
+            watch = Watch(self.folder, stack, self.spare)
             request = Request(
                 settings=PRESETS[self.preset],
                 observe=watch.begin,

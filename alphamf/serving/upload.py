@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from alphamf.serving.limits import MB, Limits
+from alphamf.serving.store import has_room
 
 FULL = "the server's disk has no room for this file"
 
@@ -26,14 +26,14 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     HTTPException
         It is none of sound, too large, or there is no room.
     """
-    kind = request.headers.get("content-type", "")
-    if kind and not kind.lower().startswith(KINDS):
+    kinds = request.headers.getlist("content-type")
+    if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
             415, "send the file itself as the body, of type application/octet-stream"
         )
     size = int(request.headers.get("content-length", "0"))
     check_size(size, limits)
-    if shutil.disk_usage(store).free < size + limits.spare:
+    if not has_room(store, size, limits.spare):
         raise HTTPException(507, FULL)
 
 
@@ -53,11 +53,11 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
     Raises
     ------
     HTTPException
-        It is too large, empty, too slow, or the disk is full.
+        It is too large, empty, too slow, or the disk has no room for it.
     ClientDisconnect
         The browser has left.
     """
-    begun, size = time.monotonic(), 0
+    begun, before, size = time.monotonic(), 0, 0
     stream = request.stream()
     try:
         with path.open("xb") as file:
@@ -70,9 +70,13 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                     break
                 size += len(chunk)
                 check_size(size, limits)
+                if not has_room(path.parent, len(chunk), limits.spare):
+                    raise HTTPException(507, FULL)
                 lasted = time.monotonic() - begun
-                if lasted > limits.idle and size < limits.least_rate * lasted:
-                    raise HTTPException(408, "the upload is too slow")
+                if lasted > limits.idle:
+                    if size - before < limits.least_rate * lasted:
+                        raise HTTPException(408, "the upload is too slow")
+                    begun, before = time.monotonic(), size
                 file.write(chunk)
     except OSError as error:
         raise HTTPException(507, FULL) from error

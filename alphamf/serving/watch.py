@@ -11,7 +11,8 @@ from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.stream import Segment
 from alphamf.serving.picture import Band, Picture
-from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE
+from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE, Sound, write
+from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 
 
@@ -24,9 +25,12 @@ class Watch:
         Where.
     stack
         Closes the files.
+    spare
+        As in `Limits`.
     """
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, spare: int) -> None:
+        self._folder, self._spare = folder, spare
         self._speech, drawing, self._levels = (
             stack.enter_context((folder / name).open("wb"))
             for name in (SPEECH, SPEECH_PICTURE, BAND)
@@ -36,6 +40,7 @@ class Watch:
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
         """Return this, for the recording that is read."""
+        self._sound = Sound(reader.rate, reader.channels, reader.frames)
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
         return self
@@ -45,10 +50,11 @@ class Watch:
         yield from blocks
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
+        """Take in a segment of the output, which is written next."""
+        check_room(self._folder, 2 * segment.audio.nbytes, self._spare)
         self._picture.add(segment.audio)
         self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
-        self._speech.write(segment.audio.tobytes())
+        write(self._speech, self._sound, sum(self.segments), segment.audio)
         self._speech.flush()
         self.segments.append(len(segment.audio))
 
