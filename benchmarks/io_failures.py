@@ -4,7 +4,7 @@ For example::
 
     python -m benchmarks.io_failures --only denoise,train
 
-Opening, listing, reading, seeking, writing, truncating, syncing, locking, renaming and deleting of
+Opening, listing, reading, seeking, writing, truncating, syncing, locking, linking, renaming and deleting of
 files in the command's folder are counted, and the start of processes (`io_failures.c`, loaded
 before the C library, so that it sees libsndfile's calls too). A command runs once to count them;
 then once for each of them, which fails, alone or with all after it (``--for-good``). After every
