@@ -42,7 +42,7 @@ class ResultsFile(Generic[Result]):
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
-    def locked(self, sentence: str, made: Iterable[Path] = ()) -> Iterator[None]:
+    def locked(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
         """Make the file and its folder if need be, and keep other runs out.
 
         Parameters
@@ -64,12 +64,12 @@ class ResultsFile(Generic[Result]):
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-        refuse_links(self.path, folder)
+        for path in (self.path, *made):
+            refuse_links(path, folder)
         if os.path.lexists(self.path):
             self._check_own()
-        for other in () if os.path.lexists(self.path) else made:
-            if os.path.lexists(other):
-                raise _not_ours(other)
+        elif (other := next(filter(os.path.lexists, made), None)) is not None:
+            raise _not_ours(other)
         with exclusive(self.path, sentence):
             yield
 
