@@ -10,6 +10,9 @@ import pytest
 
 from alphamf.audio.take import Take, names
 from alphamf.errors import AlphaMFError
+from alphamf.learnt.dictionary import load
+from alphamf.learnt.network_file import find
+from alphamf.learnt.refiner import Refiner
 from alphamf.tools import files
 from tests.support.commands import QUICK, here, run, sound
 
@@ -30,6 +33,7 @@ DERIVED = {
     "out/0.wav": [*DENOISE, "--output-dir", "out", "--overwrite"],
     "out/below": ["denoise", "tree", "--output-dir", "out", *QUICK, "--overwrite"],
     "m.npz.checkpoint": [*TRAIN, "-o", "m.npz", "--stream"],
+    "m.npz.checkpoint/0123456789abcdef.npz": [*TRAIN, "-o", "m.npz", "--stream"],
     "out/pairs.csv": MIX,
     "out/clean": MIX,
     "out/clean/0.flac": MIX,
@@ -172,6 +176,21 @@ def test_a_name_that_is_free_is_taken_at_once(here, monkeypatch, links):
         part.write_text("x")
     assert Path("x").read_text() == "x" and os.stat("x").st_nlink == 1
     assert sorted(os.listdir()) == ["in", "x"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda: load("speech-8k"), lambda: Refiner.load(find("refiner-8k"))],
+    ids=["dictionary", "network"],
+)
+def test_a_model_is_not_replaced_where_that_is_not_allowed(here, read):
+    """As by `train` and `adapt` without --overwrite."""
+    Path("m.npz").write_text("mine")
+    with pytest.raises(AlphaMFError, match=r"m\.npz exists already"):
+        read().save("m.npz", replace=False)
+    assert Path("m.npz").read_text() == "mine" and sorted(os.listdir()) == ["in", "m.npz"]
+    read().save("m.npz")
+    assert Path("m.npz").stat().st_size > 100
 
 
 OTHERS = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic, make_folder, reason, shown
+from alphamf.tools.files import atomic, reason, refuse_links, shown
 
 INDEX = "checkpoint.json"
 
@@ -24,7 +24,8 @@ def save(folder: Path, walk: Any) -> None:
     """
     try:
         latest = folder / str(walk.steps)
-        make_folder(latest / "file", folder)
+        refuse_links(latest, folder)
+        latest.mkdir(parents=True, exist_ok=True)
         for b in walk.own:
             with atomic(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))

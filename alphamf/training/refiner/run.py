@@ -249,13 +249,13 @@ def _claimed(run: Run) -> Iterator[None]:
         raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
     sentence = f"{shown(run.folder)} is being trained in by another run"
     with exclusive(run.folder, sentence, folder=True):
+        others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
+        for path in (written, *others):
+            refuse_links(path, run.folder)
         try:
             known = written.read_text(encoding="utf-8") if written.exists() else None
         except (OSError, UnicodeDecodeError) as error:
             raise AlphaMFError(f"{shown(written)} cannot be read: {reason(error)}") from error
-        others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
-        for path in (written, *others):
-            refuse_links(path, run.folder)
         if known is None:
             for path in others:
                 if path.exists():
