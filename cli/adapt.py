@@ -83,7 +83,7 @@ def adapt(
             raise AlphaMFError(
                 f"nothing was gained on what was held out, and {shown(output)} was not written"
             )
-        found.refiner.save(output)
+        found.refiner.save(output, replace=overwrite)
     if not quiet:
         typer.echo(f"{shown(output)}: {found.steps} steps, {found.clips} mixtures")
         typer.echo(f"alphamf denoise RECORDING {_options(output, rate)}")

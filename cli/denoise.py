@@ -450,6 +450,7 @@ def denoise(
             uncertainty=uncertainty,
             vad=vad,
             reference=reference,
+            replace=overwrite,
         ),
         preset=preset.value,
         model=model,

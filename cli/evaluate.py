@@ -191,6 +191,7 @@ def evaluate(
             )
             asked = {entry.spec for entry in entries}
             todo = [job for job in everything if job.result.method in asked]
+            runner.check_inputs(todo, output)
             results = _run(todo, output, each, as_json=as_json, quiet=quiet)
             shown_results = outputs.ordered(
                 everything, results, runner.finished(everything, output)

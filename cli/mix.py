@@ -104,10 +104,12 @@ def mix(
         made: list[Mixture] = []
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]
-            table.claim(output_dir, inputs, overwrite=overwrite)
             planned = [recipe.files for recipe in todo]
+            table.claim(output_dir, inputs, planned, overwrite=overwrite)
             with table.writing(output_dir, planned, made):
-                mixtures = corpus.make(todo, output_dir, level=level, rate=rate, note=note)
+                mixtures = corpus.make(
+                    todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
+                )
                 for mixture in sorter.good(mixtures):
                     made.append(mixture)
                     if update is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
 from alphamf.cli.options import Clean, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import check_writable, shown
+from alphamf.tools.files import already_there, check_writable, refuse_links, shown
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -109,7 +110,8 @@ def train(
         check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         if above is not None:
-            _extend(above, find(clean), output, seconds, seed, quiet)
+            clips = find(clean)
+            _extend(above, clips, output, seconds, seed, overwrite=overwrite, quiet=quiet)
             return
         ranks = [int(number) for number in numbers("--rank", rank, int)]
         alphas = numbers("--alpha", alpha, float)
@@ -123,6 +125,7 @@ def train(
             seed=seed,
         )
         folder = f"{output}.checkpoint"
+        refuse_links(folder, os.path.dirname(output) or os.curdir)
         several = len(ranks) * len(alphas) > 1
         with report.training_progress(shown(output), quiet, several=several) as progress:
             selection = select(
@@ -135,7 +138,7 @@ def train(
                 progress=progress,
                 skipped=partial(_report_skipped, skipped),
             )
-        selection.model.save(output)
+        selection.model.save(output, replace=overwrite)
         clear(folder)
     if not quiet:
         _print(selection, output, time.perf_counter() - started)
@@ -144,7 +147,14 @@ def train(
 
 
 def _extend(
-    name: str, clean: list[str], output: str, seconds: float, seed: int, quiet: bool
+    name: str,
+    clean: list[str],
+    output: str,
+    seconds: float,
+    seed: int,
+    *,
+    overwrite: bool,
+    quiet: bool,
 ) -> None:
     """Write a copy of a model with rows above its band."""
     from alphamf.learnt.dictionary import load
@@ -153,7 +163,8 @@ def _extend(
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
         progress = update and partial(update, shown(output))
-        extend(load(name), clean, seconds=seconds, seed=seed, progress=progress).save(output)
+        extended = extend(load(name), clean, seconds=seconds, seed=seed, progress=progress)
+    extended.save(output, replace=overwrite)
     if not quiet:
         elapsed = time.perf_counter() - started
         typer.echo(
@@ -204,4 +215,4 @@ def check_output(output: str, *, overwrite: bool) -> None:
         raise AlphaMFError(f"-o {shown(output)} must end in .npz")
     check_writable(output)
     if exists(output) and not overwrite:
-        raise AlphaMFError(f"{shown(output)} exists already: use --overwrite to replace it")
+        raise already_there(output)

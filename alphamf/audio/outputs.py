@@ -13,6 +13,7 @@ from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, Found
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import is_special, shown, system_name
+from alphamf.tools.paths import Identity, identify
 
 
 def derived_name(item: Found, output_dir: str | None, template: str | None = None) -> str:
@@ -83,7 +84,7 @@ def possible_names(source: str, output: str) -> list[str]:
     return list(dict.fromkeys([output, final_name(output, "")])) if is_special(source) else [output]
 
 
-def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[str]:
+def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
     """Return the final names of outputs wherever they could meet something else.
 
     Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
@@ -94,15 +95,15 @@ def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[s
     pairs
         Inputs, and outputs with names made from theirs.
     guarded
-        Real paths that no output may replace.
+        Files that no output may replace.
     """
-    both = [{os.path.realpath(name) for name in (o, final_name(o, ""))} for _, o in pairs]
+    both = [{identify(name) for name in (o, final_name(o, ""))} for _, o in pairs]
     count = Counter(name for names in both for name in names)
     found = []
     for source, output in pairs:
         renamed = final_name(output, "")
-        real = os.path.realpath(renamed)
-        if renamed != output and (count[real] > 1 or real in guarded or os.path.lexists(real)):
+        file = identify(renamed)
+        if renamed != output and (count[file] > 1 or file in guarded or os.path.lexists(renamed)):
             output = final_name(output, _format(source) or next(iter(FORMATS)))
         found.append(output)
     return found

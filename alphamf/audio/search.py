@@ -12,6 +12,7 @@ from typing import NamedTuple
 from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import is_special, reason, shown
+from alphamf.tools.paths import real_path
 
 RESULT = ".denoised"
 """End of the stem of a denoised file; such files are not found."""
@@ -74,7 +75,7 @@ def expand(
             empty = False
             yield item
         else:
-            unread.add(os.path.realpath(item.path))
+            unread.add(real_path(item.path))
     if passed is not None and not empty:
         passed |= unread
     if failed:
@@ -97,11 +98,11 @@ def passed_over(paths: Collection[str]) -> str:
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[Found]:
     """Yield the recordings in a folder, and append the errors of folders that cannot be listed."""
     # The folder for the outputs may lie in that of the inputs.
-    searched = {os.path.realpath(each) for each in (folder, skipped) if each}
+    searched = {real_path(each) for each in (folder, skipped) if each}
     for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
         below, folders[:] = sorted(folders), []
         for name in below:
-            real = os.path.realpath(os.path.join(parent, name))
+            real = real_path(os.path.join(parent, name))
             if not name.startswith(".") and real not in searched:
                 searched.add(real)
                 folders.append(name)
@@ -116,11 +117,11 @@ def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
     root = os.path.join(*parts[:fixed]) if fixed else os.curdir
-    skip = skipped and os.path.join(os.path.realpath(skipped), "")
-    if skip and os.path.join(os.path.realpath(root), "").startswith(skip):
+    skip = skipped and os.path.join(real_path(skipped), "")
+    if skip and os.path.join(real_path(root), "").startswith(skip):
         skip = None  # the folder for the outputs holds all inputs
     for path in sorted(glob.glob(pattern, recursive=True)):
-        if skip and os.path.realpath(path).startswith(skip):
+        if skip and real_path(path).startswith(skip):
             continue
         if _is_recording(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
             yield Found(path, os.path.relpath(path, root))

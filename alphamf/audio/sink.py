@@ -22,12 +22,14 @@ class Sink(io.FileIO):
         The file.
     name
         Its name in messages.
+    new
+        Whether the file must not exist, not even as a link that leads nowhere.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], name: str, *, new: bool = False) -> None:
         self._called = name
         self._error: OSError | None = None
-        super().__init__(os.fspath(path), "w+")
+        super().__init__(os.fspath(path), "x+" if new else "w+")
 
     def write(self, data: Any) -> int:
         """Write all of `data`, and return its length."""

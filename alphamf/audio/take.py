@@ -55,7 +55,7 @@ def names(wanted: str) -> Names:
         before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
     found = Names(before, before.with_suffix(".denoised.wav"))
     for each in found:
-        if os.path.exists(each):
+        if os.path.lexists(each):
             raise AlphaMFError(f"{shown(each)} exists: record under another name")
     return found
 
@@ -86,7 +86,7 @@ class Take:
         try:
             with ExitStack() as stack:
                 for path in files:
-                    sink = stack.enter_context(Sink(path, shown(path)))
+                    sink = stack.enter_context(Sink(path, shown(path), new=True))
                     made.append(path)
                     file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
                     self._writers.append(Writer(stack.enter_context(file), sink, shown(path)))

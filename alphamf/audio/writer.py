@@ -171,13 +171,15 @@ def open_writer(
     mode: int = 0o666,
     original: Recording | None = None,
     history: str | None = None,
+    within: str | os.PathLike[str] | None = None,
+    replace: bool = True,
 ) -> Iterator[Writer]:
     """Write an audio file aside, and rename it to its target on success.
 
     Parameters
     ----------
     target
-        The file, replaced if it exists, or a binary stream.
+        The file, or a binary stream.
     rate, channels
         Samples per second; channels.
     format, subtype
@@ -188,6 +190,8 @@ def open_writer(
         What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
     history
         A line for the history in the file's tags; None: no line.
+    within, replace
+        As for `alphamf.tools.files.atomic`.
 
     Raises
     ------
@@ -202,7 +206,7 @@ def open_writer(
         if "\0" in os.fspath(target):
             raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
     keep.check(format, history)
-    with atomic(target, mode=mode) as part, ExitStack() as stack:
+    with atomic(target, mode=mode, within=within, replace=replace) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
         form = formats.get(format)
         try:

@@ -74,7 +74,8 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             )
         )
         target = destination(job.output, reader, derived=job.derived)
-        make_folder(target.path)
+        make_folder(target.path, job.within)
+        _check_renamed(job, target)
         weights = find(
             reader.rate,
             request.model,
@@ -87,9 +88,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode, request))
-        # No other run writes it from here on, but one may have done so since the files were listed.
-        _check_target(job, target, overwrite=request.overwrite)
+        writer = stack.enter_context(_open(job, target, reader, mode, request))
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
@@ -145,13 +144,9 @@ def _input(job: Job) -> str | int:
         return os.devnull
 
 
-def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
-    """Refuse to replace a file, and one that was not known to be the output when all were named."""
-    if not exists(target.path):
-        return
-    if not overwrite:
-        raise AlphaMFError(f"{shown(target.path)} exists already: use --overwrite to replace it")
-    if target.path != job.output:
+def _check_renamed(job: Job, target: Destination) -> None:
+    """Refuse to replace a file that was not known to be the output when all were named."""
+    if target.path != job.output and exists(target.path):
         raise AlphaMFError(
             f"{shown(target.path)} exists already, and that {shown(job.source)} would be written "
             "there was not known before it was read: use -o"
@@ -168,7 +163,7 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
 
 
 def _open(
-    target: Destination, reader: Recording, mode: int, request: Request
+    job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
@@ -179,6 +174,8 @@ def _open(
         mode=mode,
         original=reader,
         history=f"denoised by alphamf {_version()}" if request.tag else None,
+        within=job.within,
+        replace=request.overwrite and target.path == job.output,
     )
 
 

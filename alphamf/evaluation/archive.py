@@ -66,7 +66,12 @@ class Archive:
         return self._shapes[name]
 
     def save(
-        self, path: str | os.PathLike[str], *, mode: int = 0o666, **arrays: NDArray[Any]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: int = 0o666,
+        replace: bool = True,
+        **arrays: NDArray[Any],
     ) -> None:
         """Write the arrays, and others given whole.
 
@@ -76,6 +81,8 @@ class Archive:
             The file.
         mode
             Its permissions, from which the user's umask is taken away.
+        replace
+            Whether a file that exists is replaced.
         arrays
             The others, by name.
 
@@ -85,7 +92,10 @@ class Archive:
             The file cannot be written.
         """
         try:
-            with atomic(path, mode=mode) as part, zipfile.ZipFile(part, "w") as archive:
+            with (
+                atomic(path, mode=mode, replace=replace) as part,
+                zipfile.ZipFile(part, "w") as archive,
+            ):
                 for name, file in self._files.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                         np.lib.format.write_array_header_1_0(

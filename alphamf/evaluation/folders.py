@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from alphamf.audio.formats import SUFFIXES
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
+from alphamf.tools.paths import real_path
 
 ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".enhanced")
 """What systems add to the names of their outputs."""
@@ -37,7 +38,7 @@ class Folder:
         self.path = path
         self._places: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
-        root = os.path.realpath(path)
+        root = real_path(path)
         for file in _audio(root):
             place = PurePosixPath(os.path.relpath(file, root).replace(os.sep, "/"))
             stem = _stem(place)

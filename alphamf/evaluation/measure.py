@@ -19,7 +19,7 @@ from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import Job, audio_name
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import make_folder, shown
 
 MOST_SHORT = 0.1
 """Seconds by which another system's file may be shorter or longer than the clip."""
@@ -186,9 +186,6 @@ def _estimate(path: str, clip: Clip) -> Floats:
 
 def _write(output: Path, name: str, audio: Floats, rate: int) -> None:
     path = output / name
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(path.parent)} cannot be made: {reason(error)}") from error
-    with open_writer(path, rate, 1, format="FLAC", subtype="PCM_16") as writer:
+    make_folder(path, output)
+    with open_writer(path, rate, 1, format="FLAC", subtype="PCM_16", within=output) as writer:
         writer.write(audio[:, None].astype(np.float32))

@@ -104,6 +104,8 @@ class Observers:
         ``.csv`` of the stretches of speech.
     reference
         File of the clean speech, to score against.
+    replace
+        Whether files that exist are replaced.
 
     Raises
     ------
@@ -123,7 +125,9 @@ class Observers:
         uncertainty: str | None = None,
         vad: str | None = None,
         reference: str | None = None,
+        replace: bool = True,
     ) -> None:
+        self._replace = replace
         self._reader, self._frame, self._mode = reader, frame, mode
         self._plot, self._uncertainty, self._vad = plot, uncertainty, vad
         self._activity: list[Floats] = []
@@ -140,6 +144,7 @@ class Observers:
                     format=target.format,
                     subtype=target.subtype,
                     mode=mode,
+                    replace=replace,
                 )
             )
         self._scores = ReferenceScores(reference, reader) if reference else None
@@ -178,12 +183,13 @@ class Observers:
     def finish(self) -> dict[str, Any] | None:
         """Write what is made at the end, and return the scores if there is a reference."""
         if self._picture and self._plot:
-            self._picture.save(self._plot, mode=self._mode)
+            self._picture.save(self._plot, mode=self._mode, replace=self._replace)
         if self._archive and self._uncertainty:
             rate, frames = self._reader.rate, self._archive.shape("gain")[2]
             self._archive.save(
                 self._uncertainty,
                 mode=self._mode,
+                replace=self._replace,
                 frame_times=np.arange(frames) * (self._frame.hop_length / rate),
                 frequencies=Grid(rate, self._frame).frequencies,
             )
@@ -199,7 +205,7 @@ class Observers:
             for start, end, probability in speech_stretches(activity, times)
         ]
         try:
-            with atomic(path, mode=self._mode) as part:
+            with atomic(path, mode=self._mode, replace=self._replace) as part:
                 part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
         except OSError as error:
             raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error

@@ -15,6 +15,7 @@ from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
 from alphamf.tools.files import is_special, reason, shown
+from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
 """Characters of a cell of a table that an error message shows."""
@@ -205,20 +206,20 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 def _root(option: str, name: str) -> str:
     """Return the folder that the files of one of the user's names are relative to."""
     if os.path.isdir(name):
-        return os.path.realpath(name)
+        return real_path(name)
     parts = Path(name).parts[:-1]
     if not os.path.lexists(name):
         if not glob.has_magic(name):
             raise AlphaMFError(f"{option} {shown(name)} does not exist")
         fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         parts = parts[:fixed]
-    return os.path.realpath(os.path.join(os.curdir, *parts))
+    return real_path(os.path.join(os.curdir, *parts))
 
 
 def _names(paths: Sequence[str], roots: Sequence[str]) -> list[str]:
     """Return paths relative to the folder that holds all `roots`, or else all the paths."""
-    full = [os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
-    root = os.path.commonpath([os.path.realpath(root) for root in roots])
+    full = [os.path.join(real_path(os.path.dirname(p)), os.path.basename(p)) for p in paths]
+    root = os.path.commonpath([real_path(root) for root in roots])
     if not all(_below(path, root) for path in full):
         root = os.path.commonpath([os.path.dirname(path) for path in full])
     return [Path(path).relative_to(root).as_posix() for path in full]
@@ -229,10 +230,10 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _outside(paths: Sequence[str], folder: str | None) -> list[str]:
-    real = None if folder is None else os.path.realpath(folder)
-    return [path for path in paths if real is None or not _below(os.path.realpath(path), real)]
+    real = None if folder is None else real_path(folder)
+    return [path for path in paths if real is None or not _below(real_path(path), real)]
 
 
 def _without(paths: Sequence[str], others: Sequence[str]) -> list[str]:
-    taken = {os.path.realpath(path) for path in others}
-    return [path for path in paths if os.path.realpath(path) not in taken]
+    taken = {real_path(path) for path in others}
+    return [path for path in paths if real_path(path) not in taken]

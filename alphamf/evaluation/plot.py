@@ -167,8 +167,19 @@ class Picture:
             columns.add(values, index * frame.hop_length / self._frames)
         self._found_frames += len(index)
 
-    def save(self, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
-        """Draw the picture and write it as PNG with the permissions `mode` less the umask.
+    def save(
+        self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
+    ) -> None:
+        """Draw the picture and write it as PNG.
+
+        Parameters
+        ----------
+        path
+            The file.
+        mode
+            Its permissions, from which the user's umask is taken away.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
@@ -192,7 +203,7 @@ class Picture:
             speech, error, level = (each.mean() for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with atomic(path, mode=mode) as part:
+        with atomic(path, mode=mode, replace=replace) as part:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:

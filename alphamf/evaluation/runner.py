@@ -13,14 +13,19 @@ from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.extra import Extra
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.tools import jobs
 from alphamf.tools.files import reason, shown
+from alphamf.tools.paths import Identity, identify
 
 LINES = "results.jsonl"
+MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
+"""What an evaluation writes beside these lines."""
+
 NOTHING = Extra()
 
 
@@ -127,9 +132,34 @@ def locked(output: Path) -> AbstractContextManager[None]:
     Raises
     ------
     AlphaMFError
-        Another run works there, or it cannot be written to.
+        Another run works there, it cannot be written to, or it holds files of others.
     """
-    return _file(output).locked(f"another evaluation is writing to --output {shown(output)}")
+    sentence = f"another evaluation is writing to --output {shown(output)}"
+    return _file(output).locked(sentence, [output / name for name in MADE])
+
+
+def check_inputs(todo: Iterable[Job], output: Path) -> None:
+    """Refuse jobs that would replace a file that one of them reads.
+
+    Raises
+    ------
+    AlphaMFError
+        An input lies where the sound of a result goes.
+    """
+    inputs: dict[Identity, str] = {}
+    names: dict[str, None] = {}
+    for job in todo:
+        files = (job.pair.noisy, job.pair.clean, job.estimate)
+        inputs |= {identify(path): path for path in files if path}
+        result = job.result
+        sounds = ((result.method, result.noisy), ("noisy", result.noisy), ("clean", result.clean))
+        names |= dict.fromkeys(audio_name(*sound) for sound in sounds if sound[1])
+    for name in names:
+        if (path := inputs.get(identify(output / name))) is not None:
+            raise AlphaMFError(
+                f"{shown(path)} lies where --output {shown(output)} has a result: choose another "
+                "folder"
+            )
 
 
 def run(

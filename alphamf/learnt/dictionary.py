@@ -175,13 +175,20 @@ class Dictionary:
         basis = np.concatenate([below, above], axis=1).reshape(-1, self.rank)
         return replace(self, basis=basis, above=None, bands=count)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Write the dictionary to an ``.npz``, W in half precision.
+
+        Parameters
+        ----------
+        path
+            The file.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
         AlphaMFError
-            The file cannot be written.
+            The file cannot be written, or exists and may not be replaced.
         """
         header = {
             "alpha": self.alpha,
@@ -196,7 +203,7 @@ class Dictionary:
         arrays = {"basis": (self.basis / scale).astype(np.float16)}
         if self.above is not None:  # far softer than what is below: its own exponents matter
             arrays["above"] = (self.above / scale).astype(np.float32)
-        model_file.write(path, header, arrays)
+        model_file.write(path, header, arrays, replace=replace)
 
 
 def _check_array(name: str, array: Floats) -> None:

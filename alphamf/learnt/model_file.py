@@ -44,7 +44,11 @@ _HEADERS = {
 
 
 def write(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    *,
+    replace: bool = True,
 ) -> None:
     """Write arrays, and a header as JSON, all at once or not at all.
 
@@ -56,15 +60,21 @@ def write(
         JSON values.
     arrays
         By name.
+    replace
+        Whether a file that exists is replaced.
 
     Raises
     ------
     AlphaMFError
-        The file cannot be written.
+        The file cannot be written, or exists and may not be replaced.
     """
     text = np.array(json.dumps(finite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
-    with atomic(path) as part, part.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+    with (
+        atomic(path, replace=replace) as part,
+        part.open("wb") as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
         for name, array in named.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
             entry.extra = _padding(file.tell() + _LOCAL_HEADER + len(entry.filename))

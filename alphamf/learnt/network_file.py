@@ -109,13 +109,20 @@ class TrainedNetwork:
         """Leave out what was made for this processor: another process may run on another one."""
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Write the network to an ``.npz``, its parameters in half precision.
+
+        Parameters
+        ----------
+        path
+            The file.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
         AlphaMFError
-            The file cannot be written.
+            The file cannot be written, or exists and may not be replaced.
         """
         header = {
             "rate": self.rate,
@@ -126,7 +133,8 @@ class TrainedNetwork:
             "about": self.about,
         }
         values = np.concatenate([value.ravel() for value in self.parameters.values()])
-        model_file.write(path, header, {"parameters": values.astype(np.float16)})
+        arrays = {"parameters": values.astype(np.float16)}
+        model_file.write(path, header, arrays, replace=replace)
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -18,6 +18,7 @@ from uuid import uuid4
 from alphamf.errors import AlphaMFError
 from alphamf.tools.connection import caution, connected, describe
 from alphamf.tools.files import shown
+from alphamf.tools.paths import current_folder
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
@@ -80,11 +81,12 @@ def each(
     """
     if not items:
         return
+    folder = current_folder()
     if report and (note := caution(address)):
         report(note)
     with connected(address, min(workers, len(items))) as client:
         topic = f"alphamf-{uuid4()}" if update else None
-        task = Task(work, os.getcwd(), version("alphamf"), topic)
+        task = Task(work, folder, version("alphamf"), topic)
         _check(client, task)
         if report:
             report(describe(client))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
+from alphamf.tools.paths import real_path
 from alphamf.tools.temporary import claimed, held, lock, publish, through
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
@@ -38,7 +39,13 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> Iterator[Path]:
+def atomic(
+    target: str | os.PathLike[str] | BinaryIO,
+    *,
+    mode: int = 0o666,
+    within: str | os.PathLike[str] | None = None,
+    replace: bool = True,
+) -> Iterator[Path]:
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
     It lies in the folder of the target, under a name made from the target's, and is locked: a file
@@ -53,18 +60,28 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
         it at the end.
     mode
         Permissions of the file, from which the user's umask is taken away.
+    within
+        Where the program chose the name: the folder in it that the user named, below which links,
+        pipes and devices are refused. None: the user named the file.
+    replace
+        Whether a file that exists is replaced, one that appears meanwhile too.
 
     Raises
     ------
     AlphaMFError
-        The folder cannot be written to, the disk is full, or another run writes the same file.
+        The folder cannot be written to, the disk is full, another run writes the same file, it
+        exists and may not be replaced, or a link is in its place.
     """
     if not isinstance(target, (str, os.PathLike)):
         with _copied(target, "standard output") as copy:
             yield copy
         return
     name = shown(target)
-    final = Path(os.path.realpath(target))
+    final = Path(real_path(target))
+    if within is not None:
+        refuse_links(target, within)
+        # Not through a link that takes the place of the file from now on.
+        final = Path(real_path(os.path.dirname(target) or os.curdir), os.path.basename(target))
     with _disk_errors(name, every=True):
         try:
             regular = stat.S_ISREG(final.stat().st_mode)
@@ -81,10 +98,50 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
             part, file = stack.enter_context(
                 claimed(final, f"{name} is being written by another run", mode)
             )
+        if not replace and os.path.lexists(final):
+            raise already_there(target)
         with _disk_errors(name):
             yield through(part, file)
         with _disk_errors(name, every=True):
-            publish(part, file, final)
+            try:
+                publish(part, file, final, replace=replace)
+            except FileExistsError as error:
+                raise already_there(target) from error
+
+
+def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
+    """Return the error of an output that exists and may not be replaced."""
+    return AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
+
+
+def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
+    """Refuse a path that the program chose where a link, a pipe or a device is in the way.
+
+    Parameters
+    ----------
+    path
+        The file or folder, which may not exist.
+    within
+        The folder in it that the user named, and which may be a link.
+
+    Raises
+    ------
+    AlphaMFError
+        One of the names below that folder is taken by one of these.
+    """
+    place = Path(within)
+    for part in Path(path).relative_to(place).parts:
+        place /= part
+        try:
+            mode = place.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise AlphaMFError(f"{shown(place)} cannot be written: {reason(error)}") from error
+        if stat.S_ISLNK(mode):
+            raise AlphaMFError(f"{shown(place)} is a link, which no output goes through: remove it")
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise AlphaMFError(f"{shown(place)} is a pipe or a device: remove it")
 
 
 def temporary_place() -> str:
@@ -95,15 +152,24 @@ def temporary_place() -> str:
         return "a temporary folder"
 
 
-def make_folder(path: str | os.PathLike[str]) -> None:
+def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
     """Make the folder of a file that is to be written, where there is none.
+
+    Parameters
+    ----------
+    path
+        The file.
+    within
+        As for `atomic`.
 
     Raises
     ------
     AlphaMFError
-        It cannot be made.
+        It cannot be made, or is a link that the user did not name.
     """
     folder = Path(path).parent
+    if within is not None:
+        refuse_links(folder, within)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -203,7 +269,7 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bo
     Parameters
     ----------
     path
-        The file or folder; a folder must exist.
+        The file, which may not be a link, or folder, which must exist.
     sentence
         Error message where another run holds the lock.
     folder
@@ -226,7 +292,8 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bo
             yield locked
         return
     with _disk_errors(shown(path), every=True):
-        file = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT, 0o666)
+        flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        file = os.open(path, flags, 0o666)
     try:
         yield lock(file, sentence)
     finally:

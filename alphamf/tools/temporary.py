@@ -94,7 +94,7 @@ def held(path: Path, sentence: str) -> Iterator[bool]:
     OSError
         The file cannot be made.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         has_locks = lock(file, sentence)
     except AlphaMFError:
@@ -117,23 +117,37 @@ def through(part: Path, file: int | None) -> Path:
         return part
 
 
-def publish(part: Path, file: int | None, final: Path) -> None:
+def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) -> None:
     """Rename a temporary file to its target; both name and contents are on the disk then.
+
+    Parameters
+    ----------
+    part, file
+        The temporary file and its descriptor, or None.
+    final
+        The target.
+    replace
+        Whether a file of that name is replaced.
 
     Raises
     ------
+    FileExistsError
+        There is one, and it may not be replaced.
     OSError
         The disk fails, or another process has removed or replaced the temporary file.
     """
     if file is None:
         with part.open("rb+") as again:
             os.fsync(again.fileno())
-        part.replace(final)
+        (os.replace if replace else os.rename)(part, final)  # which replaces nothing on Windows
         return
     os.fsync(file)
     if not _is(part, file):
         raise OSError(errno.ESTALE, "another process has removed its temporary file")
-    part.replace(final)
+    if replace:
+        part.replace(final)
+    else:
+        _rename_new(part, final)
     try:
         folder = os.open(final.parent, os.O_RDONLY)
     except PermissionError:  # a folder that may be written to and not listed
@@ -145,6 +159,24 @@ def publish(part: Path, file: int | None, final: Path) -> None:
             raise
     finally:
         os.close(folder)
+
+
+def _rename_new(part: Path, final: Path) -> None:
+    """Rename a file to a name that is free, or raise FileExistsError."""
+    try:
+        os.link(part, final)
+    except FileExistsError:
+        raise
+    except OSError:  # not every file system has hard links: an empty file holds the name
+        os.close(os.open(final, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            part.replace(final)
+        except OSError:
+            final.unlink()
+            raise
+    else:
+        with suppress(OSError):  # else `claimed` tries it again
+            part.unlink()
 
 
 def lock(file: int, sentence: str) -> bool:

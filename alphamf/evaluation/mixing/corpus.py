@@ -16,10 +16,10 @@ from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.mixing.recipes import Noise, Recipe, Speech
-from alphamf.evaluation.mixing.table import Mixture, check_within
+from alphamf.evaluation.mixing.table import Mixture
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import make_folder, shown
 
 
 def usable(noises: Iterable[Noise]) -> Iterator[Noise | Problem]:
@@ -40,6 +40,7 @@ def make(
     level: str = "plain",
     rate: int | None = None,
     note: Callable[[str], None] | None = None,
+    replace: bool = True,
 ) -> Iterator[Mixture | Problem]:
     """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, with 16 bits.
 
@@ -57,6 +58,8 @@ def make(
         Sampling rate of the corpus; by default each clean file keeps its own.
     note
         Called once with a sentence about each noise whose rate is lower.
+    replace
+        Whether files that exist are replaced.
 
     Yields
     ------
@@ -85,7 +88,7 @@ def make(
     for recipe in todo:
         own.setdefault(recipe.speech, []).append(recipe)
     for speech, several in own.items():
-        yield from _mixtures(speech, several, folder, level, rate, noise_at)
+        yield from _mixtures(speech, several, folder, level, rate, replace, noise_at)
 
 
 def _mixtures(
@@ -94,6 +97,7 @@ def _mixtures(
     folder: Path,
     level: str,
     rate: int | None,
+    replace: bool,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
     """Mix one recording, in two passes: the clean file and all its mixtures have one gain."""
@@ -120,11 +124,11 @@ def _mixtures(
         return
     gain = _gain(loudest)
     clean_name, _ = good[0].files
-    _write(folder, clean_name, clean * np.float32(gain), target)
+    _write(folder, clean_name, clean * np.float32(gain), target, replace)
     for recipe in good:
         noisy, offset = mixed(recipe)
         _, name = recipe.files
-        _write(folder, name, noisy * np.float32(gain), target)
+        _write(folder, name, noisy * np.float32(gain), target, replace)
         noise = recipe.noise
         yield Mixture(clean_name, name, noise.kind, recipe.snr, noise.path, offset, gain, level)
 
@@ -157,14 +161,8 @@ def _peak(audio: Floats) -> float:
     return float(np.abs(audio).max())
 
 
-def _write(folder: Path, name: str, audio: Floats, rate: int) -> None:
+def _write(folder: Path, name: str, audio: Floats, rate: int, replace: bool) -> None:
     path = folder / name
-    check_within(path, folder)
-    try:
-        if path.is_symlink():  # which would be followed
-            path.unlink()
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
-    with open_writer(path, rate, 1, format="FLAC") as writer:
+    make_folder(path, folder)
+    with open_writer(path, rate, 1, format="FLAC", within=folder, replace=replace) as writer:
         writer.write(audio[:, None])

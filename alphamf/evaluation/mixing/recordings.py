@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from alphamf.audio.inputs import Problem, plan
 from alphamf.evaluation.mixing.recipes import Noise, Speech
 from alphamf.tools.files import shown
+from alphamf.tools.paths import real_path
 
 
 def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
@@ -62,6 +62,6 @@ def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Pr
         files = plan([name], output_dir=str(folder), overwrite=True)
         yield from files.problems
         for job in files.jobs:
-            if (real := os.path.realpath(job.source)) not in taken:
+            if (real := real_path(job.source)) not in taken:
                 taken.add(real)
-                yield job.source, Path(os.path.relpath(job.output, folder))
+                yield job.source, Path(job.output).relative_to(folder)

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, reason, refuse_links, shown
 
 INDEX = "checkpoint.json"
 
@@ -24,9 +24,10 @@ def save(folder: Path, walk: Any) -> None:
     """
     try:
         latest = folder / str(walk.steps)
+        refuse_links(latest, folder)
         latest.mkdir(parents=True, exist_ok=True)
         for b in walk.own:
-            with atomic(latest / f"{b}.npz") as part, part.open("wb") as file:
+            with atomic(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))
         walk.ranks.barrier()
         if walk.ranks.rank == 0:
@@ -38,7 +39,10 @@ def save(folder: Path, walk: Any) -> None:
                 "parts": [chain.part for chain in walk.chains],
                 "visits": walk.predictions.visits.tolist(),
             }
-            with atomic(folder / INDEX) as part, part.open("w", encoding="utf-8") as file:
+            with (
+                atomic(folder / INDEX, within=folder) as part,
+                part.open("w", encoding="utf-8") as file,
+            ):
                 json.dump(index, file)
             _remove_older(folder, walk)
     except OSError as error:
@@ -51,7 +55,8 @@ def _remove_older(folder: Path, walk: Any) -> None:
     Later steps are left alone: a faster rank may have begun the next ones.
     """
     for older in folder.iterdir():
-        if older.name.isdecimal() and int(older.name) < walk.steps and older.is_dir():
+        old = older.name.isdecimal() and int(older.name) < walk.steps
+        if old and older.is_dir() and not older.is_symlink():
             for b in range(walk.blocks):
                 (older / f"{b}.npz").unlink(missing_ok=True)
             if not any(older.iterdir()):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alphamf.inference.blocks.ranks import Ranks
 from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, job_key
-from alphamf.tools.files import shown
+from alphamf.tools.files import refuse_links, shown
 
 
 def lead(
@@ -64,4 +64,5 @@ def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
 def _work(experiment: Experiment, job: Job, ranks: Ranks, checkpoints: Path) -> Numbers:
     assert experiment.over_ranks is not None
     name = hashlib.sha256(job_key(job).encode()).hexdigest()[:16]
+    refuse_links(checkpoints / name, checkpoints.parent)
     return experiment.over_ranks(job, ranks, checkpoints / name)

@@ -71,7 +71,7 @@ def run(
     Raises
     ------
     AlphaMFError
-        The folder cannot be written to, data are missing, or a job failed.
+        The folder cannot be written to or holds files of others, data are missing, or a job failed.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
     ranks = launched()
@@ -111,7 +111,8 @@ def _run(
                 progress(count, len(todo))
 
     file = results_file(stem)
-    with file.locked(f"another run writes to {shown(file.path)}"):
+    made = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "md", "png")]
+    with file.locked(f"another run writes to {shown(file.path)}", made):
         for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
             pass
         # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
@@ -138,15 +139,18 @@ def _write(experiment: Experiment, stem: Path, records: list[Record]) -> list[di
     """Write table and figure, and return the table's rows."""
     rows = experiment.table(records)
     _write_csv(stem.with_name(f"{stem.name}.csv"), rows)
-    with atomic(stem.with_name(f"{stem.name}.md")) as part:
+    with atomic(stem.with_name(f"{stem.name}.md"), within=stem.parent) as part:
         part.write_text(markdown(rows) + "\n", encoding="utf-8")
-    with atomic(stem.with_name(f"{stem.name}.png")) as part:
+    with atomic(stem.with_name(f"{stem.name}.png"), within=stem.parent) as part:
         experiment.figure(records).savefig(part, format="png", dpi=110)
     return rows
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with atomic(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+    with (
+        atomic(path, within=path.parent) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)

@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, exclusive, reason, shown
+from alphamf.tools.files import atomic, exclusive, reason, refuse_links, shown
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -40,7 +40,7 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
     Raises
     ------
     AlphaMFError
-        It cannot be made, or another run holds its lock.
+        It cannot be made, it holds a link, or another run holds its lock.
     """
     if folder is None:
         yield None
@@ -51,11 +51,22 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
     except OSError as error:
         raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
     with exclusive(place, f"another run works in {shown(folder)}", folder=True):
+        _check_files(place)
         try:
             yield place
         finally:
             with suppress(OSError):
                 place.rmdir()
+
+
+def _check_files(place: Path) -> None:
+    """Refuse a folder in which a link is in the place of a file."""
+    try:
+        files = list(place.iterdir())
+    except OSError as error:
+        raise AlphaMFError(f"{shown(place)} cannot be read: {reason(error)}") from error
+    for file in files:
+        refuse_links(file, place)
 
 
 def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:
@@ -93,7 +104,7 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
     model, scores
         The dictionary, and its score for every voice held out.
     """
-    with atomic(path) as part, part.open("wb") as file:
+    with atomic(path, within=path.parent) as part, part.open("wb") as file:
         about = np.array(json.dumps(model.about))
         np.savez(file, basis=model.basis, scores=scores, about=about)
 

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, check_writable, shown
+from alphamf.tools.files import atomic, check_writable, refuse_links, shown
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
 from alphamf.training.refiner import configured
@@ -67,6 +67,8 @@ def main() -> None:
         check_installed()
         found = configured.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
+        if not asked.mixtures:
+            refuse_links(mixtures, asked.run)
         run = Run(found, asked.run, mixtures, asked.jobs, _tell)
         if asked.check:
             _tell(check(run))

@@ -177,7 +177,7 @@ class Fit:
         }
         packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
         torch.save(state, packed)
-        with atomic(path) as part, part.open("wb") as file:
+        with atomic(path, within=path.parent) as part, part.open("wb") as file:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:

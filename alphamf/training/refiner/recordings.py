@@ -183,7 +183,7 @@ def _widened(data: Data, split: str) -> Iterator[Floats]:
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
     """Write all samples as float32, then the lengths and their number as 64-bit integers."""
     lengths = []
-    with atomic(target) as part, part.open("wb") as file:
+    with atomic(target, within=target.parent.parent) as part, part.open("wb") as file:
         for sound in sounds:
             file.write(sound.astype(np.float32, copy=False).tobytes())
             lengths.append(len(sound))

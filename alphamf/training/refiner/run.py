@@ -24,7 +24,8 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, exclusive, reason, shown
+from alphamf.tools.files import atomic, exclusive, reason, refuse_links, shown
+from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
 from alphamf.training.refiner.shards import Clips
@@ -72,8 +73,9 @@ def check_installed() -> None:
     Raises
     ------
     AlphaMFError
-        It is not.
+        It is not, or the current folder was removed, without which it ends the process.
     """
+    current_folder()
     try:
         import torch  # noqa: F401
     except ImportError as error:
@@ -248,12 +250,18 @@ def _claimed(run: Run) -> Iterator[None]:
         raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
     sentence = f"{shown(run.folder)} is being trained in by another run"
     with exclusive(run.folder, sentence, folder=True):
+        others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
+        for path in (written, *others):
+            refuse_links(path, run.folder)
         try:
             known = written.read_text(encoding="utf-8") if written.exists() else None
         except (OSError, UnicodeDecodeError) as error:
             raise AlphaMFError(f"{shown(written)} cannot be read: {reason(error)}") from error
         if known is None:
-            with atomic(written) as part:
+            for path in others:
+                if path.exists():
+                    raise AlphaMFError(f"{shown(path)} is of no run: choose another folder")
+            with atomic(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")
         elif known != text:
             raise AlphaMFError(
@@ -328,6 +336,7 @@ def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
         "config": run.config.as_dict(),
     }
     dictionary = load_dictionary(run.config.network.model)
+    refuse_links(run.folder / NETWORK, run.folder)
     network_of(run.config, dictionary, parameters, about).save(run.folder / NETWORK)
 
 

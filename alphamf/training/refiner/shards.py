@@ -25,7 +25,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, make_folder, reason, shown
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -125,13 +125,13 @@ def _claim(folder: Path, config: Config) -> None:
     recipe |= {"before": config.network.kind.before, "kind": config.network.kind.network.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
+    make_folder(folder / "recordings" / "file", folder)
     try:
-        (folder / "recordings").mkdir(parents=True, exist_ok=True)
         known = written.read_text(encoding="utf-8") if written.exists() else None
     except (OSError, UnicodeDecodeError) as error:
         raise AlphaMFError(f"{shown(folder)} cannot be used: {reason(error)}") from error
     if known is None:
-        with atomic(written) as part:
+        with atomic(written, within=folder) as part:
             part.write_text(text, encoding="utf-8")
     elif known != text:
         raise AlphaMFError(
@@ -147,7 +147,10 @@ def _make(shard: Shard, update: object) -> None:
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     rows = np.array([tuple(each) for each in clips], kinds)
-    with atomic(shard.path) as part, part.open("wb") as file:  # np.save hides why it fails
+    with (
+        atomic(shard.path, within=shard.folder) as part,
+        part.open("wb") as file,  # np.save hides why it fails
+    ):
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
         file.write(rows.view(np.uint8).data)
 

@@ -170,8 +170,8 @@ def test_a_table_removes_only_what_the_corpus_holds(tmp_path):
     table += f"../x.flac,noisy/../../x.flac\n{tmp_path}/x.flac,notes.txt\n,\n"
     (folder / "pairs.csv").write_text(table)
     with pytest.raises(AlphaMFError, match="holds a corpus already"):
-        claim(folder, [], overwrite=False)
-    claim(folder, [str(tmp_path / "x.flac")], overwrite=True)
+        claim(folder, [], [], overwrite=False)
+    claim(folder, [str(tmp_path / "x.flac")], [], overwrite=True)
     assert not any(path.exists() for path in inside) and all(path.exists() for path in others)
     assert not (folder / "pairs.csv").exists() and not (folder / "noisy/fan_0dB").exists()
 
@@ -183,7 +183,7 @@ def test_what_a_killed_run_left_is_removed(tmp_path):
         for path in left:
             path.parent.mkdir(parents=True)
             path.touch()
-        claim(tmp_path, [], overwrite=True)
+        claim(tmp_path, [], [], overwrite=True)
     assert not any(path.exists() for path in left)
 
 

@@ -64,6 +64,27 @@ def toml(table):
     return text
 
 
+FILES = ["config.json", "checkpoint.pt", "network.npz", "curves.csv", "curves.png"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, name):
+    run, _ = small(corpora, tmp_path / "run")
+    run.folder.mkdir()
+    place = run.folder / name
+    place.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(AlphaMFError, match=f"{name} is a link"):
+        runs.train(run)
+    place.unlink()
+    place.write_text("mine")
+    other = "of another configuration" if name == "config.json" else f"{name} is of no run"
+    with pytest.raises(AlphaMFError, match=other):
+        runs.train(run)
+    assert os.listdir(run.folder) == [name] and place.read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
     short = {"steps": 4, "report_every": 2, "score_every": 4}
     run, lines = small(corpora, tmp_path / "run", schedule=short)
