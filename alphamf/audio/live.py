@@ -65,6 +65,7 @@ class Live:
 
     name: str = NAME
     track: None = None
+    note: None = None
 
     def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
         import soundfile

@@ -10,13 +10,13 @@ import math
 import struct
 from typing import Any, BinaryIO
 
-from alphamf.audio.cut import short
+from alphamf.audio.cut import Extent, short
 
 _MAT4_BYTES = (8, 4, 4, 2, 2, 1)
 """Bytes of a number, by the tens digit of a matrix's type."""
 
 
-def check_voc(file: BinaryIO, size: int, name: str) -> None:
+def check_voc(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that every block of a Creative Voice file is whole.
 
     Parameters
@@ -38,39 +38,41 @@ def check_voc(file: BinaryIO, size: int, name: str) -> None:
         kind, *length = _unpacked(file, at, "<4B")
         promised = int.from_bytes(length, "little")
         if kind == 0:
-            return
+            return Extent(at + 1, stops=False)
         if promised > size - at - 4:
             raise short(name, promised, size - at - 4)
         at += 4 + promised
+    return Extent(size, stops=False)
 
 
-def check_avr(file: BinaryIO, size: int, name: str) -> None:
+def check_avr(file: BinaryIO, size: int, name: str) -> Extent:
     """Check an Audio Visual Research file, as `check_voc` does."""
     stereo, bits, frames = _unpacked(file, 12, ">HH10xI")
-    _check(name, frames * (bits // 8) * (2 if stereo else 1), size - 128)
+    return _extent(name, 128, frames * (bits // 8) * (2 if stereo else 1), size)
 
 
-def check_mpc2k(file: BinaryIO, size: int, name: str) -> None:
+def check_mpc2k(file: BinaryIO, size: int, name: str) -> Extent:
     """Check an Akai MPC 2000 file, as `check_voc` does."""
     stereo, frames = _unpacked(file, 21, "<B8xI")
-    _check(name, 2 * frames * (2 if stereo else 1), size - 42)
+    return _extent(name, 42, 2 * frames * (2 if stereo else 1), size)
 
 
-def check_wve(file: BinaryIO, size: int, name: str) -> None:
+def check_wve(file: BinaryIO, size: int, name: str) -> Extent:
     """Check a Psion A-law file, as `check_voc` does."""
     (frames,) = _unpacked(file, 18, ">I")
-    _check(name, frames, size - 32)
+    return _extent(name, 32, frames, size)
 
 
-def check_sds(file: BinaryIO, size: int, name: str) -> None:
+def check_sds(file: BinaryIO, size: int, name: str) -> Extent:
     """Check a MIDI sample dump, packets of 120 bytes with samples, as `check_voc` does."""
     bits, *length = _unpacked(file, 6, "<B3x3B")
     frames = sum(byte << 7 * k for k, byte in enumerate(length))
     each = 120 // max(2, math.ceil(bits / 7))
-    _check(name, 127 * math.ceil(frames / max(each, 1)), size - 21)
+    packets = math.ceil(frames / max(each, 1))
+    return _extent(name, 21, 127 * packets, size)._replace(stops=True)
 
 
-def check_mat4(file: BinaryIO, size: int, name: str) -> None:
+def check_mat4(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that both matrices of a MATLAB 4 file are whole, as `check_voc` does."""
     order = "<" if _unpacked(file, 0, "4s")[0] == bytes(4) else ">"
     at = 0
@@ -80,16 +82,24 @@ def check_mat4(file: BinaryIO, size: int, name: str) -> None:
         promised = rows * columns * _MAT4_BYTES[min(kind // 10 % 10, 5)]
         _check(name, promised, size - at)
         at += promised
+    return Extent(at)
 
 
-def check_mat5(file: BinaryIO, size: int, name: str) -> None:
+def check_mat5(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that all elements of a MATLAB 5 file are whole, as `check_voc` does."""
     order = "<" if _unpacked(file, 126, "2s")[0] == b"IM" else ">"
     at = 128
-    while at + 8 <= size:
+    while at + 8 <= size and _unpacked(file, at, "10s")[0] != b"MATLAB 5.0":
         _, promised = _unpacked(file, at, f"{order}2I")
         _check(name, max(0, promised - 8), size - at - 8)  # libsndfile leaves out padding
         at += 8 + promised
+    return Extent(min(at, size), stops=False)
+
+
+def _extent(name: str, start: int, promised: int, size: int) -> Extent:
+    """Check and return where samples end of which libsndfile reads more if there are more."""
+    _check(name, promised, size - start)
+    return Extent(start + promised, stops=False)
 
 
 def _check(name: str, promised: int, there: int) -> None:

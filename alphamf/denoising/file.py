@@ -271,6 +271,7 @@ def _notes(
 ) -> Iterator[str]:
     notes = (
         reader.cut,
+        reader.note,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,

@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import Pieces, Undecodable
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind
+from alphamf.audio.view import view
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -67,8 +68,15 @@ class About:
 
 
 @contextmanager
-def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
+def opened(path: Path, name: str, kind: Kind, pieces: Pieces | None = None) -> Iterator[Any]:
     """Open a media file in PyAV.
+
+    Parameters
+    ----------
+    path, name, kind
+        The file, its name in messages, and its container.
+    pieces
+        What is read of it; None: the whole file.
 
     Raises
     ------
@@ -81,7 +89,8 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
         raise AlphaMFError(f"{name} is {kind.format}, which needs PyAV: {EXTRA}") from None
     with path.open("rb") as file:
         try:
-            container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
+            seen: Any = file if pieces is None else view(file, pieces)
+            container: Any = av.open(seen, format=kind.demuxer, metadata_errors="replace")
         except (av.FFmpegError, *BROKEN) as error:
             raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
         with container:
@@ -99,6 +108,8 @@ class Track:
         Its container.
     number
         Of the audio track, from 1 on; None: the one that is marked as default, or the first.
+    pieces
+        What is read of the file; None: all of it.
 
     Attributes
     ----------
@@ -116,9 +127,16 @@ class Track:
     samplerate: int
     channels: int
 
-    def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        kind: Kind,
+        number: int | None = None,
+        pieces: Pieces | None = None,
+    ) -> None:
         with ExitStack() as stack:
-            self._container = stack.enter_context(opened(path, name, kind))
+            self._container = stack.enter_context(opened(path, name, kind, pieces))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV
