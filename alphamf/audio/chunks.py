@@ -179,9 +179,9 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
             there = patched(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
                 raise short(name, promised - 4, size - start - 4, there)
-            if promised == -1:
-                return Extent(size, there)
-            return Extent(_after_chunks(file, start + max(0, promised), size, ">", long=True))
+            end = _after_chunks(file, start + max(0, promised), size, ">", long=True)
+            unknown = promised == -1 or (promised == 0 and end < size)
+            return Extent(size, there) if unknown else Extent(end)
         if not 0 <= promised <= size:
             break
         file.seek(start + promised)

@@ -219,7 +219,7 @@ READ_ONLY = (
     Header(b"\xf0\x7e", b"", read_only.check_sds),
     Header(b"\x00\x00\x00\x00", b"", read_only.check_mat4),
     Header(b"\x00\x00\x03\xe8", b"", read_only.check_mat4),
-    Header(b"MATLAB 5.0 MAT-file", b"", read_only.check_mat5),
+    Header(read_only.MAT5, b"", read_only.check_mat5),
 )
 """Headers that promise a length, of formats that are read and not written."""
 

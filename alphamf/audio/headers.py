@@ -31,14 +31,13 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     file.seek(4)
     numbers = file.read(8)
     start, promised = struct.unpack(f"{order}II", numbers.ljust(8, b"\0"))
-    if promised in (0, 0xFFFFFFFF):  # not known
-        promised = size - start
+    if promised == 0xFFFFFFFF:  # not known
+        return Extent(size)
     if promised > size - start:
         raise short(name, promised, size - start)
     # There is nothing but samples after the header, so that more of them are read, too.
-    more = promised < size - start
-    pieces = patched(size, 8, b"\xff\xff\xff\xff") if more else None
-    return Extent(start + promised, pieces, stops=False)
+    pieces = patched(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
+    return Extent(start + promised if promised else size, pieces, stops=False)
 
 
 def check_nist(file: BinaryIO, size: int, name: str) -> Extent:

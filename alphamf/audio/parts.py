@@ -89,7 +89,7 @@ class Joined:
         self.channels: int = self._file.channels
         self.format: str = self._file.format
         self.subtype: str = self._file.subtype
-        self._about = getattr(self._file, "about", None)
+        self._about: Any = None
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -136,8 +136,8 @@ class Joined:
             frames -= n
 
     def about(self) -> Any:
-        """Return what is kept of the track of a media file; None of any other."""
-        return self._about and self._about()
+        """Return what is kept of the first track of a media file; None of any other."""
+        return self._about or (self._file.about() if hasattr(self._file, "about") else None)
 
     def _begin(self) -> None:
         self._part = self._left.pop(0)
@@ -155,7 +155,7 @@ class Joined:
 
     def _follow(self) -> None:
         """Go on to the next recording, if it can follow the last one."""
-        others = self._about is not None and self._about().others
+        self._about = self.about()
         self._before += max(self._promised, self._count)
         self._file.__exit__()
         try:
@@ -165,8 +165,8 @@ class Joined:
         rate, channels = self._file.samplerate, self._file.channels
         if (rate, channels) != (self.samplerate, self.channels):
             raise self._left_out(f"a recording of {rate} Hz and {channels} channels")
-        if others:
-            raise self._left_out(f"another one beside its {others[0]} track")
+        if self._about is not None and self._about.others:
+            raise self._left_out(f"another one beside its {self._about.others[0]} track")
 
     def _left_out(self, what: str) -> LeftOut:
         """Return the error of recordings, from the open one on, that cannot be read on."""

@@ -10,7 +10,10 @@ import math
 import struct
 from typing import Any, BinaryIO
 
+from alphamf.audio import view
 from alphamf.audio.cut import Extent, short
+
+MAT5 = b"MATLAB 5.0 MAT-file"
 
 _MAT4_BYTES = (8, 4, 4, 2, 2, 1)
 """Bytes of a number, by the tens digit of a matrix's type."""
@@ -88,12 +91,14 @@ def check_mat4(file: BinaryIO, size: int, name: str) -> Extent:
 def check_mat5(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that all elements of a MATLAB 5 file are whole, as `check_voc` does."""
     order = "<" if _unpacked(file, 126, "2s")[0] == b"IM" else ">"
+    end = view.find(file, MAT5, 128)
+    size = end if end >= 0 else size
     at = 128
-    while at + 8 <= size and _unpacked(file, at, "10s")[0] != b"MATLAB 5.0":
+    while at + 8 <= size:
         _, promised = _unpacked(file, at, f"{order}2I")
         _check(name, max(0, promised - 8), size - at - 8)  # libsndfile leaves out padding
         at += 8 + promised
-    return Extent(min(at, size), stops=False)
+    return Extent(size, stops=False)
 
 
 def _extent(name: str, start: int, promised: int, size: int) -> Extent:

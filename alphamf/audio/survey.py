@@ -123,7 +123,7 @@ def survey(
             f"{name} is cut short: its header promises {promised / rate:.2f} s and "
             f"{frames / rate:.2f} s can be decoded"
         )
-    if layout.spare and frames:
+    if layout.spare:
         spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
         if spare >= _LEAST:
             cut = cut or (
@@ -142,7 +142,7 @@ def _bytes_per_second(
     path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
 ) -> float:
     """Return how many bytes of a file are a second: exact where it is not compressed."""
-    if subtype in subtypes.SUBTYPES:
+    if subtype in subtypes.SUBTYPES or not frames:
         return float(subtypes.get(subtype).size * channels * rate)
     return (path.stat().st_size - layout.spare) * rate / frames
 

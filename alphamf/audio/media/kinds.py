@@ -173,8 +173,8 @@ def _is_header(file: BinaryIO, at: int) -> bool:
 
 
 def _at(file: BinaryIO, at: int, what: bytes) -> bool:
-    """Whether there are certain bytes at a position."""
-    file.seek(at)
+    """Whether there are certain bytes at a position, which may be beyond any file."""
+    file.seek(min(at, 2**62))
     return file.read(len(what)) == what
 
 
@@ -220,7 +220,7 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     if not live and promised > size:
         raise short(name, promised, size)
     start = int.from_bytes(head[16:24], "little")
-    file.seek(start)
+    file.seek(min(start, 2**62))
     data = file.read(24)
     length = int.from_bytes(data[16:24], "little")
     if live or not data.startswith(_ASF_DATA):
