@@ -74,7 +74,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 track=request.track,
             )
         )
-        target = destination(job.output, reader, derived=job.derived)
+        # What is brought to a loudness is kept below full scale by that.
+        lower = request.loudness is None
+        target = destination(job.output, reader, derived=job.derived, lower=lower)
         make_folder(target.path)
         weights = find(
             reader.rate,
@@ -178,6 +180,7 @@ def _open(
         reader.channels,
         format=target.format,
         subtype=target.subtype,
+        gain=target.gain,
         mode=mode,
         original=reader,
         history=f"denoised by alphamf {_version()}" if request.tag else None,

@@ -139,6 +139,7 @@ class Observers:
                     reader.channels,
                     format=target.format,
                     subtype=target.subtype,
+                    gain=target.gain,
                     mode=mode,
                 )
             )

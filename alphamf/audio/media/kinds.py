@@ -33,12 +33,15 @@ class Kind(NamedTuple):
         Takes the open file, its size, and its name for messages; raises `Cut`.
     timed
         Whether packets say when they are heard; otherwise they follow each other.
+    codec
+        Words for its codec where the container alone needs no PyAV.
     """
 
     format: str
     demuxer: str
     check: Callable[[BinaryIO, int, str], Extent]
     timed: bool = True
+    codec: str = ""
 
 
 def find(path: Path) -> Kind | None:
@@ -70,7 +73,7 @@ def kind_of(file: BinaryIO) -> Kind | None:
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
         return Kind("ADTS", "aac", _check_adts, timed=False)
     if head.startswith(b"RIFF") and head[8:12] == b"WAVE" and chunks.codec(file) not in _DIRECT:
-        return Kind("WAV", "wav", _check_wav)
+        return Kind("WAV", "wav", _check_wav, timed=False, codec=" of a compressed codec")
     return None
 
 

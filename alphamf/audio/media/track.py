@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import Pieces, Undecodable
+from alphamf.audio.cut import LeftOut, Pieces, Undecodable
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind
 from alphamf.audio.view import view
@@ -31,6 +31,9 @@ PLANES = 8
 
 _LONGEST_GAP = 600.0
 """Seconds; where time stamps jump further, they are broken."""
+
+_OVERLAP = 1.0
+"""Seconds; where time stamps go back further, they start anew."""
 
 _PIECE = 1 << 16
 
@@ -86,7 +89,9 @@ def opened(path: Path, name: str, kind: Kind, pieces: Pieces | None = None) -> I
     try:
         import av
     except ImportError:
-        raise AlphaMFError(f"{name} is {kind.format}, which needs PyAV: {EXTRA}") from None
+        raise AlphaMFError(
+            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {EXTRA}"
+        ) from None
     with path.open("rb") as file:
         try:
             seen: Any = file if pieces is None else view(file, pieces)
@@ -214,16 +219,26 @@ class Track:
         return round(seconds * self._rate)
 
     def _in_time(self) -> Iterator[Floats]:
-        """Yield samples so that each is as long after the first as its time stamp says."""
-        for when, block in self._decoded():
+        """Yield samples so that each is as long after the first as its time stamp says.
+
+        Where time starts anew, sound goes on, unless that would part it from other tracks.
+        """
+        origin = Fraction(0)
+        blocks = self._decoded()
+        for when, block in blocks:
             if self._start is None:
-                self._start = when if when is not None else Fraction(0)
+                self._start = origin = when if when is not None else Fraction(0)
             late = 0
             if when is not None:
-                late = round((when - self._start) * self._rate) - self._given
+                late = round((when - origin) * self._rate) - self._given
+            if when is not None and late < -_OVERLAP * self._rate:
+                if len(self._container.streams) > 1:
+                    raise self._left_out("starts its time anew beside other tracks", block, blocks)
+                origin, late = when - self._given / self._rate, 0
             if late > JITTER * self._rate:
                 if late > _LONGEST_GAP * self._rate:
-                    raise Undecodable(f"its time stamps jump by {float(late / self._rate):.0f} s")
+                    jump = f"jumps in time by {float(late / self._rate):.0f} s"
+                    raise self._left_out(jump, block, blocks)
                 self._given += late
                 for left in range(late, 0, -_PIECE):
                     yield np.zeros((min(left, _PIECE), self.channels), np.float32)
@@ -232,6 +247,17 @@ class Track:
             self._given += len(block)
             if len(block):
                 yield block
+
+    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> LeftOut:
+        """Return the error of sound that begins with a block and is not read."""
+        frames = len(block)
+        with suppress(Undecodable):
+            for _, each in blocks:
+                frames += len(each)
+        after = float(self._given / self._rate)
+        return LeftOut(
+            f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
+        )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
         """Leave out what fills the last packets beyond the end that the header gives."""
