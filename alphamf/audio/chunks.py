@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
 from alphamf.audio.cut import Extent, Pieces, patched, short
+from alphamf.audio.view import holds_sound
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]
@@ -117,6 +118,20 @@ def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pi
     head = b"RF64\xff\xff\xff\xffWAVEds64" + struct.pack("<I3QI", 28, size + 28, length, 0, 0)
     samples = range(start, size)
     return size, (head, range(12, start - 8), b"data\xff\xff\xff\xff", samples)
+
+
+def spare(file: BinaryIO, at: int, size: int) -> int:
+    """Return how many bytes of a WAV file follow its samples that are neither chunks nor zeros.
+
+    Parameters
+    ----------
+    file, size
+        As for `check`.
+    at
+        Where the samples end by the header.
+    """
+    at = _after_chunks(file, at, size, "<")
+    return size - at if at < size and holds_sound(file, at, size) else 0
 
 
 def codec(file: BinaryIO) -> int | None:

@@ -64,6 +64,26 @@ class LeftOut(Undecodable):
     """Sound that is left out; the text goes on after the name of the file."""
 
 
+LEAST = 0.01
+"""Seconds of what follows a recording from which on it is taken for sound."""
+
+
+def left_out(name: str, duration: float, spare: float) -> str:
+    """Return the sentence on sound that follows what a header promises.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    duration, spare
+        Seconds that are promised, and those that follow.
+    """
+    return (
+        f"{name} goes on after the {duration:.2f} s that its header promises: "
+        f"{spare:.2f} s are left out"
+    )
+
+
 def patched(end: int, position: int, data: bytes) -> Pieces:
     """Return the first bytes of a file with some of them replaced.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut, Extent, patched
+from alphamf.audio.cut import Cut, Extent, Pieces, patched
 from alphamf.audio.view import find
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
@@ -31,11 +31,12 @@ class _Frame(NamedTuple):
 
 
 class _Promise(NamedTuple):
-    """Frames and bytes that an encoder's header counts, 0 where it does not, and where it does."""
+    """Frames and bytes that an encoder's header counts, where it does, and whether there is one."""
 
     frames: int = 0
     bytes: int = 0
     at: int = 0
+    known: bool = False
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
@@ -61,6 +62,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
     first = at = after_tag(file)
     frames, gaps = 0, False
     promise, start = _Promise(), None
+    shortest, longest = size, 0
     while at + 4 <= size:
         file.seek(at)
         frame = _frame(file.read(4))
@@ -80,6 +82,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         elif begins is not None or frame[1:] != start[1:]:
             size = at
             break
+        shortest, longest = min(shortest, frame.length), max(longest, frame.length)
         at += frame.length
         if at > size:
             raise Cut(f"{name} is cut short: its last MP3 frame is not whole")
@@ -89,10 +92,25 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
     if (frames < promise.frames or cut) and not gaps:
         raise Cut(f"{name} is cut short: its header promises {promise.frames} frames of MP3, "
                   f"{frames} are there")  # fmt: skip
-    if not promise.at or frames - 1 <= promise.frames:
-        return Extent(size, stops=False)
-    pieces = patched(size, promise.at, (frames - 1).to_bytes(4, "big"))
+    pieces: Pieces | None = None
+    if promise.at and frames - 1 > promise.frames:
+        pieces = patched(size, promise.at, (frames - 1).to_bytes(4, "big"))
+    elif not promise.known and longest - shortest > 1:
+        pieces = (range(first), _header(file, first, frames), range(first, size))
     return Extent(size, pieces, stops=False)
+
+
+def _header(file: BinaryIO, at: int, frames: int) -> bytes:
+    """Return an encoder's header that counts frames like the one at a position.
+
+    Without it, libsndfile takes the bit rate of the first frame for that of all.
+    """
+    file.seek(at)
+    head = file.read(4)
+    start = bytes((0xFF, head[1] | 1, 0xE0 | head[2] & 0x0C, head[3]))
+    frame = _frame(start) or _Frame(0, 0, 0)
+    count = b"Xing" + struct.pack(">2I", 1, frames)
+    return (start.ljust(frame.xing, b"\0") + count).ljust(frame.length, b"\0")
 
 
 def sound(file: BinaryIO) -> tuple[int, bool]:
@@ -175,13 +193,13 @@ def _promise(file: BinaryIO, at: int) -> _Promise | None:
     file.seek(at)
     head = file.read(16)
     if head.startswith(b"VBRI"):
-        return _Promise()
+        return _Promise(known=True)
     if len(head) < 16 or not head.startswith((b"Xing", b"Info")):
         return None
     flags, first, second = struct.unpack(">4x3I", head)
     if not flags & 1:
         return _Promise()
-    return _Promise(first, second if flags & 2 else 0, at + 8)
+    return _Promise(first, second if flags & 2 else 0, at + 8, known=True)
 
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.audio import formats, subtypes
-from alphamf.audio.cut import Cut, LeftOut, Undecodable
+from alphamf.audio.cut import LEAST, Cut, LeftOut, Undecodable, left_out
 from alphamf.audio.media import kinds
 from alphamf.audio.media.track import About, Track
 from alphamf.audio.parts import UNKNOWN, Joined, Layout, Part
@@ -37,9 +37,6 @@ would cost time and memory out of proportion to the file."""
 
 _SALVAGE_BLOCK = 1 << 12
 """Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
-
-_LEAST = 0.01
-"""Seconds of what follows a recording from which on it is taken for sound."""
 
 
 @dataclass
@@ -125,11 +122,8 @@ def survey(
         )
     if layout.spare:
         spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
-        if spare >= _LEAST:
-            cut = cut or (
-                f"{name} goes on after the {frames / rate:.2f} s that its header promises: "
-                f"{spare:.2f} s are left out"
-            )
+        if spare >= LEAST:
+            cut = cut or left_out(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
     check_samples(name, rate, samples)

@@ -148,7 +148,7 @@ def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
         return False
     file.seek(start)
     while start < size and (data := file.read(min(_CHUNK, size - start))):
-        if data.count(0) < len(data):
+        if data != bytes(len(data)):
             return True
         start += len(data)
     return False
