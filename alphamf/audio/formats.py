@@ -313,10 +313,10 @@ def _identify(file: BinaryIO) -> _Known | None:
         return _Known(kind.demuxer, kind.check)
     file.seek(0)
     head = file.read(20)
-    for form in (*FORMATS.values(), *READ_ONLY):
-        for header in (form,) if isinstance(form, Header) else form.headers:
-            if head.startswith(header.start) and head[8:].startswith(header.kind):
-                return _Known(form, header.check)
+    known = [(form, header) for form in FORMATS.values() for header in form.headers]
+    for form, header in (*known, *((header, header) for header in READ_ONLY)):
+        if head.startswith(header.start) and head[8:].startswith(header.kind):
+            return _Known(form, header.check)
     return None
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from alphamf.audio.cut import LeftOut, Pieces, Undecodable
 from alphamf.audio.flac import Sum
+from alphamf.audio.media.track import About, Track
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -79,17 +80,22 @@ class Joined:
         The first one cannot be read.
     """
 
+    _file: Any
+    _part: Part
+    _count: int
+    _promised: int
+    _sum: Sum | None
+
     def __init__(self, parts: Sequence[Part], open_part: Callable[[Part], Any]) -> None:
         self._left, self._open = list(parts), open_part
         self._before = self._given = 0
         self.wrong = False
-        self._file: Any = None
         self._begin()
         self.samplerate: int = self._file.samplerate
         self.channels: int = self._file.channels
         self.format: str = self._file.format
         self.subtype: str = self._file.subtype
-        self._about: Any = None
+        self._about: About | None = None
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -135,9 +141,11 @@ class Joined:
         while frames and (n := len(self.read(min(frames, _BLOCK)))):
             frames -= n
 
-    def about(self) -> Any:
+    def about(self) -> About | None:
         """Return what is kept of the first track of a media file; None of any other."""
-        return self._about or (self._file.about() if hasattr(self._file, "about") else None)
+        if self._about is None and isinstance(self._file, Track):
+            return self._file.about()
+        return self._about
 
     def _begin(self) -> None:
         self._part = self._left.pop(0)

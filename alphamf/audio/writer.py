@@ -100,9 +100,10 @@ _LOWERED = 4.0
 
 def _excess(reader: Recording, subtype: str) -> float:
     """Return the peak of a lossy input where it goes above what a subtype holds; otherwise 1."""
-    lossy = isinstance(reader, Reader) and reader.subtype not in subtypes.SUBTYPES
     form = subtypes.get(subtype)
-    if not lossy or not (form.bits or form.companded):
+    if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
+        return 1.0
+    if not (form.bits or form.companded):
         return 1.0
     return min(max(reader.peak, 1.0), _LOWERED)
 
