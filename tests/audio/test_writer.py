@@ -265,7 +265,7 @@ def test_a_lossy_sound_above_full_scale_is_lowered_as_a_whole(tmp_path, form, su
     if formats.FORMATS[form].muxer:
         pytest.importorskip("av", reason="needs the extra media")
     with open_writer(tmp_path / "in", 48000, 1, format=form, subtype=subtype) as file:
-        file.write(np.float32(1.4) * np.sign(tone(24000, rate=48000)))
+        file.write(1.4 * np.sign(tone(24000, rate=48000)).astype(np.float32))
     with reader.open_reader(tmp_path / "in") as source:
         assert source.peak > 1.2
         target = destination(str(tmp_path / path), source)
