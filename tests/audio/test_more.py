@@ -350,6 +350,43 @@ def test_time_that_starts_anew_loses_no_sound(tmp_path, video):
         np.testing.assert_array_equal(got, whole)
 
 
+def fragments(path: Path, seconds: float) -> list[tuple[bytes, bytes]]:
+    """Return the atoms of a fragmented MP4, each with its name."""
+    av = pytest.importorskip("av", reason="needs the extra media")
+    flags = "frag_keyframe+empty_moov+default_base_moof+skip_trailer"
+    options = {"movflags": flags, "frag_duration": "500000"}
+    with av.open(str(path), "w", format="mp4", options=options) as out:
+        track = out.add_stream("aac", rate=48000)
+        track.codec_context.layout = "mono"
+        sound = tone(seconds, 48000)
+        for at in range(0, len(sound), 1024):
+            frame = av.AudioFrame.from_ndarray(sound[at : at + 1024].T.copy(), "fltp", "mono")
+            frame.sample_rate, frame.pts, frame.time_base = 48000, at, Fraction(1, 48000)
+            out.mux(track.encode(frame))
+        out.mux(track.encode(None))
+    data, found = path.read_bytes(), []
+    while data:
+        length = int.from_bytes(data[:4], "big")
+        found.append((data[4:8], data[:length]))
+        data = data[length:]
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_fragments_of_two_recordings_are_read(tmp_path, whole):
+    """Where the second has its own header, and where its fragments alone follow the first."""
+    path = tmp_path / "a"
+    expected, data = 0, b""
+    for seconds in (4, 3):
+        atoms = fragments(path, seconds)
+        assert len(atoms) > 8
+        expected += len(read(path)[0])
+        first = not data
+        data += b"".join(a for kind, a in atoms if whole or first or kind not in (b"ftyp", b"moov"))
+    path.write_bytes(data)
+    assert len(read(path)[0]) == pytest.approx(expected, abs=2048)
+
+
 @pytest.mark.parametrize("subtype", ["PCM_S8", "PCM_16", "PCM_24"])
 def test_a_wrong_sum_of_a_flac_file_is_said(tmp_path, subtype):
     path = tmp_path / "a"

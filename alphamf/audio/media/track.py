@@ -158,6 +158,7 @@ class Track:
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
         self._start: Fraction | None = None
+        self._latest: Fraction | None = None
         self._bytes = self._given = 0
         self._packer: Any = None
 
@@ -282,7 +283,7 @@ class Track:
                 self._bytes += packet.size
                 if packet.is_corrupt:
                     raise Undecodable("a packet is damaged")
-                for frame in packet.decode():
+                for frame in self._frames(packet):
                     when = None
                     if self._kind.timed and frame.pts is not None:
                         when = frame.pts * frame.time_base
@@ -291,6 +292,19 @@ class Track:
                         when = None
         except (av.FFmpegError, *BROKEN) as error:
             raise Undecodable(reason(error)) from None
+
+    def _frames(self, packet: Any) -> Any:
+        """Decode a packet.
+
+        Where fragments of MP4 start their time anew, FFmpeg takes the first of them for a part
+        before the start that is to be discarded.
+        """
+        time = None if packet.pts is None else packet.pts * packet.time_base
+        latest = self._latest
+        if time is None or latest is None or time > latest - _OVERLAP or not packet.is_discard:
+            self._latest = latest if time is None else time
+            return packet.decode()
+        return self._stream.codec_context.decode(_without_flags(packet))
 
     def _packed(self, frame: Any) -> list[Any]:
         """Return a frame, or of one with too many planes the packed ones that it becomes."""
@@ -343,6 +357,15 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
     if chosen.codec_context.format is None:  # a header may leave it to the first frame
         raise AlphaMFError(f"{name} has an audio track of which nothing can be decoded")
     return chosen
+
+
+def _without_flags(packet: Any) -> Any:
+    """Return a packet of the same sound that the decoder does not discard."""
+    import av
+
+    copy = av.Packet(bytes(packet))
+    copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
+    return copy
 
 
 def _words(stream: Any) -> str:
