@@ -94,7 +94,8 @@ def patched(end: int, position: int, data: bytes) -> Pieces:
     position, data
         Where others are, and those.
     """
-    return (range(position), data, range(position + len(data), end))
+    after = min(position + len(data), end)
+    return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
 
 def short(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:

@@ -106,12 +106,11 @@ def test_a_second_file_of_another_kind_is_said(tmp_path, monkeypatch, form, subt
 
 
 def test_a_stream_that_changes_its_codec_is_read_whole(tmp_path):
-    """Vorbis, then Opus, then FLAC in Ogg, as radio stations do."""
+    """Vorbis, then Opus, as in a stream of a radio station."""
     parts, data = [], b""
     for subtype in ("VORBIS", "OPUS"):
         data += written(tmp_path / "a", "OGG", subtype, 1.0)
         parts.append(read(tmp_path / "a")[0])
-        soundfile.write(tmp_path / "a", tone(1.0, 48000), 48000, subtype, format="OGG")
     (tmp_path / "a").write_bytes(data)
     np.testing.assert_array_equal(read(tmp_path / "a")[0], np.concatenate(parts))
 
