@@ -19,6 +19,7 @@ from alphamf.audio.cut import Cut, Extent, Pieces
 from alphamf.audio.media import kinds
 from alphamf.audio.parts import Layout, Part
 from alphamf.audio.view import holds_sound, view
+from alphamf.errors import AlphaMFError
 
 
 class Header(NamedTuple):
@@ -254,6 +255,10 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
     return found.get(preferred, next(iter(found.values()), None))
 
 
+MOST = 10_000
+"""Recordings that one file may hold: each is opened by itself."""
+
+
 def check(path: Path, name: str) -> Layout:
     """Check that a file holds what its header promises, and find what follows that.
 
@@ -267,7 +272,7 @@ def check(path: Path, name: str) -> Layout:
     Raises
     ------
     AlphaMFError
-        So short that it ends before any samples.
+        So short that it ends before any samples, or more than `MOST` recordings.
     """
     size = path.stat().st_size
     parts: list[Part] = []
@@ -278,6 +283,8 @@ def check(path: Path, name: str) -> Layout:
             found = _identify(rest)
             if found is None or (known or found).format != found.format:
                 break
+            if len(parts) == MOST:
+                raise AlphaMFError(f"{name} holds more than {MOST} recordings")
             known = found
             rest.seek(12)
             try:

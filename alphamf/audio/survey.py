@@ -120,10 +120,9 @@ def survey(
             f"{name} is cut short: its header promises {promised / rate:.2f} s and "
             f"{frames / rate:.2f} s can be decoded"
         )
-    if layout.spare:
-        spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
-        if spare >= LEAST:
-            cut = cut or left_out(name, frames / rate, spare)
+    spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
+    if spare >= LEAST:
+        cut = cut or left_out(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
     check_samples(name, rate, samples)

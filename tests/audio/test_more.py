@@ -105,6 +105,13 @@ def test_a_second_file_of_another_kind_is_said(tmp_path, monkeypatch, form, subt
         read(path)
 
 
+def test_there_is_a_most_of_recordings_in_a_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(written(path, "AU", "PCM_16", 0.001) * 10_001)
+    with pytest.raises(AlphaMFError, match="holds more than 10000 recordings"):
+        read(path)
+
+
 def test_a_stream_that_changes_its_codec_is_read_whole(tmp_path):
     """Vorbis, then Opus, as in a stream of a radio station."""
     parts, data = [], b""
