@@ -176,8 +176,8 @@ def _is_header(file: BinaryIO, at: int) -> bool:
 
 
 def _at(file: BinaryIO, at: int, what: bytes) -> bool:
-    """Whether there are certain bytes at a position, which may be beyond any file."""
-    file.seek(min(at, 2**62))
+    """Whether there are certain bytes at a position."""
+    file.seek(at)
     return file.read(len(what)) == what
 
 
@@ -223,12 +223,12 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     if not live and promised > size:
         raise short(name, promised, size)
     start = int.from_bytes(head[16:24], "little")
-    file.seek(min(start, 2**62))
+    file.seek(min(start, size))
     data = file.read(24)
     length = int.from_bytes(data[16:24], "little")
     if live or not data.startswith(_ASF_DATA):
         return Extent(end, stops=False)
-    after = start + length
+    after = min(start + length, size + 1)
     if length >= 50 and (after == end or _at(file, after + 6, _ASF_OBJECT)):
         return Extent(end, stops=False)
     if after > end == size:
