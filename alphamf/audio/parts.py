@@ -172,7 +172,8 @@ class Joined:
             raise Undecodable(str(error)) from None
         rate, channels = self._file.samplerate, self._file.channels
         if (rate, channels) != (self.samplerate, self.channels):
-            raise self._left_out(f"a recording of {rate} Hz and {channels} channels")
+            noun = "channel" if channels == 1 else "channels"
+            raise self._left_out(f"a recording of {rate} Hz and {channels} {noun}")
         if self._about is not None and self._about.others:
             raise self._left_out(f"another one beside its {self._about.others[0]} track")
 
