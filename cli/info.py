@@ -71,6 +71,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             "rms": _level(reader.rms),
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
+            **({"note": reader.note} if reader.note else {}),
         }
     )
 

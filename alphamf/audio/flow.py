@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import subtypes
-from alphamf.audio.cut import short
+from alphamf.audio import chunks, subtypes
+from alphamf.audio.cut import LEAST, Cut, left_out, short
 from alphamf.audio.live import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES
@@ -21,6 +21,9 @@ from alphamf.tools.stopping import finish_asked
 
 MOST = 1 << 16
 """Most bytes that are read at a time."""
+
+_TAIL = 1 << 20
+"""Bytes after the samples that are looked at: chunks, or more samples than promised."""
 
 _WAKE = 0.1
 """Longest wait before a Ctrl-C is looked for, in seconds."""
@@ -120,24 +123,37 @@ class Flow:
         Raises
         ------
         AlphaMFError
-            There are fewer than the header promises.
+            There are fewer than the header promises, or more.
         """
         size, read = self.kind.size, 0
         data = self._held
         while True:
+            rest = b""
             if self._promised is not None:
-                data = data[: self._promised - read]
+                left = self._promised - read
+                rest, data = data[left:], data[:left]
             whole = len(data) // size * size
             read += whole
             if whole:
                 yield decoded(data[:whole], self.kind)
             if self._promised is not None and read > self._promised - size:
-                return
+                return self._check_end(rest, read // size / self.kind.rate)
             if not (new := self._read()):
                 break
             data = data[whole:] + new
         if self._promised is not None and not finish_asked():
             raise short(NAME, self._promised, read)
+
+    def _check_end(self, rest: bytes, duration: float) -> None:
+        """Read to the pipe's end, and refuse sound that follows what the header promises."""
+        odd = (len(self.header) + (self._promised or 0)) % 2
+        rest, more = bytes(odd) + rest, 0
+        while data := self._read():
+            rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
+        spare = chunks.spare(io.BytesIO(rest), odd, len(rest))
+        seconds = (spare + more) / self.kind.size / self.kind.rate
+        if spare and seconds >= LEAST:
+            raise Cut(left_out(NAME, duration, seconds))
 
 
 def _kind(header: bytes) -> Kind:

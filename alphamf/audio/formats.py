@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, headers, mp3, ogg, subtypes
-from alphamf.audio.cut import Patch
+from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
+from alphamf.audio.cut import Cut, Extent, Pieces
 from alphamf.audio.media import kinds
+from alphamf.audio.parts import Layout, Part
+from alphamf.audio.view import holds_sound, view
+from alphamf.errors import AlphaMFError
 
 
 class Header(NamedTuple):
@@ -29,13 +31,12 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        what is to be corrected before libsndfile reads the file, or None; raises
-        `alphamf.audio.cut.Cut`.
+        where the recording ends; raises `alphamf.audio.cut.Cut`.
     """
 
     start: bytes
     kind: bytes
-    check: Callable[[BinaryIO, int, str], Patch | None]
+    check: Callable[[BinaryIO, int, str], Extent]
 
 
 class Encoding(NamedTuple):
@@ -136,7 +137,12 @@ FORMATS = {
             beyond_4_gb="RF64",
             make_reproducible=partial(chunks.clear_peak_time, order="<"),
         ),
-        Format("FLAC", ("PCM_16", "PCM_24", "PCM_S8"), (".flac",)),
+        Format(
+            "FLAC",
+            ("PCM_16", "PCM_24", "PCM_S8"),
+            (".flac",),
+            headers=(Header(flac.START, b"", flac.check),),
+        ),
         Format(
             "OGG",
             ("VORBIS", "OPUS"),
@@ -240,8 +246,12 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
     return found.get(preferred, next(iter(found.values()), None))
 
 
-def check(path: Path, name: str) -> Patch | None:
-    """Check that a file holds what its header promises.
+MOST = 10_000
+"""Recordings that one file may hold: each is opened by itself."""
+
+
+def check(path: Path, name: str) -> Layout:
+    """Check that a file holds what its header promises, and find what follows that.
 
     Parameters
     ----------
@@ -250,28 +260,68 @@ def check(path: Path, name: str) -> Patch | None:
     name
         Its name in error messages.
 
-    Returns
-    -------
-    Patch or None
-        What is to be corrected before libsndfile reads the file.
-
     Raises
     ------
-    Cut
-        The file is shorter than promised.
     AlphaMFError
-        So short that it ends before any samples.
+        So short that it ends before any samples, or more than `MOST` recordings.
     """
     size = path.stat().st_size
-    kind = kinds.find(path)
+    parts: list[Part] = []
+    at, stops, known = 0, False, None
     with path.open("rb") as file:
-        if kind is not None:
-            kind.check(file, size, name)
-            return None
-        head = file.read(20)
-        file.seek(12)
-        known = (header for form in FORMATS.values() for header in form.headers)
-        for header in chain(known, READ_ONLY):
-            if head.startswith(header.start) and head[8:].startswith(header.kind):
-                return header.check(file, size, name)
+        while at < size and (not parts or holds_sound(file, at, size)):
+            rest = view(file, (range(at, size),))
+            found = _identify(rest)
+            if found is None or (known or found).format != found.format:
+                break
+            if len(parts) == MOST:
+                raise AlphaMFError(f"{name} holds more than {MOST} recordings")
+            known = found
+            rest.seek(12)
+            try:
+                extent = found.check(rest, size - at, name)
+            except Cut as error:
+                plain = not parts and error.pieces is None
+                last = Part(None if plain else _moved(error.pieces, at, size))
+                return Layout((*parts, last), cut=str(error))
+            stops = extent.stops
+            parts.append(Part(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
+            at += extent.end
+        if not parts:
+            return Layout()
+        if not stops and at < size:  # the decoder reads on
+            pieces = _moved(extent.pieces, at - extent.end, size)
+            parts[-1] = parts[-1]._replace(pieces=pieces)
+        if len(parts) == 1 and extent.pieces is None:
+            parts[0] = parts[0]._replace(pieces=None)
+        spare = size - at if stops and holds_sound(file, at, size) else 0
+    return Layout(parts, spare)
+
+
+class _Known(NamedTuple):
+    """The format of a file, and its check."""
+
+    format: object
+    check: Callable[[BinaryIO, int, str], Extent]
+
+
+def _identify(file: BinaryIO) -> _Known | None:
+    """Return the format of an open file; None where there is nothing to check."""
+    if (kind := kinds.kind_of(file)) is not None:
+        return _Known(kind.demuxer, kind.check)
+    file.seek(0)
+    head = file.read(20)
+    known = [(form, header) for form in FORMATS.values() for header in form.headers]
+    for form, header in (*known, *((header, header) for header in READ_ONLY)):
+        if head.startswith(header.start) and head[8:].startswith(header.kind):
+            return _Known(form, header.check)
     return None
+
+
+def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
+    """Return the pieces of a file that is a part of another, up to a position in that."""
+    whole = (range(end - by),) if pieces is None else pieces
+    return tuple(
+        range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece
+        for piece in whole
+    )

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import subtypes
+from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.cut import short
+from alphamf.audio.cut import LEAST, Cut, left_out, short
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spooled
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples
@@ -65,6 +65,7 @@ class Live:
 
     name: str = NAME
     track: None = None
+    note: None = None
 
     def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
         import soundfile
@@ -119,8 +120,12 @@ class Live:
                 self._samples.add(block.astype(np.float32, copy=False))
                 check_samples(self.name, self.rate, self._samples)
                 yield block
-        check_samples(self.name, self.rate, self._samples)
-        self._end(read, promised, size)
+            check_samples(self.name, self.rate, self._samples)
+            spare = 0
+            if promised is not None and read > promised - size and not finish_asked():
+                there = int(self._spool.wait(math.inf))
+                spare = chunks.spare(file, start + promised, there)
+            self._end(read, promised, size, spare / size / self.rate)
 
     def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
         import soundfile
@@ -132,7 +137,7 @@ class Live:
         )[0]  # fmt: skip
         return block
 
-    def _end(self, read: int, promised: int | None, size: int) -> None:
+    def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
         """Say how it ended, in `cut`, where that was not at its end."""
         if finish_asked() and read != promised:
             self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
@@ -143,6 +148,11 @@ class Live:
             if not self._salvage:
                 raise error
             self.cut = f"{error}; {self.duration:.2f} s of it are used"
+        elif spare >= LEAST:
+            sentence = left_out(self.name, self.duration, spare)
+            if not self._salvage:
+                raise Cut(sentence)
+            self.cut = f"{sentence}; {self.duration:.2f} s of it are used"
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 from alphamf.audio import subtypes
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.track import About
+from alphamf.audio.parts import Part
 from alphamf.audio.sources import decodable
 from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
 from alphamf.errors import AlphaMFError
@@ -78,6 +79,11 @@ class Recording(Protocol):
         """A sentence where a part is missing; otherwise None."""
         ...
 
+    @property
+    def note(self) -> str | None:
+        """What else is wrong with the file; otherwise None."""
+        ...
+
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
         """Yield the samples in order, shape (n, channels), float32.
 
@@ -109,6 +115,10 @@ class Reader:
         CRC-32 of the samples.
     cut
         Where a part of the file is missing, a sentence that says so; otherwise None.
+    note
+        Where something else is wrong with the file, what it is; otherwise None.
+    parts
+        The recordings that follow each other in the file.
     track
         Of a media file, the audio track that is read; otherwise None.
     """
@@ -124,6 +134,8 @@ class Reader:
     rms: float
     checksum: int
     cut: str | None = None
+    note: str | None = None
+    parts: Sequence[Part] = (Part(),)
     track: About | None = None
 
     @property
@@ -150,7 +162,7 @@ class Reader:
         left, checksum = self.frames, 0
         track = self.track.number if self.track else None
         try:
-            with open_sound(self.path, self.name, track) as file:
+            with open_sound(self.path, self.name, track, self.parts) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
                 while left and len(block := read(file, min(size, left))):
@@ -210,8 +222,8 @@ def open_reader(
         before what its header promises, it has more than `max_channels`, its sampling rate is
         outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
-    with decodable(source, salvage=salvage) as (path, name, cut):
-        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels, track=track)
+    with decodable(source, salvage=salvage) as (path, name, layout):
+        found = survey(path, name, layout, salvage=salvage, max_channels=max_channels, track=track)
         samples = found.samples
         yield Reader(
             name=name,
@@ -225,6 +237,8 @@ def open_reader(
             rms=math.sqrt(samples.power / (samples.frames * found.channels)),
             checksum=samples.checksum,
             cut=found.cut,
+            note=found.note,
+            parts=layout.parts,
             track=found.track,
         )
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import formats
-from alphamf.audio.cut import Cut, Undecodable
+from alphamf.audio import formats, subtypes
+from alphamf.audio.cut import LEAST, Cut, LeftOut, Undecodable, left_out
 from alphamf.audio.media import kinds
 from alphamf.audio.media.track import About, Track
+from alphamf.audio.parts import UNKNOWN, Joined, Layout, Part
+from alphamf.audio.parts import next_block as next_block
+from alphamf.audio.view import view_of
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, system_name
@@ -31,9 +37,6 @@ would cost time and memory out of proportion to the file."""
 
 _SALVAGE_BLOCK = 1 << 12
 """Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
-
-_UNKNOWN = 2**62
-"""libsndfile gives a length beyond this for a FLAC file written to a pipe."""
 
 
 @dataclass
@@ -71,13 +74,14 @@ class Survey(NamedTuple):
     subtype: str
     samples: Samples
     cut: str | None
+    note: str | None
     track: About | None
 
 
 def survey(
     path: Path,
     name: str,
-    cut: str | None,
+    layout: Layout,
     *,
     salvage: bool,
     max_channels: int | None,
@@ -87,36 +91,53 @@ def survey(
 
     Parameters
     ----------
-    path, name, cut
+    path, name, layout
         As from `decodable`.
     salvage, max_channels, track
         As for `open_reader`.
     """
-    samples = Samples()
+    samples, cut, note = Samples(), layout.cut, None
     size = _SALVAGE_BLOCK if salvage else BLOCK
-    with open_sound(path, name, track) as file:
-        rate, channels, promised = file.samplerate, file.channels, file.frames
-        form, subtype = file.format, file.subtype
+    with open_sound(path, name, track, layout.parts) as file:
+        rate, channels, form, subtype = file.samplerate, file.channels, file.format, file.subtype
         check_kind(name, rate, channels, max_channels)
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
+        except LeftOut as error:
+            cut = cut or f"{name} {error}"
         except Undecodable as error:
             cut = cut or f"{name} is damaged or cut short: {error}"
-        about = file.about() if isinstance(file, Track) else None
+        promised = file.frames
+        about = file.about() if isinstance(file, (Track, Joined)) else None
+        if isinstance(file, Joined) and file.wrong:
+            note = "its samples do not have the MD5 sum of its header"
     frames = samples.frames
-    least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
+    slack = formats.get(form).slack * len(layout.parts)
+    least = promised - slack if promised < UNKNOWN else 1
     if frames < least and frames:
         cut = cut or (
             f"{name} is cut short: its header promises {promised / rate:.2f} s and "
             f"{frames / rate:.2f} s can be decoded"
         )
+    spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
+    if spare >= LEAST:
+        cut = cut or left_out(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
     check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; {frames / rate:.2f} s of it are used"
-    return Survey(rate, channels, form, subtype, samples, cut, about)
+    return Survey(rate, channels, form, subtype, samples, cut, note, about)
+
+
+def _bytes_per_second(
+    path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
+) -> float:
+    """Return how many bytes of a file are a second: exact where it is not compressed."""
+    if subtype in subtypes.SUBTYPES or not frames:
+        return float(subtypes.get(subtype).size * channels * rate)
+    return (path.stat().st_size - layout.spare) * rate / frames
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
@@ -154,7 +175,9 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
         )
 
 
-def open_sound(path: Path, name: str, track: int | None = None) -> Any:
+def open_sound(
+    path: Path, name: str, track: int | None = None, parts: Sequence[Part] = (Part(),)
+) -> Any:
     """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
 
     Parameters
@@ -163,12 +186,21 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
         The file, and its name in messages.
     track
         Number of the audio track, from 1 on; None: the default one.
+    parts
+        Its recordings.
 
     Raises
     ------
     AlphaMFError
         The file cannot be read, or has no such track.
     """
+    if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
+        return _open_part(path, name, track, parts[0])
+    return Joined(parts, partial(_open_part, path, name, track))
+
+
+def _open_part(path: Path, name: str, track: int | None, part: Part) -> Any:
+    """Open one recording of a file."""
     import soundfile
 
     try:
@@ -176,43 +208,32 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
     except OSError as error:
         raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
     if kind is not None:
-        return Track(path, name, kind, track)
+        return Track(path, name, kind, track, part.pieces)
     if track not in (None, 1):
         raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
 
-    try:
-        file = soundfile.SoundFile(system_name(path))
-    except TypeError:  # soundfile asks for the rate of what ends in .raw
-        raise AlphaMFError(
-            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
-            "rename it, or convert it to WAV"
-        ) from None
-    except soundfile.LibsndfileError as error:
-        if error.code == 1:
-            raise AlphaMFError(f"{name} is not audio of a known format") from None
-        what = error.error_string.rstrip(".")
-        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
+    with ExitStack() as stack:
+        seen: Any = system_name(path)
+        if part.pieces is not None:
+            seen = stack.enter_context(view_of(path, part.pieces))
+        try:
+            file = soundfile.SoundFile(seen)
+        except TypeError:  # soundfile asks for the rate of what ends in .raw
+            raise AlphaMFError(
+                f"{name} is read as raw samples by its ending, and nothing in it gives their "
+                "rate: rename it, or convert it to WAV"
+            ) from None
+        except soundfile.LibsndfileError as error:
+            if error.code == 1:
+                raise AlphaMFError(f"{name} is not audio of a known format") from None
+            what = error.error_string.rstrip(".")
+            raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
+        stack.callback(file.close)
+        file.close = stack.pop_all().close
     # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
     # reservoir at every block. Reading in order needs no seeks.
     file.seekable = lambda: False
     return file
-
-
-def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
-
-    Raises
-    ------
-    Undecodable
-        The file is damaged here.
-    """
-    import soundfile
-
-    try:
-        block: Floats = file.read(size, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
-    return block
 
 
 def next_wide_block(file: Any, size: int) -> Wide:

@@ -18,7 +18,7 @@ from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression
-from alphamf.audio.reader import Recording, open_reader
+from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -35,16 +35,21 @@ class Destination(NamedTuple):
     format, subtype
         As libsndfile names them.
     note
-        A sentence where these differ from the input's; otherwise None.
+        A sentence where these differ from the input's, or the sound is lowered; otherwise None.
+    gain
+        What samples are multiplied by, so that those above full scale fit.
     """
 
     path: str
     format: str
     subtype: str
     note: str | None
+    gain: float = 1.0
 
 
-def destination(path: str, reader: Recording, *, derived: bool = False) -> Destination:
+def destination(
+    path: str, reader: Recording, *, derived: bool = False, lower: bool = True
+) -> Destination:
     """Return how to write to `path` what was read from `reader`.
 
     Parameters
@@ -57,6 +62,9 @@ def destination(path: str, reader: Recording, *, derived: bool = False) -> Desti
         Whether `path` was made from the input's name. Then the input's format is kept, whatever
         the name ends in, and an input that cannot be written in its own format becomes WAV, in
         name as well. Otherwise the user chose the format by the ending of `path`.
+    lower
+        Whether what a lossy input decodes to above full scale is lowered as a whole for an output
+        that cannot hold it, by `_LOWERED` at most; otherwise it is left to be clipped.
 
     Raises
     ------
@@ -76,10 +84,28 @@ def destination(path: str, reader: Recording, *, derived: bool = False) -> Desti
             raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
         subtype = wanted.suffix_subtypes.get(ending, subtype)
     form = wanted.encoding(subtype, samples=reader.frames * reader.channels)
-    note = None
+    notes = []
     if form.subtype != reader.subtype or (derived and form.format != reader.format):
-        note = f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}"
-    return Destination(path, *form, note)
+        notes.append(f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}")
+    peak = _excess(reader, form.subtype) if lower else 1.0
+    if peak > 1:
+        decibels = 20 * math.log10(peak)
+        notes.append(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+    return Destination(path, *form, "; ".join(notes) or None, 1 / peak)
+
+
+_LOWERED = 4.0
+"""How far sound may go above full scale to be lowered as a whole, 12 dB: more comes of damage."""
+
+
+def _excess(reader: Recording, subtype: str) -> float:
+    """Return the peak of a lossy input where it goes above what a subtype holds; otherwise 1."""
+    form = subtypes.get(subtype)
+    if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
+        return 1.0
+    if not (form.bits or form.companded):
+        return 1.0
+    return min(max(reader.peak, 1.0), _LOWERED)
 
 
 class Writer:
@@ -100,8 +126,8 @@ class Writer:
     clipped: int
     frames: int
 
-    def __init__(self, file: Any, sink: Sink, name: str) -> None:
-        self._file = file
+    def __init__(self, file: Any, sink: Sink, name: str, gain: float = 1.0) -> None:
+        self._file, self._gain = file, gain
         self._sink = sink
         self._name = name
         self._subtype = subtypes.get(file.subtype)
@@ -134,6 +160,8 @@ class Writer:
         import soundfile
 
         bits = self._subtype.bits
+        if self._gain != 1:
+            block = block * np.float32(self._gain)
         data: Any = block
         if bits or self._subtype.companded:
             self._count(block)
@@ -168,6 +196,7 @@ def open_writer(
     *,
     format: str = "WAV",
     subtype: str = "PCM_16",
+    gain: float = 1.0,
     mode: int = 0o666,
     original: Recording | None = None,
     history: str | None = None,
@@ -184,6 +213,8 @@ def open_writer(
         Samples per second; channels.
     format, subtype
         As libsndfile names them; see `destination`.
+    gain
+        What samples are multiplied by before they are rounded; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
     original
@@ -233,7 +264,7 @@ def open_writer(
                 f"{rate} Hz"
             ) from error
         with file:
-            writer = Writer(file, sink, name)
+            writer = Writer(file, sink, name, gain)
             yield writer
         stack.close()
         sink.check()

@@ -73,7 +73,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 track=request.track,
             )
         )
-        target = destination(job.output, reader, derived=job.derived)
+        # What is brought to a loudness is kept below full scale by that.
+        lower = request.loudness is None
+        target = destination(job.output, reader, derived=job.derived, lower=lower)
         make_folder(target.path, job.within)
         _check_renamed(job, target)
         weights = find(
@@ -171,6 +173,7 @@ def _open(
         reader.channels,
         format=target.format,
         subtype=target.subtype,
+        gain=target.gain,
         mode=mode,
         original=reader,
         history=f"denoised by alphamf {_version()}" if request.tag else None,
@@ -262,6 +265,7 @@ def _notes(
 ) -> Iterator[str]:
     notes = (
         reader.cut,
+        reader.note,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,

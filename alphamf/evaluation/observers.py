@@ -143,6 +143,7 @@ class Observers:
                     reader.channels,
                     format=target.format,
                     subtype=target.subtype,
+                    gain=target.gain,
                     mode=mode,
                     replace=replace,
                 )

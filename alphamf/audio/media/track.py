@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import LeftOut, Pieces, Undecodable
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind
+from alphamf.audio.view import view
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -30,6 +31,9 @@ PLANES = 8
 
 _LONGEST_GAP = 600.0
 """Seconds; where time stamps jump further, they are broken."""
+
+_OVERLAP = 1.0
+"""Seconds; where time stamps go back further, they start anew."""
 
 _PIECE = 1 << 16
 
@@ -67,8 +71,15 @@ class About:
 
 
 @contextmanager
-def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
+def opened(path: Path, name: str, kind: Kind, pieces: Pieces | None = None) -> Iterator[Any]:
     """Open a media file in PyAV.
+
+    Parameters
+    ----------
+    path, name, kind
+        The file, its name in messages, and its container.
+    pieces
+        What is read of it; None: the whole file.
 
     Raises
     ------
@@ -78,10 +89,13 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
     try:
         import av
     except ImportError:
-        raise AlphaMFError(f"{name} is {kind.format}, which needs PyAV: {EXTRA}") from None
+        raise AlphaMFError(
+            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {EXTRA}"
+        ) from None
     with path.open("rb") as file:
         try:
-            container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
+            seen: Any = file if pieces is None else view(file, pieces)
+            container: Any = av.open(seen, format=kind.demuxer, metadata_errors="replace")
         except (av.FFmpegError, *BROKEN) as error:
             raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
         with container:
@@ -99,6 +113,8 @@ class Track:
         Its container.
     number
         Of the audio track, from 1 on; None: the one that is marked as default, or the first.
+    pieces
+        What is read of the file; None: all of it.
 
     Attributes
     ----------
@@ -116,9 +132,16 @@ class Track:
     samplerate: int
     channels: int
 
-    def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        kind: Kind,
+        number: int | None = None,
+        pieces: Pieces | None = None,
+    ) -> None:
         with ExitStack() as stack:
-            self._container = stack.enter_context(opened(path, name, kind))
+            self._container = stack.enter_context(opened(path, name, kind, pieces))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV
@@ -135,6 +158,7 @@ class Track:
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
         self._start: Fraction | None = None
+        self._latest: Fraction | None = None
         self._bytes = self._given = 0
         self._packer: Any = None
 
@@ -196,16 +220,26 @@ class Track:
         return round(seconds * self._rate)
 
     def _in_time(self) -> Iterator[Floats]:
-        """Yield samples so that each is as long after the first as its time stamp says."""
-        for when, block in self._decoded():
+        """Yield samples so that each is as long after the first as its time stamp says.
+
+        Where time starts anew, sound goes on, unless that would part it from other tracks.
+        """
+        origin = Fraction(0)
+        blocks = self._decoded()
+        for when, block in blocks:
             if self._start is None:
-                self._start = when if when is not None else Fraction(0)
+                self._start = origin = when if when is not None else Fraction(0)
             late = 0
             if when is not None:
-                late = round((when - self._start) * self._rate) - self._given
+                late = round((when - origin) * self._rate) - self._given
+            if when is not None and late < -_OVERLAP * self._rate:
+                if len(self._container.streams) > 1:
+                    raise self._left_out("starts its time anew beside other tracks", block, blocks)
+                origin, late = when - self._given / self._rate, 0
             if late > JITTER * self._rate:
                 if late > _LONGEST_GAP * self._rate:
-                    raise Undecodable(f"its time stamps jump by {float(late / self._rate):.0f} s")
+                    jump = f"jumps in time by {float(late / self._rate):.0f} s"
+                    raise self._left_out(jump, block, blocks)
                 self._given += late
                 for left in range(late, 0, -_PIECE):
                     yield np.zeros((min(left, _PIECE), self.channels), np.float32)
@@ -214,6 +248,17 @@ class Track:
             self._given += len(block)
             if len(block):
                 yield block
+
+    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> LeftOut:
+        """Return the error of sound that begins with a block and is not read."""
+        frames = len(block)
+        with suppress(Undecodable):
+            for _, each in blocks:
+                frames += len(each)
+        after = float(self._given / self._rate)
+        return LeftOut(
+            f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
+        )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
         """Leave out what fills the last packets beyond the end that the header gives."""
@@ -238,7 +283,7 @@ class Track:
                 self._bytes += packet.size
                 if packet.is_corrupt:
                     raise Undecodable("a packet is damaged")
-                for frame in packet.decode():
+                for frame in self._frames(packet):
                     when = None
                     if self._kind.timed and frame.pts is not None:
                         when = frame.pts * frame.time_base
@@ -247,6 +292,19 @@ class Track:
                         when = None
         except (av.FFmpegError, *BROKEN) as error:
             raise Undecodable(reason(error)) from None
+
+    def _frames(self, packet: Any) -> Any:
+        """Decode a packet.
+
+        Where fragments of MP4 start their time anew, FFmpeg takes the first of them for a part
+        before the start that is to be discarded.
+        """
+        time = None if packet.pts is None else packet.pts * packet.time_base
+        latest = self._latest
+        if time is None or latest is None or time > latest - _OVERLAP or not packet.is_discard:
+            self._latest = latest if time is None else time
+            return packet.decode()
+        return self._stream.codec_context.decode(_without_flags(packet))
 
     def _packed(self, frame: Any) -> list[Any]:
         """Return a frame, or of one with too many planes the packed ones that it becomes."""
@@ -299,6 +357,15 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
     if chosen.codec_context.format is None:  # a header may leave it to the first frame
         raise AlphaMFError(f"{name} has an audio track of which nothing can be decoded")
     return chosen
+
+
+def _without_flags(packet: Any) -> Any:
+    """Return a packet of the same sound that the decoder does not discard."""
+    import av
+
+    copy = av.Packet(bytes(packet))
+    copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
+    return copy
 
 
 def _words(stream: Any) -> str:

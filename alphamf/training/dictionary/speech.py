@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import stat
+from collections.abc import Sequence
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.cut import Undecodable
+from alphamf.audio.parts import Part
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
@@ -81,6 +83,7 @@ class _Header(NamedTuple):
     frames: int
     peak: float
     subtype: str
+    parts: Sequence[Part]
 
 
 class Excerpts:
@@ -124,11 +127,10 @@ class Excerpts:
             _check_regular(path)
             with open_reader(path) as reader:
                 _check_rate(reader, self.rate)
-                known = _Header(reader.rate, reader.frames, reader.peak, reader.subtype)
-                # A file with a wrong header is read from a temporary copy.
-                if reader.path == Path(path):
-                    self._known[path] = known
-                sound = self._cut(reader.path, known, place)
+                self._known[path] = known = _Header(
+                    reader.rate, reader.frames, reader.peak, reader.subtype, reader.parts
+                )
+                sound = self._cut(Path(path), known, place)
         if np.abs(sound).max(initial=0) <= known.peak * 10 ** (-QUIET_DB / 20):
             return np.zeros(0, np.float32)
         sound = resample(sound, known.rate, self.rate)
@@ -151,7 +153,7 @@ class Excerpts:
         # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
-            with open_sound(path, shown(path)) as file:
+            with open_sound(path, shown(path), parts=known.parts) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
                 same = file.subtype == known.subtype
