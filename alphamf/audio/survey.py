@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut, Undecodable
-from alphamf.audio.media import kinds
-from alphamf.audio.media.track import About, Track
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.client import Unconfined, open_apart
+from alphamf.audio.media.track import About
+from alphamf.audio.opening import next_block, open_here
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, system_name
-
-Wide = NDArray[np.float64]
-"""Samples of any subtype, as they are."""
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -103,7 +100,7 @@ def survey(
                 samples.add(block)
         except Undecodable as error:
             cut = cut or f"{name} is damaged or cut short: {error}"
-        about = file.about() if isinstance(file, Track) else None
+        about = file.about() if hasattr(file, "about") else None
     frames = samples.frames
     least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
     if frames < least and frames:
@@ -155,7 +152,9 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
 
 
 def open_sound(path: Path, name: str, track: int | None = None) -> Any:
-    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
+    """Open a file to be decoded in order, by another process that can open nothing else.
+
+    Where the system has no sandbox, or it is off, this process decodes the file.
 
     Parameters
     ----------
@@ -169,53 +168,9 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
     AlphaMFError
         The file cannot be read, or has no such track.
     """
-    import soundfile
-
-    try:
-        kind = kinds.find(path)
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
-    if kind is not None:
-        return Track(path, name, kind, track)
-    if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
-
-    try:
-        file = soundfile.SoundFile(system_name(path))
-    except TypeError:  # soundfile asks for the rate of what ends in .raw
-        raise AlphaMFError(
-            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
-            "rename it, or convert it to WAV"
-        ) from None
-    except soundfile.LibsndfileError as error:
-        if error.code == 1:
-            raise AlphaMFError(f"{name} is not audio of a known format") from None
-        what = error.error_string.rstrip(".")
-        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
-    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
-    # reservoir at every block. Reading in order needs no seeks.
-    file.seekable = lambda: False
-    return file
-
-
-def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
-
-    Raises
-    ------
-    Undecodable
-        The file is damaged here.
-    """
-    import soundfile
-
-    try:
-        block: Floats = file.read(size, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
-    return block
-
-
-def next_wide_block(file: Any, size: int) -> Wide:
-    """Return the next samples like `next_block`, in double precision."""
-    block: Wide = file.read(size, dtype="float64", always_2d=True)
-    return block
+    if helper.wanted():
+        try:
+            return open_apart(path, name, track)
+        except Unconfined:
+            helper.lack()
+    return open_here(path, name, track)

@@ -10,7 +10,7 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio.cut import Cut, short
 from alphamf.errors import AlphaMFError
@@ -40,7 +40,15 @@ class Kind(NamedTuple):
     timed: bool = True
 
 
-def find(path: Path) -> Kind | None:
+class Openable(Protocol):
+    """A file that can be opened more than once, such as a `pathlib.Path`."""
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        """Return the file, open at its start."""
+        ...
+
+
+def find(path: Openable) -> Kind | None:
     """Return the container of a file by its first bytes; None where it is no media file."""
     with path.open("rb") as file:
         head = file.read(64)

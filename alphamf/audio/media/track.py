@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.codecs import subtype
-from alphamf.audio.media.kinds import EXTRA, Kind
+from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -67,7 +66,7 @@ class About:
 
 
 @contextmanager
-def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
+def opened(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
     """Open a media file in PyAV.
 
     Raises
@@ -116,7 +115,7 @@ class Track:
     samplerate: int
     channels: int
 
-    def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
+    def __init__(self, path: Openable, name: str, kind: Kind, number: int | None = None) -> None:
         with ExitStack() as stack:
             self._container = stack.enter_context(opened(path, name, kind))
             self._stream = _choose(self._container, name, number)

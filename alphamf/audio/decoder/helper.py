@@ -1,0 +1,139 @@
+"""Start the process that makes decoders, and say whether there is one.
+
+The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
+library and for all processes that they start; ``--no-sandbox`` sets it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import alphamf
+from alphamf.errors import AlphaMFError
+
+VARIABLE = "ALPHAMF_SANDBOX"
+
+_START = (
+    "import sys; sys.path.extend(sys.argv[1:]); "
+    "from alphamf.audio.decoder.server import main; main()"
+)
+_CONTROL = 3
+"""Descriptor of the helper's connection, in the helper."""
+
+_lock = threading.Lock()
+_control: socket.socket | None = None
+_lacking = False
+
+
+def wanted() -> bool:
+    """Whether recordings are decoded in a process of their own that can open nothing else.
+
+    Raises
+    ------
+    AlphaMFError
+        The environment variable has another value than ``on`` and ``off``.
+    """
+    value = os.environ.get(VARIABLE, "on")
+    if value not in ("", "on", "off"):
+        raise AlphaMFError(f"{VARIABLE} must be on or off, not {value!r}")
+    return value != "off" and sys.platform == "linux" and bool(sys.executable) and not _lacking
+
+
+def lack() -> None:
+    """Decode in this process from now on, as the kernel has nothing that confines another."""
+    global _lacking
+    _lacking = True
+
+
+def state() -> str:
+    """Return in a few words whether recordings are decoded in a sandbox."""
+    if os.environ.get(VARIABLE) == "off":
+        return "off (--no-sandbox)"
+    if wanted():
+        return "on"
+    return "none: this system has neither seccomp nor Landlock"
+
+
+def prepare() -> None:
+    """Start the helper, which loads what decoders need while this process does other things."""
+    with suppress(AlphaMFError, OSError):  # whoever decodes says so
+        if wanted():
+            _connected()
+
+
+def request(data: bytes, descriptors: list[int]) -> None:
+    """Ask the helper for a decoder.
+
+    Parameters
+    ----------
+    data
+        The request; see `alphamf.audio.decoder.server`.
+    descriptors
+        The file, and the channel on which the decoder is to answer.
+
+    Raises
+    ------
+    OSError
+        No helper can be started.
+    """
+    try:
+        socket.send_fds(_connected(), [data], descriptors)
+    except (BrokenPipeError, ConnectionResetError):  # it was killed
+        _disconnect()
+        socket.send_fds(_connected(), [data], descriptors)
+
+
+def _connected() -> socket.socket:
+    """Return the connection to the helper, which is started where there is none."""
+    global _control
+    with _lock:
+        if _control is None:
+            _control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                with theirs:
+                    _spawn(theirs)
+            except BaseException:
+                _control.close()
+                _control = None
+                raise
+        return _control
+
+
+def _spawn(theirs: socket.socket) -> None:
+    if sys.platform == "win32":  # where `wanted` says no
+        raise OSError
+    here = os.getcwd() if os.path.isdir(os.curdir) else ""
+    places = [place for place in sys.path if os.path.isabs(place) and place != here]
+    places.append(str(Path(alphamf.__file__).parents[1]))
+    nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+    helper = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-P", "-c", _START, *places],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL), *nowhere],
+        setsigmask=[signal.SIGINT],
+    )
+    atexit.register(_end, helper, os.getpid())
+
+
+def _disconnect() -> None:
+    global _control
+    with _lock:
+        if _control is not None:
+            _control.close()
+            _control = None
+
+
+def _end(helper: int, owner: int) -> None:
+    """End the helper with the process that started it."""
+    if os.getpid() == owner:
+        _disconnect()
+        with suppress(OSError):
+            os.waitpid(helper, 0)
