@@ -106,3 +106,11 @@ def next_wide_block(file: Any, size: int) -> Wide:
     """Return the next samples like `next_block`, in double precision."""
     block: Wide = file.read(size, dtype="float64", always_2d=True)
     return block
+
+
+def tagged(file: Any) -> bool:
+    """Whether libsndfile finds tags in a file, beside the name of the program that wrote it."""
+    known = getattr(file, "tagged", None)
+    if known is None:
+        known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})
+    return bool(known)

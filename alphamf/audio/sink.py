@@ -19,15 +19,15 @@ class Sink(io.FileIO):
     Parameters
     ----------
     path
-        The file.
+        The file, or the descriptor of an open one.
     name
         Its name in messages.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | int, name: str) -> None:
         self._called = name
         self._error: OSError | None = None
-        super().__init__(os.fspath(path), "w+")
+        super().__init__(path if isinstance(path, int) else os.fspath(path), "w+")
 
     def write(self, data: Any) -> int:
         """Write all of `data`, and return its length."""

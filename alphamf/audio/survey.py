@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import math
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut, Undecodable
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.client import Unconfined, open_apart
+from alphamf.audio.decoder.client import open_apart, open_bytes_apart
+from alphamf.audio.decoder.connection import Unconfined
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, open_here
 from alphamf.errors import AlphaMFError
@@ -172,5 +174,35 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
         try:
             return open_apart(path, name, track)
         except Unconfined:
-            helper.lack()
+            pass
     return open_here(path, name, track)
+
+
+def open_bytes(data: bytes, name: str) -> Any:
+    """Open the header of a file, to be decoded like that of one on the disk.
+
+    Parameters
+    ----------
+    data, name
+        The header, and the name of what it is of in messages.
+
+    Raises
+    ------
+    AlphaMFError
+        It is not that of a file that can be read.
+    """
+    if helper.wanted():
+        try:
+            return open_bytes_apart(data, name)
+        except Unconfined:
+            pass
+    return open_here(_Bytes(data), name)
+
+
+class _Bytes(NamedTuple):
+    """A file in memory."""
+
+    data: bytes
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        return io.BytesIO(self.data)

@@ -21,6 +21,9 @@ from collections.abc import Iterable
 SECCOMP, LANDLOCK = 1, 2
 """Bits of what `confine` returns."""
 
+NAMES = {SECCOMP: "seccomp", LANDLOCK: "Landlock"}
+"""Their names."""
+
 MEMORY = 4 << 30
 """Most bytes of address space of a decoder."""
 
@@ -65,11 +68,16 @@ _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
 """Rights on files that a version of Landlock, and those after it, can deny."""
 
 
-def confine() -> int:
+def confine(*, writes: bool = False) -> int:
     """Deny this process every file, socket, process and signal, for good.
 
     It keeps the descriptors that are open. It must have one thread, and have loaded all that it
     needs.
+
+    Parameters
+    ----------
+    writes
+        Whether one of its descriptors is a file that it writes.
 
     Returns
     -------
@@ -78,7 +86,7 @@ def confine() -> int:
     """
     if sys.platform != "linux":
         return 0
-    _limit()
+    _limit(writes=writes)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return 0
@@ -86,15 +94,16 @@ def confine() -> int:
     return done | (SECCOMP if _seccomp(libc) else 0)
 
 
-def _limit() -> None:
+def _limit(*, writes: bool) -> None:
     """Allow neither files, nor dumps of memory, nor memory without end."""
+    if sys.platform == "win32":
+        return
     import resource
 
-    for kind, most in (
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, MEMORY),
-    ):
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_AS: MEMORY}
+    if not writes:
+        limits[resource.RLIMIT_FSIZE] = 0
+    for kind, most in limits.items():
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (most, most))

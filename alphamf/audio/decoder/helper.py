@@ -9,14 +9,16 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-import socket
 import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-import alphamf
+from alphamf.audio.decoder.confine import NAMES
 from alphamf.errors import AlphaMFError
+
+if TYPE_CHECKING:
+    import socket
 
 VARIABLE = "ALPHAMF_SANDBOX"
 
@@ -29,7 +31,7 @@ _CONTROL = 3
 
 _lock = threading.Lock()
 _control: socket.socket | None = None
-_lacking = False
+_layers: int | None = None
 
 
 def wanted() -> bool:
@@ -43,22 +45,31 @@ def wanted() -> bool:
     value = os.environ.get(VARIABLE, "on")
     if value not in ("", "on", "off"):
         raise AlphaMFError(f"{VARIABLE} must be on or off, not {value!r}")
-    return value != "off" and sys.platform == "linux" and bool(sys.executable) and not _lacking
+    return value != "off" and sys.platform == "linux" and bool(sys.executable) and _layers != 0
 
 
-def lack() -> None:
-    """Decode in this process from now on, as the kernel has nothing that confines another."""
-    global _lacking
-    _lacking = True
+def record(layers: int) -> bool:
+    """Remember what confines a decoder, and return whether anything does.
+
+    Where nothing does, recordings are decoded in this process from now on.
+
+    Parameters
+    ----------
+    layers
+        As from `alphamf.audio.decoder.confine.confine`.
+    """
+    global _layers
+    _layers = layers
+    return layers != 0
 
 
 def state() -> str:
-    """Return in a few words whether recordings are decoded in a sandbox."""
+    """Return in a few words what confines the decoders of recordings, after one was read."""
     if os.environ.get(VARIABLE) == "off":
-        return "off (--no-sandbox)"
-    if wanted():
-        return "on"
-    return "none: this system has neither seccomp nor Landlock"
+        return f"off (--no-sandbox, or {VARIABLE})"
+    if not _layers:
+        return "none: this system has neither seccomp nor Landlock"
+    return " and ".join(name for bit, name in NAMES.items() if _layers & bit)
 
 
 def prepare() -> None:
@@ -74,15 +85,19 @@ def request(data: bytes, descriptors: list[int]) -> None:
     Parameters
     ----------
     data
-        The request; see `alphamf.audio.decoder.server`.
+        What it is to do, in JSON; see `alphamf.audio.decoder.work`.
     descriptors
-        The file, and the channel on which the decoder is to answer.
+        The file, the channel on which the decoder is to answer, and a file that it may write.
 
     Raises
     ------
     OSError
         No helper can be started.
     """
+    if sys.platform == "win32":
+        raise OSError
+    import socket
+
     try:
         socket.send_fds(_connected(), [data], descriptors)
     except (BrokenPipeError, ConnectionResetError):  # it was killed
@@ -92,6 +107,10 @@ def request(data: bytes, descriptors: list[int]) -> None:
 
 def _connected() -> socket.socket:
     """Return the connection to the helper, which is started where there is none."""
+    if sys.platform == "win32":  # where `wanted` says no
+        raise OSError
+    import socket
+
     global _control
     with _lock:
         if _control is None:
@@ -107,11 +126,12 @@ def _connected() -> socket.socket:
 
 
 def _spawn(theirs: socket.socket) -> None:
-    if sys.platform == "win32":  # where `wanted` says no
+    if sys.platform == "win32":
         raise OSError
-    here = os.getcwd() if os.path.isdir(os.curdir) else ""
+    here = ""
+    with suppress(OSError):  # the current directory was deleted
+        here = os.getcwd()
     places = [place for place in sys.path if os.path.isabs(place) and place != here]
-    places.append(str(Path(alphamf.__file__).parents[1]))
     nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
     helper = os.posix_spawn(
         sys.executable,

@@ -12,16 +12,16 @@ from typing import Any
 
 _HEADER = struct.Struct("=cQ")
 
-REQUEST = struct.Struct("=i")
-"""Start of what asks for a decoder: the number of a track, 0 for the default one. The ending of the
-file's name, a zero byte and its name in messages follow."""
-
 READ, READ_WIDE, SEEK, ABOUT = b"f", b"d", b"s", b"a"
 """What is asked of a decoder: the next samples in single or double precision, to move to a sample,
 and what is known of a track. Each comes with a number of samples."""
 
-DONE, REFUSED, UNDECODABLE, MEMORY = b"=", b"!", b"?", b"m"
-"""What a decoder answers: what was asked for; two kinds of sentences; and that memory is short."""
+FLOATS, INTEGERS, FINISH = b"F", b"I", b"."
+"""What is asked of what writes a media file: to append float32 or int32, and to write the end."""
+
+DONE, REFUSED, UNDECODABLE, INVALID, MEMORY = b"=", b"!", b"?", b"v", b"m"
+"""What is answered: what was asked for; sentences of an AlphaMFError, of an Undecodable and of a
+ValueError; and that memory is short."""
 
 
 def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None = None) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
-from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio.cut import Cut, short
@@ -68,7 +67,7 @@ def find(path: Openable) -> Kind | None:
     return None
 
 
-def index_first(path: Path) -> bool:
+def index_first(path: Openable) -> bool:
     """Whether an MP4 begins with its index, so that it can be played while it is loaded."""
     with path.open("rb") as file:
         at = 0
