@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from typing import Any, BinaryIO, Literal
 
 
@@ -40,6 +41,8 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
+        if sys.platform == "win32":
+            raise OSError
         count = os.preadv(self._descriptor, [buffer], self._at)
         self._at += count
         return count

@@ -72,17 +72,24 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
 
 
 def _sound_file(source: Openable, ending: str) -> Any:
-    """Open a file in libsndfile, which goes by the ending of a name where nothing else helps."""
+    """Open a file in libsndfile, or as bare samples where its ending alone says what it is."""
     import soundfile
 
+    def again() -> Any:
+        on_disk = isinstance(source, os.PathLike)
+        return system_name(Path(source)) if on_disk else source.open("rb")
+
     if isinstance(source, os.PathLike):
-        return soundfile.SoundFile(system_name(Path(source)))
+        ending = Path(source).suffix.lower()
     try:
-        return soundfile.SoundFile(source.open("rb"))
+        file = soundfile.SoundFile(again())
+        if file.format != "RAW":
+            return file
+        file.close()  # libsndfile has lost the first bytes of ULAW
     except soundfile.LibsndfileError as error:
         if error.code != 1 or ending not in _BARE:
             raise
-    return soundfile.SoundFile(source.open("rb"), "r", _BARE_RATE, 1, _BARE[ending], format="RAW")
+    return soundfile.SoundFile(again(), "r", _BARE_RATE, 1, _BARE[ending], format="RAW")
 
 
 def next_block(file: Any, size: int) -> Floats:

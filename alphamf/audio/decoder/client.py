@@ -88,8 +88,9 @@ class Sound:
         AlphaMFError
             The decoder crashed.
         """
-        wide = dtype == "float64"
-        kind, size = (messages.READ_WIDE, 8) if wide else (messages.READ, 4)
+        if self._media:  # what `Track` reads is never wider
+            dtype = "float32"
+        kind, size = (messages.READ_WIDE, 8) if dtype == "float64" else (messages.READ, 4)
         length = self._decoder.ask(kind, number=frames)
         size *= self.channels
         if length > frames * size or length % size:
