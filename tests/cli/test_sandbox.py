@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import soundfile
 
+from benchmarks import page_server
 from tests.support.claps import Sound, make
 from tests.support.commands import QUICK, here, in_a_process, run
 from tests.support.sandbox import CRASH, NO_KERNEL, READ_HERE, watched
@@ -102,3 +103,15 @@ def test_without_a_sandbox_the_result_is_the_same(here):
         assert done.returncode == 0 and (READ_HERE.encode() in done.stderr) == (k == 1)
         made.append((here / f"{k}.wav").read_bytes())
     assert made[0] == made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("off", [False, True])
+def test_the_page_decodes_no_upload_in_its_own_processes_unless_told_to(here, monkeypatch, off):
+    pytest.importorskip("starlette", reason="the extra web is not installed")
+    pytest.importorskip("uvicorn", reason="the extra web is not installed")
+    monkeypatch.setenv("PYTHONPATH", watched(here / "start")["PYTHONPATH"])
+    options = ["--jobs", "1", *(["--no-sandbox"] if off else [])]
+    with page_server.running(here / "page", *options) as server:
+        server.wait(server.send(here / "in/0.wav"))
+    assert (READ_HERE in (here / "page.log").read_text()) == off

@@ -17,6 +17,7 @@ import platform
 import struct
 import sys
 from collections.abc import Iterable
+from functools import cache
 
 SECCOMP, LANDLOCK = 1, 2
 """Bits of what `confine` returns."""
@@ -87,11 +88,20 @@ def confine(*, writes: bool = False) -> int:
     if sys.platform != "linux":
         return 0
     _limit(writes=writes)
-    libc = ctypes.CDLL(None, use_errno=True)
+    libc = _libc()
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return 0
     done = LANDLOCK if _landlock(libc) else 0  # first, as the filter denies it
     return done | (SECCOMP if _seccomp(libc) else 0)
+
+
+def prepare() -> None:
+    """Make ready what every `confine` of processes that are forked from this one uses."""
+    if sys.platform == "linux":
+        import resource  # noqa: F401
+
+        _libc()
+        _filter()
 
 
 def _limit(*, writes: bool) -> None:
@@ -129,17 +139,26 @@ def _landlock(libc: ctypes.CDLL) -> bool:
 
 def _seccomp(libc: ctypes.CDLL) -> bool:
     """Deny all system calls but those of `_CALLS`; whether the kernel has filters."""
-    calls = _CALLS.get(platform.machine())
-    if calls is None or sys.maxsize < 1 << 32:
+    filter = _filter()
+    if filter is None:
         return False
-    filter = _program(_ARCHITECTURES[platform.machine()], calls)
     buffer = ctypes.create_string_buffer(filter, len(filter))
     program = struct.pack("HxxxxxxQ", len(filter) // 8, ctypes.addressof(buffer))
     return not libc.prctl(_SECCOMP, _FILTER, program, 0, 0)
 
 
-def _program(architecture: int, calls: dict[str, int]) -> bytes:
-    """Return the filter, a program for the kernel: see `man 2 seccomp`."""
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def _filter() -> bytes | None:
+    """Return the filter, a program for the kernel (`man 2 seccomp`); None on other machines."""
+    machine = platform.machine()
+    if machine not in _CALLS or sys.maxsize < 1 << 32:
+        return None
+    architecture, calls = _ARCHITECTURES[machine], _CALLS[machine]
     free = [number for name, number in calls.items() if name not in _NOT_EXECUTABLE]
     checked = [calls[name] for name in _NOT_EXECUTABLE]
     count = len(free) + len(checked)

@@ -6,6 +6,7 @@ never looks into a file beyond its first bytes.
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
@@ -20,7 +21,7 @@ import numpy as np
 import soundfile
 
 from alphamf.audio.decoder import messages, work
-from alphamf.audio.decoder.confine import confine
+from alphamf.audio.decoder.confine import confine, prepare
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
 from alphamf.audio.sink import Sink
@@ -81,6 +82,7 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     """Give up all rights but to the descriptors, and use them."""
     if sys.platform == "win32":
         return
+    gc.enable()
     for place, descriptor in enumerate(descriptors, _FILE):
         os.dup2(descriptor, place)
     os.closerange(_FILE + len(descriptors), os.sysconf("SC_OPEN_MAX"))
@@ -96,9 +98,12 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
 
 def _warm_up() -> None:
     """Have everything loaded that the first file would load, memory for callbacks among it."""
+    prepare()
     buffer = io.BytesIO()
     soundfile.write(buffer, np.zeros((16, 2)), 8000, format="WAV")
     buffer.seek(0)
     with soundfile.SoundFile(buffer) as file:
         file.copy_metadata()
         file.read(16, dtype="float32", always_2d=True)
+    gc.disable()  # it would copy the memory that forks share
+    gc.freeze()
