@@ -75,12 +75,13 @@ def _sound_file(source: Openable, ending: str) -> Any:
     """Open a file in libsndfile, or as bare samples where its ending alone says what it is."""
     import soundfile
 
-    def again() -> Any:
-        on_disk = isinstance(source, os.PathLike)
-        return system_name(Path(source)) if on_disk else source.open("rb")
+    path = Path(source) if isinstance(source, os.PathLike) else None
 
-    if isinstance(source, os.PathLike):
-        ending = Path(source).suffix.lower()
+    def again() -> Any:
+        return source.open("rb") if path is None else system_name(path)
+
+    if path is not None:
+        ending = path.suffix.lower()
     try:
         file = soundfile.SoundFile(again())
         if file.format != "RAW":
