@@ -133,27 +133,20 @@ def _spawn(theirs: socket.socket) -> None:
         here = os.getcwd()
     places = [place for place in sys.path if os.path.isabs(place) and place != here]
     nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
-    helper = os.posix_spawn(
+    os.posix_spawn(
         sys.executable,
         [sys.executable, "-P", "-c", _START, *places],
         os.environ,
         file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL), *nowhere],
         setsigmask=[signal.SIGINT],
     )
-    atexit.register(_end, helper, os.getpid())
 
 
+@atexit.register
 def _disconnect() -> None:
+    """Leave the helper, which ends then."""
     global _control
     with _lock:
         if _control is not None:
             _control.close()
             _control = None
-
-
-def _end(helper: int, owner: int) -> None:
-    """End the helper with the process that started it."""
-    if os.getpid() == owner:
-        _disconnect()
-        with suppress(OSError):
-            os.waitpid(helper, 0)
