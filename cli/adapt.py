@@ -8,7 +8,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM
 from alphamf.cli import report
-from alphamf.cli.options import Quiet, seed_option
+from alphamf.cli.options import NoSandbox, Quiet, seed_option
 from alphamf.cli.train import check_output
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
@@ -51,6 +51,7 @@ def adapt(
     ] = None,
     seed: Annotated[int, seed_option("mixtures")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the network.")] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Train the shipped refiner on with your own voices and noises.

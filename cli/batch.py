@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.audio.search import passed_over
 from alphamf.cli import report
@@ -115,11 +116,15 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Have the processes of `run` prepared while this one prepares the rest; as for `run`."""
-    if cluster is None and min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
+    """Have what `run` needs prepared in other processes while this one goes on; as for `run`."""
+    if cluster is not None:
+        return
+    if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
         processes.preload("alphamf.denoising.preloaded")
+    else:
+        helper.prepare()
 
 
 def _size(job: Job) -> float:

@@ -14,6 +14,7 @@ from alphamf.cli.options import (
     RUN,
     Cluster,
     Device,
+    NoSandbox,
     build_settings,
     check_least,
     check_streams,
@@ -343,6 +344,7 @@ def denoise(
             rich_help_panel=RUN,
         ),
     ] = False,
+    no_sandbox: NoSandbox = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a file.", rich_help_panel=RUN)
     ] = False,

@@ -18,6 +18,7 @@ from alphamf.cli import report
 from alphamf.cli.options import (
     RUN,
     Cluster,
+    NoSandbox,
     Quiet,
     check_least,
     json_option,
@@ -155,6 +156,7 @@ def evaluate(
     ] = None,
     cluster: Cluster = None,
     as_json: Annotated[bool, json_option("result")] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.

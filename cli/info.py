@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM
 from alphamf.cli import report, streams
+from alphamf.cli.options import NoSandbox
 
 if TYPE_CHECKING:
     from alphamf.audio.reader import Reader
@@ -22,6 +24,7 @@ def info(
         str,
         typer.Argument(metavar="FILE|MODEL", help="A recording, - for standard input, or a model."),
     ],
+    no_sandbox: NoSandbox = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Show the properties of a recording or a model."""
@@ -35,6 +38,7 @@ def info(
         elif name in dictionary.shipped() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)
         else:
+            helper.prepare()
             if name == STREAM:
                 streams.check_input()
             with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
@@ -72,6 +76,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
             **({"note": reader.note} if reader.note else {}),
+            "sandbox": helper.state(),
         }
     )
 

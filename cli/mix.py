@@ -13,7 +13,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM, Problem
 from alphamf.cli import report
-from alphamf.cli.options import Clean, Quiet, check_least, seed_option
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import shown
 
@@ -80,6 +80,7 @@ def mix(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the corpus in DIR.")
     ] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Mix clean speech with noise, for a corpus that alphamf evaluate reads.

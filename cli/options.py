@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM, Job
 from alphamf.audio.outputs import check_template
 from alphamf.audio.times import seconds, stretch
@@ -60,6 +62,25 @@ Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
 ]
 """The option ``--quiet``."""
+
+
+def _decode_here(wanted: bool) -> bool:
+    """Switch the sandbox off, in this process and in those that it starts."""
+    if wanted:
+        os.environ[helper.VARIABLE] = "off"
+    return wanted
+
+
+NoSandbox = Annotated[
+    bool,
+    typer.Option(
+        "--no-sandbox",
+        help="Decode recordings without a sandbox, for trusted files alone.",
+        callback=_decode_here,
+        rich_help_panel=RUN,
+    ),
+]
+"""The option ``--no-sandbox``."""
 
 
 def model_option(panel: str) -> Any:

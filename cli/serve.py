@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.options import RUN, Quiet, check_least
+from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least
 from alphamf.errors import AlphaMFError
 
 NETWORK = "Network"
@@ -57,6 +57,7 @@ def serve(
             rich_help_panel=RUN,
         ),
     ] = None,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Denoise recordings in the browser, on a page of this machine.

@@ -11,7 +11,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
-from alphamf.cli.options import Clean, Quiet, check_least, numbers, seed_option
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import already_there, check_writable, refuse_links, shown
 
@@ -92,6 +92,7 @@ def train(
     ] = None,
     seed: Annotated[int, seed_option("model")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a speech model on clean recordings.

@@ -14,7 +14,7 @@ from alphamf.audio import chunks, subtypes
 from alphamf.audio.cut import LEAST, Cut, left_out, short
 from alphamf.audio.live import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
-from alphamf.audio.survey import RATES
+from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_asked
@@ -157,12 +157,10 @@ class Flow:
 
 
 def _kind(header: bytes) -> Kind:
-    import soundfile
-
     try:
-        with soundfile.SoundFile(io.BytesIO(header)) as file:
+        with open_bytes(header, NAME) as file:
             kind = Kind(file.samplerate, file.channels, file.subtype)
-    except soundfile.LibsndfileError:
+    except AlphaMFError:
         kind = None
     if kind is None or kind.subtype not in SIMPLE:
         raise AlphaMFError(f"{NAME} is no WAV of samples that stand for themselves")

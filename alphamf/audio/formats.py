@@ -211,9 +211,11 @@ FORMATS = {
 libsndfile reads more."""
 
 READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
-"""IFF files, which are read and not written, and whose length is checked as that of AIFF.
+"""IFF files, which are read and not written, and whose length is checked as that of AIFF."""
 
-Other formats that libsndfile reads and alphamf does not write are read as far as they go."""
+UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
+"""Formats that libsndfile reads and that are refused: their headers promise a length that is not
+checked, so that a damaged file could lose sound without a word."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""

@@ -20,7 +20,8 @@ from alphamf.audio.chunks import is_placeholder
 from alphamf.audio.cut import LEAST, Cut, left_out, short
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spooled
-from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples
+from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
+from alphamf.errors import AlphaMFError
 from alphamf.tools.stopping import finish_asked, finishing
 
 NAME = "standard input"
@@ -68,11 +69,9 @@ class Live:
     note: None = None
 
     def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
-        import soundfile
-
         self._spool, self._header, self._salvage = spool, header, salvage
         self.path: Path = spool.path
-        with soundfile.SoundFile(io.BytesIO(header.data)) as file:
+        with open_bytes(header.data, NAME) as file:
             self.rate: int = file.samplerate
             self.channels: int = file.channels
             self.format: str = file.format
@@ -213,11 +212,9 @@ def _is_pipe(stream: BinaryIO) -> bool:
 
 def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
     """Return the recording of a header, None where its samples need more than a look."""
-    import soundfile
-
     try:
         live = Live(spool, header, salvage=salvage)
-    except soundfile.LibsndfileError:
+    except AlphaMFError:
         return None
     return live if live.subtype in SIMPLE else None
 

@@ -12,7 +12,7 @@ from alphamf.audio.formats import FORMATS
 from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, Found
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import is_special, shown, system_name
+from alphamf.tools.files import is_special, shown
 from alphamf.tools.paths import Identity, identify
 
 
@@ -113,11 +113,12 @@ def _format(path: str) -> str | None:
     """Return the name of a file's format; None where it cannot be told."""
     if is_special(path):
         return None
-    import soundfile
+    from alphamf.audio.survey import open_sound
 
     try:
         if (kind := kinds.find(Path(path))) is not None:
             return kind.format
-        return str(soundfile.info(system_name(path)).format)
-    except (RuntimeError, TypeError, ValueError, OSError):  # the run itself says what is wrong
+        with open_sound(Path(path), shown(path)) as file:
+            return str(file.format)
+    except (ValueError, OSError):  # the run itself says what is wrong
         return None

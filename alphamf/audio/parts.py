@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 from alphamf.audio.cut import LeftOut, Pieces, Undecodable
 from alphamf.audio.flac import Sum
-from alphamf.audio.media.track import About, Track
+from alphamf.audio.media.track import About
+from alphamf.audio.opening import next_block, tagged
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Floats
 
 UNKNOWN = 2**62
 """libsndfile gives a length beyond this for a file whose header has none."""
@@ -66,7 +66,7 @@ class Joined:
 
     Attributes
     ----------
-    samplerate, channels, format, subtype
+    samplerate, channels, format, subtype, tagged
         Of the first.
     frames
         Samples per channel that the headers promise of those opened so far, or that were there
@@ -95,6 +95,7 @@ class Joined:
         self.channels: int = self._file.channels
         self.format: str = self._file.format
         self.subtype: str = self._file.subtype
+        self.tagged: bool = tagged(self._file)
         self._about: About | None = None
 
     def __enter__(self) -> Self:
@@ -143,8 +144,9 @@ class Joined:
 
     def about(self) -> About | None:
         """Return what is kept of the first track of a media file; None of any other."""
-        if self._about is None and isinstance(self._file, Track):
-            return self._file.about()
+        if self._about is None and hasattr(self._file, "about"):
+            found: About | None = self._file.about()
+            return found
         return self._about
 
     def _begin(self) -> None:
@@ -192,20 +194,3 @@ class Joined:
             f"goes on with {what} after {self._given / self.samplerate:.2f} s: "
             f"{seconds:.2f} s are left out"
         )
-
-
-def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
-
-    Raises
-    ------
-    Undecodable
-        The file is damaged here.
-    """
-    import soundfile
-
-    try:
-        block: Floats = file.read(size, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
-    return block

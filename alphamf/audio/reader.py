@@ -16,9 +16,10 @@ import numpy as np
 from alphamf.audio import subtypes
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.track import About
+from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.parts import Part
 from alphamf.audio.sources import decodable
-from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
+from alphamf.audio.survey import BLOCK, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 

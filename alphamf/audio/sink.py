@@ -19,17 +19,18 @@ class Sink(io.FileIO):
     Parameters
     ----------
     path
-        The file.
+        The file, or the descriptor of an open one.
     name
         Its name in messages.
     new
         Whether the file must not exist, not even as a link that leads nowhere.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str, *, new: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str] | int, name: str, *, new: bool = False) -> None:
         self._called = name
         self._error: OSError | None = None
-        super().__init__(os.fspath(path), "x+" if new else "w+")
+        file = path if isinstance(path, int) else os.fspath(path)
+        super().__init__(file, "x+" if new else "w+")
 
     def write(self, data: Any) -> int:
         """Write all of `data`, and return its length."""

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import math
 import zlib
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.cut import LEAST, Cut, LeftOut, Undecodable, left_out
-from alphamf.audio.media import kinds
-from alphamf.audio.media.track import About, Track
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.client import open_apart, open_bytes_apart
+from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.media.track import About
+from alphamf.audio.opening import next_block, open_here
 from alphamf.audio.parts import UNKNOWN, Joined, Layout, Part
-from alphamf.audio.parts import next_block as next_block
-from alphamf.audio.view import view_of
+from alphamf.audio.view import Pieced
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, system_name
-
-Wide = NDArray[np.float64]
-"""Samples of any subtype, as they are."""
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -101,6 +98,10 @@ def survey(
     with open_sound(path, name, track, layout.parts) as file:
         rate, channels, form, subtype = file.samplerate, file.channels, file.format, file.subtype
         check_kind(name, rate, channels, max_channels)
+        if form in formats.UNCHECKED:
+            raise AlphaMFError(
+                f"{name} is {form}, whose length alphamf cannot check: convert it to WAV first"
+            )
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
@@ -109,7 +110,7 @@ def survey(
         except Undecodable as error:
             cut = cut or f"{name} is damaged or cut short: {error}"
         promised = file.frames
-        about = file.about() if isinstance(file, (Track, Joined)) else None
+        about = file.about() if hasattr(file, "about") else None
         if isinstance(file, Joined) and file.wrong:
             note = "its samples do not have the MD5 sum of its header"
     frames = samples.frames
@@ -178,7 +179,9 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
 def open_sound(
     path: Path, name: str, track: int | None = None, parts: Sequence[Part] = (Part(),)
 ) -> Any:
-    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
+    """Open a file to be decoded in order, by another process that can open nothing else.
+
+    Where the system has no sandbox, or it is off, this process decodes the file.
 
     Parameters
     ----------
@@ -201,42 +204,40 @@ def open_sound(
 
 def _open_part(path: Path, name: str, track: int | None, part: Part) -> Any:
     """Open one recording of a file."""
-    import soundfile
-
-    try:
-        kind = kinds.find(path)
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
-    if kind is not None:
-        return Track(path, name, kind, track, part.pieces)
-    if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
-
-    with ExitStack() as stack:
-        seen: Any = system_name(path)
-        if part.pieces is not None:
-            seen = stack.enter_context(view_of(path, part.pieces))
+    if helper.wanted():
         try:
-            file = soundfile.SoundFile(seen)
-        except TypeError:  # soundfile asks for the rate of what ends in .raw
-            raise AlphaMFError(
-                f"{name} is read as raw samples by its ending, and nothing in it gives their "
-                "rate: rename it, or convert it to WAV"
-            ) from None
-        except soundfile.LibsndfileError as error:
-            if error.code == 1:
-                raise AlphaMFError(f"{name} is not audio of a known format") from None
-            what = error.error_string.rstrip(".")
-            raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
-        stack.callback(file.close)
-        file.close = stack.pop_all().close
-    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
-    # reservoir at every block. Reading in order needs no seeks.
-    file.seekable = lambda: False
-    return file
+            return open_apart(path, name, track, part.pieces)
+        except Unconfined:
+            pass
+    source = path if part.pieces is None else Pieced(path, part.pieces)
+    return open_here(source, name, track, ending=path.suffix)
 
 
-def next_wide_block(file: Any, size: int) -> Wide:
-    """Return the next samples like `next_block`, in double precision."""
-    block: Wide = file.read(size, dtype="float64", always_2d=True)
-    return block
+def open_bytes(data: bytes, name: str) -> Any:
+    """Open the header of a file, to be decoded like that of one on the disk.
+
+    Parameters
+    ----------
+    data, name
+        The header, and the name of what it is of in messages.
+
+    Raises
+    ------
+    AlphaMFError
+        It is not that of a file that can be read.
+    """
+    if helper.wanted():
+        try:
+            return open_bytes_apart(data, name)
+        except Unconfined:
+            pass
+    return open_here(_Bytes(data), name)
+
+
+class _Bytes(NamedTuple):
+    """A file in memory."""
+
+    data: bytes
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        return io.BytesIO(self.data)

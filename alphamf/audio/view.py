@@ -6,8 +6,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from alphamf.audio.cut import Pieces
 
@@ -27,18 +26,24 @@ def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
     return io.BufferedReader(_View(file, pieces))
 
 
-def view_of(path: Path, pieces: Pieces) -> BinaryIO:
-    """Return pieces of a file as a file of its own, which closes the other when it is closed.
+class Pieced(NamedTuple):
+    """Pieces of a file as a file of their own, which can be opened more than once.
 
-    Parameters
+    Attributes
     ----------
-    path
-        The file.
+    source
+        The file: a path, or anything else that opens like one.
     pieces
         What is read of it.
     """
-    file = path.open("rb")
-    return io.BufferedReader(_View(file, pieces, file.close))
+
+    source: Any
+    pieces: Pieces
+
+    def open(self, mode: Literal["rb"] = "rb", /) -> BinaryIO:
+        """Return them as an open file, which closes the other one when it is closed."""
+        file = self.source.open(mode)
+        return io.BufferedReader(_View(file, self.pieces, file.close))
 
 
 class _View(io.RawIOBase):
@@ -157,3 +162,17 @@ def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
 def is_tag(head: bytes) -> bool:
     """Whether the first 8 bytes of something are those of a tag that is written after the sound."""
     return head.startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3"))
+
+
+def pack(pieces: Pieces | None) -> list[Any] | None:
+    """Return pieces as JSON values: ranges as two numbers, and bytes as a text of digits."""
+    if pieces is None:
+        return None
+    return [[p.start, p.stop] if isinstance(p, range) else p.hex() for p in pieces]
+
+
+def unpack(packed: list[Any] | None) -> Pieces | None:
+    """Return the pieces that `pack` made JSON values of."""
+    if packed is None:
+        return None
+    return [range(*p) if isinstance(p, list) else bytes.fromhex(p) for p in packed]

@@ -12,6 +12,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
@@ -242,15 +245,8 @@ def open_writer(
         form = formats.get(format)
         try:
             if form.muxer:
-                file: Any = Muxer(
-                    sink,
-                    rate,
-                    channels,
-                    muxer=form.muxer,
-                    subtype=subtype,
-                    original=_media(original),
-                    history=history,
-                )
+                options = {"muxer": form.muxer, "subtype": subtype, "history": history}
+                file: Any = _muxer(_media(original), sink, name, rate, channels, options)
             else:
                 options = compression(original, format, subtype, rate, channels)
                 file = soundfile.SoundFile(
@@ -284,6 +280,23 @@ def _system_errors(name: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
+
+
+def _muxer(
+    original: Original | None,
+    sink: Sink,
+    name: str,
+    rate: int,
+    channels: int,
+    options: dict[str, Any],
+) -> ConfinedMuxer | Muxer:
+    """Open a media file, by another process where tracks of a stranger's file are read for it."""
+    if original is not None and helper.wanted():
+        try:
+            return ConfinedMuxer(original, sink, name, rate, channels, **options)
+        except Unconfined:
+            pass
+    return Muxer(sink, rate, channels, original=original, **options)
 
 
 def _media(original: Recording | None) -> Original | None:

@@ -390,16 +390,16 @@ def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
 
 def test_each_recording_has_an_output_of_its_own_or_is_refused(here):
     sound(Path("x.wav"))
-    sound(Path("x.voc"), 0.3, format="VOC", subtype="PCM_16")
+    sound(Path("x.sf"), 0.3, format="IRCAM", subtype="PCM_16")
     before = Path("x.wav").read_bytes()
-    result = denoise("x.wav", "x.voc", "--overwrite", code=2)
-    assert result.stderr == "Error: x.voc has the same output as x.wav: x.denoised.wav\n"
+    result = denoise("x.wav", "x.sf", "--overwrite", code=2)
+    assert result.stderr == "Error: x.sf has the same output as x.wav: x.denoised.wav\n"
     assert soundfile.info("x.denoised.wav").duration == 0.4
     Path("sub").mkdir()
-    Path("x.voc").rename("sub/x.voc")
-    denoise("x.wav", "sub/x.voc", "--output-dir", ".", "--overwrite", code=2)
+    Path("x.sf").rename("sub/x.sf")
+    denoise("x.wav", "sub/x.sf", "--output-dir", ".", "--overwrite", code=2)
     assert Path("x.wav").read_bytes() == before
-    denoise("sub/x.voc", "--output-dir", ".", "--reference", "x.wav", "--overwrite", code=2)
+    denoise("sub/x.sf", "--output-dir", ".", "--reference", "x.wav", "--overwrite", code=2)
     assert Path("x.wav").read_bytes() == before
 
 
@@ -415,7 +415,7 @@ def test_the_same_pattern_twice_denoises_no_result(here):
 def test_what_only_reading_shows_to_be_the_output_is_not_replaced(here):
     os.mkfifo("p.au")
     Path("p.denoised.wav").write_bytes(b"precious")
-    data = sound(Path("p"), format="VOC", subtype="PCM_16").read_bytes()
+    data = sound(Path("p"), format="IRCAM", subtype="PCM_16").read_bytes()
     writer = threading.Thread(target=Path("p.au").write_bytes, args=[data])
     writer.start()
     result = denoise("p.au", "--overwrite", "--jobs", 1, code=2)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf.audio.media.kinds import Kind
+from alphamf.audio.media.kinds import Kind, Openable
 from alphamf.audio.media.track import BROKEN, About, opened
 from alphamf.errors import AlphaMFError
 
@@ -36,7 +35,7 @@ class Original(NamedTuple):
         Whether a part of the file is missing.
     """
 
-    path: Path
+    path: Openable
     name: str
     kind: Kind
     track: About

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio import chunks, view
 from alphamf.audio.cut import Cut, Extent, patched, short
@@ -44,7 +43,15 @@ class Kind(NamedTuple):
     codec: str = ""
 
 
-def find(path: Path) -> Kind | None:
+class Openable(Protocol):
+    """A file that can be opened more than once, such as a `pathlib.Path`."""
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        """Return the file, open at its start."""
+        ...
+
+
+def find(path: Openable) -> Kind | None:
     """Return the container of a file by its first bytes; None where it is no media file."""
     with path.open("rb") as file:
         return kind_of(file)
@@ -77,7 +84,7 @@ def kind_of(file: BinaryIO) -> Kind | None:
     return None
 
 
-def index_first(path: Path) -> bool:
+def index_first(path: Openable) -> bool:
     """Whether an MP4 begins with its index, so that it can be played while it is loaded."""
     with path.open("rb") as file:
         at = 0

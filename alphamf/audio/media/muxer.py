@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
+from alphamf.audio.handle import Handle
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.copy import ATOMS, Copy, Original
 from alphamf.audio.media.kinds import EXTRA, index_first
@@ -73,8 +75,9 @@ class Muxer:
                 options["movflags"] = "+faststart"
         self._stack = ExitStack()
         # To put the index first, the muxer reads what it has written, and nothing else.
+        again = Path(file.name) if isinstance(file.name, str) else Handle(file.fileno(), "")
         self._output: Any = av.open(
-            file, "w", format=muxer, options=options, io_open=lambda *_: open(file.name, "rb")
+            file, "w", format=muxer, options=options, io_open=lambda *_: again.open("rb")
         )
         self._copy = None
         if original is not None and muxer not in _RAW:

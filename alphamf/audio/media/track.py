@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import LeftOut, Pieces, Undecodable
+from alphamf.audio.cut import LeftOut, Undecodable
 from alphamf.audio.media.codecs import subtype
-from alphamf.audio.media.kinds import EXTRA, Kind
-from alphamf.audio.view import view
+from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -71,15 +69,13 @@ class About:
 
 
 @contextmanager
-def opened(path: Path, name: str, kind: Kind, pieces: Pieces | None = None) -> Iterator[Any]:
+def opened(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
     """Open a media file in PyAV.
 
     Parameters
     ----------
     path, name, kind
         The file, its name in messages, and its container.
-    pieces
-        What is read of it; None: the whole file.
 
     Raises
     ------
@@ -94,8 +90,7 @@ def opened(path: Path, name: str, kind: Kind, pieces: Pieces | None = None) -> I
         ) from None
     with path.open("rb") as file:
         try:
-            seen: Any = file if pieces is None else view(file, pieces)
-            container: Any = av.open(seen, format=kind.demuxer, metadata_errors="replace")
+            container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
         except (av.FFmpegError, *BROKEN) as error:
             raise AlphaMFError(f"{name} cannot be read as {kind.format}: {reason(error)}") from None
         with container:
@@ -113,8 +108,6 @@ class Track:
         Its container.
     number
         Of the audio track, from 1 on; None: the one that is marked as default, or the first.
-    pieces
-        What is read of the file; None: all of it.
 
     Attributes
     ----------
@@ -132,16 +125,9 @@ class Track:
     samplerate: int
     channels: int
 
-    def __init__(
-        self,
-        path: Path,
-        name: str,
-        kind: Kind,
-        number: int | None = None,
-        pieces: Pieces | None = None,
-    ) -> None:
+    def __init__(self, path: Openable, name: str, kind: Kind, number: int | None = None) -> None:
         with ExitStack() as stack:
-            self._container = stack.enter_context(opened(path, name, kind, pieces))
+            self._container = stack.enter_context(opened(path, name, kind))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV

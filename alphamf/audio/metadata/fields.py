@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.audio.media.kinds import EXTRA
+from alphamf.audio.opening import tagged
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import system_name
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """How many samples the encoder of the input put before and after the sound."""
@@ -149,12 +150,10 @@ _FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 
 def _absent(source: Path) -> str | None:
     """Return a sentence where a file has tags that only mutagen could copy."""
-    import soundfile
-
     try:
-        with soundfile.SoundFile(system_name(source)) as file:
-            found = set(file.copy_metadata()) - {"software"}
-    except (soundfile.LibsndfileError, TypeError):
+        with open_sound(source, source.name) as file:
+            found = tagged(file)
+    except AlphaMFError:
         return None
     return f"tags are not kept without mutagen: {EXTRA}" if found else None
 

@@ -10,10 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.opening import next_block
+from alphamf.audio.survey import open_sound
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.plot import Spectrogram
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import system_name
+from alphamf.tools.files import shown
 
 SECONDS = 15.0
 """Longest part of a clip that is embedded."""
@@ -55,14 +59,12 @@ class Sound(NamedTuple):
 
 def read(path: Path) -> Sound | None:
     """Return the first seconds of a file, its channels averaged, or None without a sound."""
-    import soundfile
-
     try:
-        with soundfile.SoundFile(system_name(path)) as file:
+        with open_sound(path, shown(path)) as file:
             rate = file.samplerate
-            block = file.read(int(SECONDS * rate), dtype="float32", always_2d=True)
+            block = next_block(file, int(SECONDS * rate))
             cut = file.frames > len(block)
-    except (OSError, soundfile.LibsndfileError):
+    except (AlphaMFError, Undecodable):
         return None
     if not len(block) or not np.isfinite(block).all():
         return None

@@ -14,11 +14,12 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.cut import Undecodable
+from alphamf.audio.opening import next_block
 from alphamf.audio.parts import Part
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.audio.survey import next_block, open_sound
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
