@@ -8,7 +8,8 @@ Calls of a voice in noise are made of dev material: voices of ``speech-16k`` and
 ``librispeech-dev``, noises of ``noise-48k``. Before each part of a call something happens, one of
 `EVENTS`. One stream denoises all calls, one after the other; another stream begins with each part.
 OUTPUT.csv has SI-SDR in dB of both for every second with speech, and a table of the events is
-printed: the share of seconds in which the first stream is at most `CLOSE` dB below the second.
+printed: the share of seconds in which the first stream is at most `CLOSE` dB below the second, and
+the same without the first second of each part ("later").
 """
 
 from __future__ import annotations
@@ -267,8 +268,8 @@ def _scored(waiting: list[Part], out: Floats, rate: int) -> Iterator[Scores]:
     return out
 
 
-def share(scores: list[Scores], skipped: int = 0) -> tuple[float, int]:
-    """Return the share of seconds that are close, and how many there are.
+def close(scores: list[Scores], skipped: int) -> list[bool]:
+    """Say of each second with speech whether the stream that goes on is close.
 
     Parameters
     ----------
@@ -277,8 +278,75 @@ def share(scores: list[Scores], skipped: int = 0) -> tuple[float, int]:
     skipped
         Seconds of each part that are left out.
     """
-    each = [(s.going_on - s.fresh)[skipped:] for s in scores]
-    differences = np.concatenate(
-        [values[~np.isnan(s.fresh[skipped:])] for values, s in zip(each, scores, strict=True)]
+    found = []
+    for each in scores:
+        pairs = zip(each.going_on[skipped:], each.fresh[skipped:], strict=True)
+        found += [bool(own >= fresh - CLOSE) for own, fresh in pairs if not np.isnan(fresh)]
+    return found
+
+
+def seconds_to_recovery(scores: Scores) -> int:
+    """Return the first second from which on no two seconds in a row are not close."""
+    far = scores.going_on < scores.fresh - CLOSE
+    twice = np.flatnonzero(far[:-1] & far[1:])
+    return int(twice[-1]) + 2 if len(twice) else int(far[0])
+
+
+def table(scores: list[Scores]) -> str:
+    """Return a Markdown table with a line for each event."""
+    lines = []
+    for name in [*EVENTS, "all"]:
+        own = [each for each in scores if name in (each.event, "all")]
+        if not own:
+            continue
+        late = [
+            np.concatenate([getattr(s, field)[1:] for s in own]) for field in Scores._fields[1:]
+        ]
+        means = (f"{np.nanmean(np.maximum(each, -30)):.2f}" for each in late)
+        shares = (f"{100 * np.mean(close(own, skipped)):.1f}" for skipped in (0, 1))
+        worst = max(map(seconds_to_recovery, own))
+        lines.append([name, f"{len(own)}", *means, *shares, f"{worst}"])
+    headings = [
+        "event",
+        "times",
+        "SI-SDR dB",
+        "fresh dB",
+        "close %",
+        "later %",
+        "recovered after s",
+    ]
+    return tables.markdown(headings, lines)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.hard_events",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return float(np.mean(differences >= -CLOSE)), len(differences)
+    parser.add_argument("--rate", type=int, choices=(8000, RATE, 48000), default=RATE)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, default=Path("hard"))
+    asked = parser.parse_args()
+    scores = []
+    try:
+        with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["part", "event", "second", "going on", "fresh"])
+            for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
+                for k, pair in enumerate(zip(*each[1:], strict=True)):
+                    row = (len(scores), each.event, k, *(f"{value:.3f}" for value in pair))
+                    writer.writerow(row)
+                file.flush()
+                scores.append(each)
+                print(f"\r{len(scores)} parts", end="", file=sys.stderr)
+    except AlphaMFError as error:
+        parser.error(str(error))
+    print(file=sys.stderr)
+    print(table(scores))
+
+
+if __name__ == "__main__":
+    main()

@@ -206,7 +206,7 @@ class LowLatency:
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
             if not self._anew:
-                _LOGGER.warning("the denoiser lost its numbers to this sound, and begins anew")
+                _LOGGER.warning("the state at low latency was no longer finite, and starts anew")
             self._anew = True
             self._begin()
             gain, std = self._refined(power)

@@ -48,7 +48,8 @@ PARTS = 5
 that goes on."""
 
 LEAST_SHARE = np.float32(0.5)
-"""Of the least power, below which the noise is not: from there p brings it up by itself."""
+"""Of the least power, below which the noise is not: from there p brings it up by itself. Soon after
+a rise it is all of it."""
 
 FAINTEST = 1e-8
 """Least noise of a bin, as a fraction of the mean."""
@@ -56,7 +57,7 @@ FAINTEST = 1e-8
 LOUD_SECONDS = 0.1
 """The largest power is that of one part of so long, and of the one that goes on."""
 
-MOST_OVER = np.float32(10)
+MOST_OVER = np.float32(100)
 """Most noise, and smoothed power, as a multiple of the largest power."""
 
 RISE = np.float32(1e3)
@@ -167,9 +168,9 @@ class Noise:
             np.minimum(self.power + self._change(power), most), faint.astype(np.float32)
         )
         if self._frames > PARTS * self._part:
-            floor = LEAST_SHARE * least
-            late = (self._since >= self._soon)[:, None]
-            np.maximum(learnt, floor, out=learnt, where=late)
+            since = self._since[:, None]
+            floor = np.where(since < PARTS * self._part, np.float32(1), LEAST_SHARE) * least
+            np.maximum(learnt, floor, out=learnt, where=since >= self._soon)
         self.power = learnt
 
     def _change(self, power: Floats) -> Floats:

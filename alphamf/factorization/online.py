@@ -33,7 +33,7 @@ LOUD_SECONDS = 0.25
 MOST_OVER = np.float32(10)
 """Most level, as a multiple of the loudest frame of one or two parts of so long."""
 
-SPEECH_SHARE = np.float32(0.1)
+SPEECH_SHARE = np.float32(0.01)
 """Part of a frame's power that is speech where the response is learnt."""
 
 RATE = np.float32(100.0)
