@@ -167,8 +167,8 @@ class OnlineAlphaMF:
             self._phi[-1] = frame.phi[-1]
         mean = np.minimum(frame.total / KEEP, 1)
         spoken = (mean * frame.power[-1]).sum(axis=-1) > SPEECH_SHARE * frame.power[-1].sum(axis=-1)
-        parts = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
-        self._response.learn(*parts, channels=spoken & self._noise.settled)
+        plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
+        self._response.learn(plus, minus, spoken & self._noise.settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
         return Found(
             gain=mean,

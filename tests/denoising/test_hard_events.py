@@ -76,7 +76,7 @@ def test_bursts_near_the_end_of_single_precision_leave_finite_sound(channels):
 PIECES = st.lists(
     st.tuples(
         st.sampled_from(["noise", "constant", "sample", "tone"]),
-        st.floats(-3.4e38, 3.4e38, width=32),
+        st.floats(width=32, allow_nan=False, allow_infinity=False),
         st.integers(1, 3000),
     ),
     min_size=1,
@@ -96,17 +96,17 @@ def sound_of(kind, size, count):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(PIECES)
 def test_after_any_finite_sound_speech_recovers(pieces):
     before = np.concatenate([sound_of(*piece) for piece in pieces])
-    # Such sound may be as hard as bursts of 1e30, which a stream needs three seconds for.
-    clean, noisy = (np.tile(voice(name), 3) for name in ("clean", "noisy"))
-    out = denoised(before, noisy)[len(before) :]
+    # Samples of 1e12 and more may take the stream three seconds, not one.
+    lead, last = voice()[: 4 * RATE], slice(-3 * RATE, None)
+    clean, noisy = voice("clean")[: 3 * RATE], voice()[: 3 * RATE]
+    out = denoised(before, lead, noisy)
     assert np.isfinite(out).all()
-    last = slice(-len(voice()), None)
-    wanted = by_second(clean[last], denoised(noisy)[last], RATE)
-    assert np.nanmean(by_second(clean[last], out[last], RATE)) > np.nanmean(wanted) - LOSS
+    own, wanted = (by_second(clean, each, RATE) for each in (out[last], fresh_voice(3 * RATE)))
+    assert np.nanmean(own) > np.nanmean(wanted) - LOSS
 
 
 STATES = {
