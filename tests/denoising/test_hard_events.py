@@ -20,8 +20,9 @@ RATE = 8000
 SECONDS = 12
 """Length of an event."""
 
-LOSS = 1.5
-"""Most dB that the mean SI-SDR after the first second is below that of a fresh start."""
+LOSS = 1.0
+"""Most dB that the mean SI-SDR after the first second is below that of a fresh start; over three
+seconds of voice twice as many."""
 
 
 def voice(name="noisy"):
@@ -62,7 +63,7 @@ def test_a_voice_is_back_within_a_second(event):
 
 @pytest.mark.parametrize("event", ["DC", "sample of 1e6", "60 dB louder"])
 def test_a_voice_is_back_within_a_second_after_a_short_event(event):
-    assert loss(happening(event, seconds=3), 3 * RATE) < LOSS
+    assert loss(happening(event, seconds=3), 3 * RATE) < 2 * LOSS
 
 
 @pytest.mark.parametrize("channels", [1, 2])
@@ -106,7 +107,7 @@ def test_after_any_finite_sound_speech_recovers(pieces):
     out = denoised(before, lead, noisy)
     assert np.isfinite(out).all()
     own, wanted = (by_second(clean, each, RATE) for each in (out[last], fresh_voice(3 * RATE)))
-    assert np.nanmean(own) > np.nanmean(wanted) - LOSS
+    assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
 
 
 STATES = {
