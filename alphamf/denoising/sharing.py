@@ -44,7 +44,7 @@ class Sharing:
             self._cross, self._power = np.zeros_like(cross), np.zeros_like(power)
         self._cross += self._share * (cross - self._cross)
         self._power += self._share * (weight * power - self._power)
-        most = np.sqrt(self._power * self._power[0]).sum(axis=-1)
+        most = (np.sqrt(self._power) * np.sqrt(self._power[0])).sum(axis=-1)
         together = np.abs(self._cross).sum(axis=-1) >= np.float32(SHARED) * most
         together[0] = True
         total = power[together].sum(axis=0) + np.finfo(np.float32).tiny

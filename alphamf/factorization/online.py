@@ -18,8 +18,9 @@ import numpy as np
 from alphamf.factorization import cells, compiled
 from alphamf.factorization import frame as steps
 from alphamf.factorization.cells import FLOOR
-from alphamf.factorization.forgetting import Noise, Response, forgotten
+from alphamf.factorization.forgetting import Extreme, Noise, forgotten
 from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
 STEPS, KEEP = 12, 8
@@ -27,6 +28,13 @@ STEPS, KEEP = 12, 8
 
 LEVEL_SECONDS = 3.0
 """Time in which the level is forgotten that the model's units come from."""
+
+LOUD_SECONDS = 0.25
+MOST_OVER = np.float32(10)
+"""Most level, as a multiple of the loudest frame of one or two parts of so long."""
+
+SPEECH_SHARE = np.float32(0.01)
+"""Part of a frame's power that is speech where the response is learnt."""
 
 RATE = np.float32(100.0)
 SHAPE = 0.1
@@ -108,6 +116,7 @@ class OnlineAlphaMF:
         self._rng, self._states = rng, loops.states(rng, [alpha, 2.0])
         self._h = np.full((channels, columns), LEAST)
         self._level = np.zeros((channels, 1), np.float32)
+        self._loudest = Extreme(np.maximum, (channels, 1), 1, max(1, round(LOUD_SECONDS / hop)))
         self._frames = 0
         self._noise = Noise(channels, bins, hop)
         self._response = Response(channels, bins, spacing, hop)
@@ -156,8 +165,10 @@ class OnlineAlphaMF:
         self._h = frame.h
         if frame.phi is not None:
             self._phi[-1] = frame.phi[-1]
-        self._response.learn(frame.plus[-1] * frame.v[-1], frame.minus[-1] * frame.v[-1])
         mean = np.minimum(frame.total / KEEP, 1)
+        spoken = (mean * frame.power[-1]).sum(axis=-1) > SPEECH_SHARE * frame.power[-1].sum(axis=-1)
+        plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
+        self._response.learn(plus, minus, spoken & self._noise.settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
         return Found(
             gain=mean,
@@ -172,9 +183,12 @@ class OnlineAlphaMF:
         """Make room for the newest frame, and learn its noise and the level."""
         self._frames += 1
         share = max(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))
-        self._level += np.float32(share) * (power.mean(axis=-1, keepdims=True) - self._level)
+        mean = power.mean(axis=-1, keepdims=True)
+        self._level += np.float32(share) * (mean - self._level)
+        np.minimum(self._level, MOST_OVER * self._loudest.add(mean), out=self._level)
         np.maximum(self._level, np.finfo(np.float32).tiny / FLOOR, out=self._level)
         self._noise.learn(power)
+        self._response.begin(self._noise.risen)
         new = self._loops.stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
         past = (self._powers, power), (self._noises, self._noise.power), (self._phi, new)
         for held, newest in past:

@@ -22,6 +22,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Floats = NDArray[np.float32]
 """Sound, power or gain in single precision, of NumPy."""
 
+Flags = NDArray[np.bool_]
+"""Yes or no, of NumPy."""
+
 Reals = NDArray[np.floating[Any]]
 """The same in any precision."""
 
