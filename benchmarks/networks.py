@@ -18,7 +18,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from alphamf.denoising.weights import find
-from alphamf.learnt import compiled, network, refiner, second_stage
+from alphamf.learnt import compiled, layers, refiner, second_stage
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools import tables
 from alphamf.tools.arrays import Floats
@@ -36,29 +36,28 @@ Tasks = dict[str, Callable[[], Any]]
 def with_numpy(p: dict[str, Floats], features: Floats) -> Tasks:
     """Return what NumPy does in each layer."""
     bins = features.shape[-2]
-    x = network.read(p, features)
-    found = network.maps(p, x, bins)
+    x = layers.read_frames(p, features)
+    maps = layers.feature_maps(p, x, bins)
     return {
-        "first product": lambda: network.read(p, features),
-        "blocks": lambda: network.blocks(p, x, np),
-        "maps": lambda: network.maps(p, x, bins),
-        "correlations": lambda: network.correlated(p, features, found, np),
-        "all": lambda: network.outputs(p, features, np),
+        "first product": lambda: layers.read_frames(p, features),
+        "blocks": lambda: layers.run_blocks(p, x, np),
+        "maps": lambda: layers.feature_maps(p, x, bins),
+        "correlations": lambda: layers.correlate_cells(p, features, maps, np),
+        "all": lambda: layers.outputs(p, features, np),
     }
 
 
 def with_compiled(p: dict[str, Floats], features: Floats) -> Tasks:
     """Return what the compiled layers do."""
-    made = compiled.Network(p, features.shape[-2])
-    flat = made.flat(features)
-    planes = flat[: -compiled.PAD].reshape(len(features), -1)
-    x = made.read(planes)
-    made.write(x, planes)
+    made = compiled.CompiledNetwork(p, features.shape[-2])
+    cells = made.empty_cells(len(features))
+    x = made.read_frames(features, cells)
+    made.write_maps(x, cells)
     return {
-        "first product": lambda: made.read(planes),
-        "blocks": lambda: made.blocks(x.copy()),
-        "maps": lambda: made.write(x, planes),
-        "correlations": lambda: made.correlated(flat, len(features)),
+        "first product": lambda: made.read_frames(features, cells),
+        "blocks": lambda: made.run_blocks(x.copy()),
+        "maps": lambda: made.write_maps(x, cells),
+        "correlations": lambda: made.correlate_cells(cells),
         "all": lambda: made.outputs(features),
     }
 
@@ -71,8 +70,8 @@ def with_onnxruntime(p: dict[str, Floats], features: Floats) -> Tasks:
     except ImportError:
         return {}
     del onnx, onnxruntime
-    x = network.read(p, features)
-    found = network.maps(p, x, features.shape[-2])
+    x = layers.read_frames(p, features)
+    found = layers.feature_maps(p, x, features.shape[-2])
     planes = (np.ascontiguousarray(np.moveaxis(each, -1, 0)) for each in (features, found))
     cells, found = planes
     return dict(networks_onnx.sessions(p, cells, x, found))

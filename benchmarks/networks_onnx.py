@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.learnt import layers, network
+from alphamf.learnt import network
 from alphamf.tools.arrays import Floats
 
 OPSET = 17
@@ -57,7 +57,7 @@ class Graph:
 
 
 def read(g: Graph, p: dict[str, Floats], cells: str, bins: int) -> str:
-    """Add `network.read`, for cells of shape (features, frames, bins)."""
+    """Add `layers.read_frames`, for cells of shape (features, frames, bins)."""
     width = len(p["in.bias"])
     weight = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
     flat = g.add("Transpose", cells, perm=[1, 0, 2])
@@ -67,26 +67,27 @@ def read(g: Graph, p: dict[str, Floats], cells: str, bins: int) -> str:
 
 
 def blocks(g: Graph, p: dict[str, Floats], x: str) -> str:
-    """Add `network.blocks`."""
-    for k in range(sum(name.endswith(".taps") for name in p)):
-        block = {name: p[f"block{k}.{name}"] for name in ("scale", "shift", "up", "down", "taps")}
+    """Add `layers.run_blocks`."""
+    for each in network.stack(network.sizes_of(network.shapes_of(p))):
+        k, apart = each.name, each.distance
+        block = {name: p[f"{k}.{name}"] for name in ("scale", "shift", "up", "down", "taps")}
         u = g.add("LayerNormalization", x, block["scale"], block["shift"], epsilon=1e-5)
         u = g.add("Unsqueeze", g.add("Transpose", u, perm=[1, 0]), np.array([0]))
-        apart, taps = 2 ** (k % network.DILATIONS), block["taps"]
+        taps = block["taps"]
         reach = len(taps) // 2 * apart
         u = g.add(
             "Conv", u, taps.T[:, None], group=taps.shape[1], dilations=[apart], pads=[reach, reach]
         )
         u = g.add("Transpose", g.add("Squeeze", u, np.array([0])), perm=[1, 0])
-        u = g.add("Add", g.add("MatMul", u, block["up"]), p[f"block{k}.up_bias"])
-        u = g.add("LeakyRelu", u, alpha=layers.SLOPE)
-        u = g.add("Add", g.add("MatMul", u, block["down"]), p[f"block{k}.down_bias"])
+        u = g.add("Add", g.add("MatMul", u, block["up"]), p[f"{k}.up_bias"])
+        u = g.add("LeakyRelu", u, alpha=network.SLOPE)
+        u = g.add("Add", g.add("MatMul", u, block["down"]), p[f"{k}.down_bias"])
         x = g.add("Add", x, u)
     return x
 
 
 def maps(g: Graph, p: dict[str, Floats], x: str, bins: int) -> str:
-    """Add `network.maps`, of shape (maps, frames, bins)."""
+    """Add `layers.feature_maps`, of shape (maps, frames, bins)."""
     count = len(p["map.bias"]) // bins
     weight = p["map.weight"].reshape(-1, bins, count).swapaxes(1, 2)
     bias = p["map.bias"].reshape(bins, count).T.reshape(-1)
@@ -95,7 +96,7 @@ def maps(g: Graph, p: dict[str, Floats], x: str, bins: int) -> str:
 
 
 def correlated(g: Graph, p: dict[str, Floats], cells: str, found: str) -> str:
-    """Add `network.correlated`."""
+    """Add `layers.correlate_cells`."""
 
     def correlate(y: str, name: str, apart: tuple[int, int]) -> str:
         kernel = p[f"{name}.weight"].transpose(3, 2, 0, 1)
@@ -103,13 +104,14 @@ def correlated(g: Graph, p: dict[str, Floats], cells: str, found: str) -> str:
         return g.add("Conv", y, kernel, p[f"{name}.bias"], dilations=list(apart), pads=pads)
 
     def rectified(y: str) -> str:
-        return g.add("LeakyRelu", y, alpha=layers.SLOPE)
+        return g.add("LeakyRelu", y, alpha=network.SLOPE)
 
     y = g.add("Unsqueeze", g.add("Concat", cells, found, axis=0), np.array([0]))
-    y = rectified(correlate(y, "local", (1, 1)))
-    for k in range(sum(name.startswith("deep") and name.endswith(".bias") for name in p)):
-        y = g.add("Add", y, rectified(correlate(y, f"deep{k}", network.DEEP[k])))
-    out = g.add("Squeeze", correlate(y, "out", (1, 1)), np.array([0]))
+    for each in network.correlations(network.sizes_of(network.shapes_of(p))):
+        z = correlate(y, each.name, each.apart)
+        z = rectified(z) if each.rectify else z
+        y = g.add("Add", y, z) if each.residual else z
+    out = g.add("Squeeze", y, np.array([0]))
     added = g.add("Slice", found, np.array([0]), np.array([network.ADDED]), np.array([0]))
     rest = len(p["out.bias"]) - network.ADDED
     return g.add("Add", out, g.add("Pad", added, np.array([0, 0, 0, rest, 0, 0])))
