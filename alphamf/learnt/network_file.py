@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import compiled, model_file, network
+from alphamf.learnt import compiled, layers, model_file, network
 from alphamf.learnt.dictionary import folder
+from alphamf.learnt.memory import Memories
 from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, shown
 
@@ -54,6 +55,9 @@ class TrainedNetwork:
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = ((network.FEATURES, network.OUTPUTS),)
     """Input features and outputs of a cell, as a network of this class may have them."""
 
+    causal: ClassVar[bool] = False
+    """Whether all taps lie in the past, so that the network runs frame by frame, with memories."""
+
     parameters: dict[str, Array]
     rate: int
     frame: Frame
@@ -87,8 +91,8 @@ class TrainedNetwork:
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
-    def outputs(self, features: Array, xp: Any) -> Array:
-        """Return what `network.outputs` does with the parameters.
+    def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
+        """Return what `layers.outputs` does with the parameters.
 
         Parameters
         ----------
@@ -96,14 +100,16 @@ class TrainedNetwork:
             Shape (..., frames, bins, features).
         xp
             Module of the arrays.
+        memories
+            Of a causal network, which runs frame by frame.
         """
         if compiled.suits(features):
-            return self._compiled.outputs(features)
-        return network.outputs(self.parameters, features, xp)
+            return self._compiled.outputs(features, memories)
+        return layers.outputs(self.parameters, features, xp, memories)
 
     @cached_property
-    def _compiled(self) -> compiled.Network:
-        return compiled.Network(self.parameters, self.cells(self.frame))
+    def _compiled(self) -> compiled.CompiledNetwork:
+        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what was made for this processor: another process may run on another one."""

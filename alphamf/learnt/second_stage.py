@@ -179,7 +179,7 @@ def coefficients(found: Array, xp: Any) -> Coefficients:
     Parameters
     ----------
     found
-        As from `network.outputs`, shape (..., frames, bins, outputs).
+        As from `layers.outputs`, shape (..., frames, bins, outputs).
     xp
         Module of the array.
     """

@@ -72,7 +72,7 @@ def _blocks(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
 
 def _convolutions(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
     made = {}
-    for name in ("local", "out", *(f"deep{k}" for k in range(sizes.deep))):
+    for name in (each.name for each in network.correlations(sizes)):
         before, now, ahead = known[f"{name}.weight"]
         made[f"{name}.weight"] = np.stack([before, np.zeros_like(now), now + ahead])
         made[f"{name}.bias"] = known[f"{name}.bias"]

@@ -19,7 +19,7 @@ import pytest
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import network, second_stage
+from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
@@ -276,10 +276,10 @@ def test_a_network_with_more_channels_begins_as_the_one_without():
     rng = np.random.default_rng(0)
     known = SecondStage(network.start(rng, 20, sizes), RATE, FRAME)
     given = rng.standard_normal((30, 20, more.features)).astype(np.float32)
-    expected = network.outputs(known.parameters, given[..., : sizes.features], np)
+    expected = layers.outputs(known.parameters, given[..., : sizes.features], np)
     grown = runs.grown(known, more)
     assert {name: value.shape for name, value in grown.items()} == network.shapes(20, more)
-    found = network.outputs(grown, given, np)
+    found = layers.outputs(grown, given, np)
     np.testing.assert_allclose(found[..., :2], expected, atol=1e-5)
     assert not found[..., 2:].any()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alphamf.learnt import network
+from alphamf.learnt import layers, network
 from alphamf.training.refiner.config import NARROW
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
@@ -40,10 +40,10 @@ def test_the_whole_network_reads_means_of_bands_and_writes_between_them():
     features = rng.standard_normal((2, frames, bins, network.FEATURES)).astype(np.float32)
     means = np.einsum("...bk,bn->...nk", features, spread / spread.sum(0))
     few = {name: value.numpy() for name, value in small.items()}
-    read = network.read(few, means)
-    np.testing.assert_allclose(network.read(whole, features), read, atol=1e-4)
-    maps = np.einsum("...nm,bn->...bm", network.maps(few, read, bands), spread)
-    np.testing.assert_allclose(network.maps(whole, read, bins), maps, atol=1e-4)
+    read = layers.read_frames(few, means)
+    np.testing.assert_allclose(layers.read_frames(whole, features), read, atol=1e-4)
+    maps = np.einsum("...nm,bn->...bm", layers.feature_maps(few, read, bands), spread)
+    np.testing.assert_allclose(layers.feature_maps(whole, read, bins), maps, atol=1e-4)
 
 
 def test_a_network_that_was_tied_is_tied_again_as_it_was():
