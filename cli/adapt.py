@@ -1,4 +1,4 @@
-"""``alphamf adapt``: a shipped network, trained on with the user's own recordings."""
+"""``alphamf adapt``: fine-tune a shipped network on the user's own recordings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def adapt(
         list[str],
         typer.Option(
             metavar="CLEAN",
-            help="Clean speech of your voices: a file, folder or pattern; may be given again.",
+            help="Clean speech of your voices: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
@@ -32,29 +32,36 @@ def adapt(
         list[str],
         typer.Option(
             metavar="NOISE",
-            help="Your noises, without speech: a file, folder or pattern; may be given again.",
+            help="Your noises, without speech: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="MINE.npz", help="Where the network goes.")
+        str, typer.Option("--output", "-o", metavar="MINE.npz", help="Output file for the network.")
     ],
     rate: Annotated[
-        int, typer.Option(metavar="8000|16000", help="Which of the shipped networks, in Hz.")
+        int,
+        typer.Option(
+            metavar="8000|16000", help="Sampling rate in Hz of the shipped network to fine-tune."
+        ),
     ] = 16000,
     minutes: Annotated[
-        float, typer.Option(metavar="MIN", help="About how long it may take.")
+        float, typer.Option(metavar="MIN", help="Approximate training time in minutes.")
     ] = 15.0,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Processes (all cores).", show_default=False),
+        typer.Option(
+            metavar="N", help="Number of processes (default: one per core).", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, seed_option("mixtures")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the network.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Overwrite the network if it exists.")
+    ] = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train the shipped refiner on with your own voices and noises.
+    """Fine-tune the shipped network on your own voices and noises.
 
     One file in five of either is held out, and the scores before and after are those of mixtures of
     these. Where nothing is gained on them, nothing is written.
@@ -91,7 +98,7 @@ def adapt(
 
 
 def _options(output: str, rate: int) -> str:
-    """Return the options by which the network is used."""
+    """Return the denoising settings and weights with which the network is evaluated."""
     stage = " --second-stage second-stage-16k" if rate == 16000 else ""
     return f"--model speech-{rate // 1000}k --refiner {shown(output)}{stage}"
 

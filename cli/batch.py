@@ -42,7 +42,7 @@ def run(
     quiet: bool,
     verbose: bool = False,
 ) -> int:
-    """Do all jobs, report them and the problems, and return the exit code.
+    """Process all jobs, print results and errors, and return the exit code.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _report(
     as_json: bool,
     to_stderr: bool,
 ) -> None:
-    """Print the result of a file as JSON or as `text` has it, or its error."""
+    """Print the result of a file as JSON or as the text that `text` returns, or its error."""
     if outcome.error is not None:
         report.error(outcome.item.source, outcome.error, as_json=as_json)
         if outcome.details:
@@ -128,7 +128,7 @@ def preload(files: Plan, *, device: str, workers: int | None, cluster: str | Non
 
 
 def _size(job: Job) -> float:
-    """Return roughly how long a file is: its bytes, times how much its format compresses."""
+    """Return roughly how long a file is: bytes times the compression ratio of its format."""
     suffix = os.path.splitext(job.source)[1].lower()
     try:
         return os.path.getsize(job.source) * COMPRESSION.get(suffix, 1.0)
@@ -137,24 +137,24 @@ def _size(job: Job) -> float:
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return the number of processes."""
+    """Return the number of worker processes."""
     return 1 if _stays_here(jobs, device) else wanted or pool.cores()
 
 
 def _stays_here(jobs: list[Job], device: str) -> bool:
-    """Whether this process does the work: for standard input or output, and for a GPU."""
+    """Return whether this process does the work itself: for standard streams and on a GPU."""
     return device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs)
 
 
 def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return how many segments of a file to do in parallel, or together on a GPU."""
+    """Return how many segments of a file to process in parallel, or as one batch on a GPU."""
     if device != "cpu":
         return wanted or SEGMENTS
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
 def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
-    """Return the result of a file as text of one or more lines."""
+    """Format the result of a file as text of one or more lines."""
     lines = [
         f"{shown(result['file'])} -> {shown(result['output'])}: "
         f"{result['duration']:.2f} s in {result['seconds']:.2f} s "
@@ -187,7 +187,7 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
 
 
 def _agreement(found: Mapping[str, Any]) -> str:
-    """Return in one line how far the chains agree, and what to do where they do not."""
+    """Describe in one line how well the chains agree, and what to do if they do not."""
     chains, difference = found["chains"], found["difference_db"]
     if difference <= DISAGREEMENT_DB:
         return f"{chains} chains agree to {max(difference, 0.1):.1f} dB"
@@ -198,7 +198,7 @@ def _agreement(found: Mapping[str, Any]) -> str:
 
 
 def _how(result: Mapping[str, Any]) -> str:
-    """Return how a file was done, in one line."""
+    """Describe in one line how a file was processed."""
     names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
     names += ["high_band"] if result["high_band"] else []
     weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)

@@ -1,4 +1,4 @@
-"""The same bits on x86-64 processors with AVX2: start anew with one code path for all of them."""
+"""Give identical results on all x86-64 processors with AVX2, by restarting the command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ unless a tunable hides these."""
 
 
 def begin() -> None:
-    """Start this command anew where its variables are not set and the machine is of the right kind.
+    """Restart this command if its environment variables are not set and the processor supports it.
 
     The sooner, the less is imported twice.
     """
@@ -42,7 +42,7 @@ def begin() -> None:
 
 
 def fix(*, device: str, cluster: str | None) -> None:
-    """Start this command anew, in the same process, unless its code paths are fixed already.
+    """Restart this command in the same process, unless its code paths are already fixed.
 
     NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
     this run to choose another. Standard streams are handed on unread.
@@ -91,7 +91,7 @@ def _start_anew(variables: dict[str, str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables to set; tunables and disabled features of others stay."""
+    """Return the environment variables to set; keep the user's other settings in them."""
     disabled = ({*os.environ.get(DISABLED, "").split()} | NEWER) - KEPT
     tunables = os.environ.get(TUNABLES, "").split(":")
     others = [tunable for tunable in tunables if not tunable.startswith(CAPABILITIES)]

@@ -1,4 +1,4 @@
-"""``alphamf evaluate``: how well and how fast methods denoise a corpus."""
+"""``alphamf evaluate``: measure how well and how fast methods denoise a corpus."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 
 
 class TableFormat(StrEnum):
-    """Forms of a printed table."""
+    """Output formats of a printed table."""
 
     markdown = "markdown"
     latex = "latex"
@@ -57,7 +57,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Clean speech.",
+            help="Clean speech: a folder, or a pattern in quotes.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -66,7 +66,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="DIR|GLOB",
-            help="Noisy speech: a folder, or a pattern in quotes; may be given several times.",
+            help="Noisy speech: a folder, or a pattern in quotes; can be repeated.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -75,8 +75,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Which files belong together, instead of by their names: columns clean, noisy, "
-            "and perhaps noise, snr.",
+            help="Table of the pairs, instead of matching names: columns clean and noisy, "
+            "optionally noise and snr.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -85,7 +85,7 @@ def evaluate(
         int | None,
         typer.Option(
             metavar="N",
-            help="Only N clips, from all over the corpus, the same every time.",
+            help="Use only N clips, spread over the corpus; always the same ones.",
             rich_help_panel=CORPUS,
         ),
     ] = None,
@@ -93,9 +93,9 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Method, or several with commas between, or all; NAME@MODEL for one with its own "
-            "speech model; NAME=FOLDER for another system's files, named as the noisy ones; may be "
-            "given several times.",
+            help="Method, several separated by commas, or all; NAME@MODEL for a method with its "
+            "own speech model; NAME=FOLDER for the output files of another system, with "
+            "the names of the noisy files; can be repeated.",
             show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
             rich_help_panel=METHOD,
         ),
@@ -106,7 +106,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Word error rate by a speech recogniser that prints the words of {file}.",
+            help="Measure the word error rate with this command: a speech recogniser that "
+            "prints the words of {file}.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -114,8 +115,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="What is said: lines of a clean file's stem and words; by default what the "
-            "recogniser hears in the clean speech.",
+            help="Transcripts: lines with a clean file's stem and its words; by default what "
+            "the recogniser transcribes from the clean speech.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -123,7 +124,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE.onnx",
-            help="Scores of DNSMOS P.835 by this network.",
+            help="Compute DNSMOS P.835 scores with this network.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -131,25 +132,25 @@ def evaluate(
         bool,
         typer.Option(
             "--only",
-            help="Leave methods of earlier runs out of the tables and the report.",
+            help="Leave methods from earlier runs out of the tables and the report.",
             rich_help_panel=SCORING,
         ),
     ] = False,
     table: Annotated[
         TableFormat,
-        typer.Option(help="Form of the table that is printed.", rich_help_panel=SCORING),
+        typer.Option(help="Format of the printed table.", rich_help_panel=SCORING),
     ] = TableFormat.markdown,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder of results.", rich_help_panel=RUN
+            "--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=RUN
         ),
     ] = Path("evaluation"),
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Processes.",
+            help="Number of processes.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
@@ -235,7 +236,7 @@ def _run(
     as_json: bool,
     quiet: bool,
 ) -> list[Result]:
-    """Run the jobs, report each result, and return all in the order of the jobs."""
+    """Run the jobs, print each result, and return all results in the order of the jobs."""
     from alphamf.evaluation import runner
 
     done: dict[str, Result] = {}
@@ -250,7 +251,7 @@ def _run(
 
 
 def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) -> Iterator[Result]:
-    """Do jobs in parallel, and collect the errors that are no AlphaMFError in `crashes`."""
+    """Run jobs in parallel; collect unexpected errors (not AlphaMFError) in `crashes`."""
     from alphamf.evaluation.measure import measure
 
     work = partial(measure, stoppable=stoppable)
@@ -263,7 +264,7 @@ def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) 
 
 
 def _report(result: Result, reported: set[tuple[str, str]], *, as_json: bool) -> None:
-    """Report a result, but an error of a clip only once for all methods."""
+    """Print a result; print an error of a clip only once, not once per method."""
     if as_json:
         report.json_line(result.to_json())
     if result.error is None or (result.noisy, result.error) in reported:

@@ -1,4 +1,4 @@
-"""``alphamf experiment``: the papers' tables and figures."""
+"""``alphamf experiment``: reproduce the papers' tables and figures."""
 
 from __future__ import annotations
 
@@ -21,16 +21,25 @@ if TYPE_CHECKING:
 
 def experiment(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME|list]", help="Experiment, or list.")
+        str,
+        typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists them."),
     ] = "list",
-    full: Annotated[bool, typer.Option("--full", help="The paper's sizes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use the paper's full sizes.")] = False,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of CSV, PNG and Markdown.")
+        Path, typer.Option(metavar="DIR", help="Folder for the CSV, PNG and Markdown files.")
     ] = Path("experiments"),
     jobs: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Processes; 0: one per core.", show_default="0")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Number of processes; 0: one per core.", show_default="0"
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed, the same run.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Seed of the random numbers; the same seed gives the same run."
+        ),
+    ] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Reproduce a table or figure of the papers; the same command continues a stopped run."""
@@ -77,7 +86,7 @@ def _list(experiments: Iterable[Experiment]) -> None:
 def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
 ) -> Iterator[Record]:
-    """Do jobs in parallel, each in a process with one thread."""
+    """Run jobs in parallel, each in a process with one thread."""
     work = partial(_work, name=experiment.name)
     report = None if quiet else partial(typer.echo, err=True)
     yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)

@@ -1,4 +1,4 @@
-"""``alphamf denoise --latency low``: what goes with it, and pipes that are done as they flow."""
+"""``alphamf denoise --latency low``: check its options, and denoise pipes in real time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(
     low: bool,
     raw: str | None,
 ) -> bool:
-    """Return whether a pipe flows through, and refuse what does not go together.
+    """Return whether to denoise a pipe in real time; refuse options that cannot be combined.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def check(
 
 
 def lowered(request: Request) -> Request:
-    """Return the same request at low latency."""
+    """Return a copy of the request with the settings for low latency."""
     from alphamf.denoising.flow import estimate
 
     return replace(
@@ -76,7 +76,7 @@ def lowered(request: Request) -> Request:
 
 
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
-    """Denoise standard input to standard output while it comes in."""
+    """Denoise standard input to standard output in real time."""
     from alphamf.audio.flow import raw_kind
     from alphamf.denoising import flow
 

@@ -1,4 +1,4 @@
-"""``alphamf info``: the properties of a recording or a model."""
+"""``alphamf info``: show the properties of a recording or a model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def info(
     name: Annotated[
         str,
-        typer.Argument(metavar="FILE|MODEL", help="A recording, - for standard input, or a model."),
+        typer.Argument(metavar="FILE|MODEL", help="A recording, a model, or - for standard input."),
     ],
     no_sandbox: NoSandbox = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the properties of a recording or a model."""
     from alphamf.audio.reader import open_reader
@@ -82,7 +82,7 @@ def _recording(reader: Reader, as_json: bool) -> None:
 
 
 def _measured(reader: Reader) -> dict[str, Any]:
-    """Return the properties of a recording as numbers; digital silence has no level."""
+    """Return the properties of a recording as numbers; the level of digital silence is None."""
     return {
         "file": reader.name,
         "format": reader.format,
@@ -106,7 +106,7 @@ def _decibels(amplitude: float) -> float | None:
 
 
 def _tracks(reader: Reader) -> dict[str, str]:
-    """Return which audio track of a media file this is, and what else the file holds."""
+    """Return which audio track of a media file is used, and which other streams the file has."""
     track = reader.track
     if track is None:
         return {}

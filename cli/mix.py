@@ -1,4 +1,4 @@
-"""``alphamf mix``: a corpus of noisy speech, for ``alphamf evaluate``."""
+"""``alphamf mix``: make a corpus of noisy speech for ``alphamf evaluate``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RATES = (4000, 192000)
 
 
 class Level(StrEnum):
-    """Names of `evaluation.mixing.mixture.LEVELS`, which is not imported here: it needs numpy."""
+    """Names of `evaluation.mixing.mixture.LEVELS`, repeated to avoid importing NumPy."""
 
     plain = "plain"
     active = "active"
@@ -39,15 +39,15 @@ def mix(
         list[str],
         typer.Option(
             metavar="NOISE",
-            help="Noise: a file, folder or pattern; may be given again. A file's kind is the "
-            "folder that it is in below the one that is named, or else its own name.",
+            help="Noise: a file, folder or pattern; can be repeated. The kind of a noise is the "
+            "name of its subfolder below the given folder, otherwise the file's name.",
             show_default=False,
         ),
     ],
     output_dir: Annotated[
         Path,
         typer.Option(
-            "--output-dir", "-o", metavar="DIR", help="Where the corpus goes.", show_default=False
+            "--output-dir", "-o", metavar="DIR", help="Folder for the corpus.", show_default=False
         ),
     ],
     snr: Annotated[
@@ -56,15 +56,16 @@ def mix(
     level: Annotated[
         Level,
         typer.Option(
-            help="Power of the speech: over the whole file, or while somebody speaks (ITU-T P.56)."
+            help="How the power of the speech is measured: over the whole file, or during "
+            "speech only (ITU-T P.56)."
         ),
     ] = Level.plain,
     count: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Draw N mixtures at random; by default each recording is mixed with each kind "
-            "of noise at each ratio.",
+            help="Draw N mixtures at random; by default each recording is mixed with every kind "
+            "of noise at every ratio.",
             show_default=False,
         ),
     ] = None,
@@ -78,12 +79,12 @@ def mix(
     ] = None,
     seed: Annotated[int, seed_option("corpus")] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the corpus in DIR.")
+        bool, typer.Option("--overwrite", help="Overwrite the corpus in DIR.")
     ] = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Mix clean speech with noise, for a corpus that alphamf evaluate reads.
+    """Mix clean speech with noise to make a corpus for alphamf evaluate.
 
     Writes DIR/clean/NAME.flac, DIR/noisy/KIND_SNRdB/NAME.flac and DIR/pairs.csv,
     which says what each mixture is made of. Several channels are averaged.
@@ -126,7 +127,7 @@ def mix(
 
 
 def _ratios(text: str, most: float) -> list[float]:
-    """Return the numbers of ``--snr``, each once, in order."""
+    """Return the distinct numbers of ``--snr``, in order."""
     try:
         # As folders are named: six digits, and no negative zero.
         found = [float(f"{float(word):g}") + 0.0 for word in text.split(",")]
@@ -153,7 +154,7 @@ def _note(sentence: str) -> None:
 
 
 class _Sorter(NamedTuple):
-    """Reports problems at once, and keeps them.
+    """Prints problems as they occur, and collects them.
 
     Attributes
     ----------
@@ -164,7 +165,7 @@ class _Sorter(NamedTuple):
     problems: list[Problem]
 
     def good(self, items: Iterable[T | Problem]) -> Iterator[T]:
-        """Yield what is no problem."""
+        """Yield the items that are not problems."""
         for item in items:
             if isinstance(item, Problem):
                 report.error(item.source, item.sentence)

@@ -1,4 +1,4 @@
-"""``alphamf models``: the dictionaries and networks in the package."""
+"""``alphamf models``: list the dictionaries and networks in the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands have, and checks of options beyond their types."""
+"""Options that several commands share, and checks that typer's types cannot express."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN = "Run"
 
 
 class Device(StrEnum):
-    """Where the sampling runs."""
+    """Device that the sampler runs on."""
 
     cpu = "cpu"
     cuda = "cuda"
@@ -39,9 +39,9 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS|local",
-        help="Scheduler of a Dask cluster that does the work, or local for a cluster of --jobs "
-        "workers here. All its machines must have this version of alphamf and see the same files "
-        "under the same absolute paths.",
+        help="Address of a Dask scheduler whose cluster does the work, or local for a "
+        "cluster of --jobs workers on this machine. All machines need this version of "
+        "alphamf, and must find the files at the same absolute paths.",
         show_default="processes of this machine, without Dask",
         rich_help_panel=RUN,
     ),
@@ -52,7 +52,7 @@ Clean = Annotated[
     list[str],
     typer.Argument(
         metavar="CLEAN",
-        help="Recordings of clean speech: files, folders, patterns in quotes.",
+        help="Recordings of clean speech: files, folders or quoted patterns.",
         show_default=False,
     ),
 ]
@@ -84,7 +84,7 @@ NoSandbox = Annotated[
 
 
 def model_option(panel: str) -> Any:
-    """Return the option ``--model`` under a heading of the help."""
+    """Return the option ``--model``, listed under the help heading `panel`."""
     return typer.Option(
         metavar="NAME|FILE",
         help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
@@ -93,17 +93,21 @@ def model_option(panel: str) -> Any:
 
 
 def seed_option(what: str, panel: str = RUN) -> Any:
-    """Return the option ``--seed`` for what the seed determines, under a heading of the help."""
-    return typer.Option(metavar="N", help=f"The same seed, the same {what}.", rich_help_panel=panel)
+    """Return the option ``--seed``; `what` names what the seed determines."""
+    return typer.Option(
+        metavar="N",
+        help=f"Seed of the random numbers; the same seed gives the same {what}.",
+        rich_help_panel=panel,
+    )
 
 
 def json_option(what: str) -> Any:
-    """Return the option ``--json`` for what an object stands for."""
-    return typer.Option("--json", help=f"One JSON object a {what}.", rich_help_panel=RUN)
+    """Return the option ``--json``; `what` names what one JSON object describes."""
+    return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
-    """Return the numbers of a list such as ``20,40,60``, each once.
+    """Return the distinct numbers of a list such as ``20,40,60``.
 
     Parameters
     ----------
@@ -128,7 +132,7 @@ def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]
 
 
 def check_least(option: str, value: int | None, least: int) -> None:
-    """Refuse a number below `least`.
+    """Raise an AlphaMFError for a number below `least`.
 
     Parameters
     ----------
@@ -144,7 +148,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 
 def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> None:
-    """Refuse audio from or to a terminal, audio among JSON, and standard streams on a cluster.
+    """Refuse audio on a terminal, audio and JSON on one output, and a cluster with streams.
 
     Parameters
     ----------
@@ -168,7 +172,7 @@ def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> Non
 
 
 def name_template(suffix: str | None, name: str | None, output: str | None) -> str | None:
-    """Return the template of the outputs' names that --suffix or --name stands for, if any.
+    """Return the template for output names given by --suffix or --name, if any.
 
     Raises
     ------
@@ -188,7 +192,7 @@ def name_template(suffix: str | None, name: str | None, output: str | None) -> s
 
 
 def wanted_part(start: str | None, end: str | None) -> Part | None:
-    """Return the part of a recording that --start and --end stand for; None for all of it.
+    """Return the part of a recording given by --start and --end; None for all of it.
 
     Raises
     ------
@@ -209,7 +213,7 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
 def wanted_stretches(
     noise_from: Sequence[str] | None, speech_from: Sequence[str] | None
 ) -> tuple[Stretches, Stretches]:
-    """Return the stretches that --noise-from and --speech-from stand for, in order.
+    """Return the time ranges given by --noise-from and --speech-from, in order.
 
     Raises
     ------
@@ -226,7 +230,7 @@ def wanted_stretches(
 
 
 def wanted_loudness(normalize: str | None) -> float | None:
-    """Return the loudness that --normalize stands for, in LUFS; None where it was not given.
+    """Return the loudness given by --normalize, in LUFS; None if the option is not given.
 
     Raises
     ------
@@ -256,7 +260,7 @@ def dry_share(strength: float | None) -> float | None:
 
 
 def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
-    """Return a preset with some settings changed; None changes nothing.
+    """Return a preset with some settings replaced; values of None leave the preset's.
 
     Where the number of steps is changed alone, the number of steps kept changes with it.
 
@@ -281,7 +285,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
 
 
 def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
-    """Refuse weights once, rather than for every file.
+    """Refuse invalid weights once, before any file is processed.
 
     Parameters
     ----------
@@ -306,7 +310,7 @@ def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:
-    """Return ``cpu`` or ``cuda``, and print a note where automatic choice falls back to the CPU.
+    """Return ``cpu`` or ``cuda``, and print a note if the automatic choice falls back to the CPU.
 
     Raises
     ------

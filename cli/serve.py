@@ -1,4 +1,4 @@
-"""``alphamf serve``: the page."""
+"""``alphamf serve``: serve a web page for denoising."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def serve(
         int,
         typer.Option(
             metavar="N",
-            help="Port to listen at.",
+            help="Port to listen on.",
             show_default="a free one",
             rich_help_panel=NETWORK,
         ),
     ] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Open no browser.", rich_help_panel=NETWORK)
+        bool, typer.Option("--no-browser", help="Do not open a browser.", rich_help_panel=NETWORK)
     ] = False,
     host: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Address to listen at. Beyond this machine it takes a token in the environment "
-            "variable ALPHAMF_TOKEN, and --name.",
+            help="Address to listen on. For other machines, the environment variable "
+            "ALPHAMF_TOKEN must hold a token, and --name must be given.",
             rich_help_panel=NETWORK,
         ),
     ] = "127.0.0.1",
@@ -40,19 +40,19 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            help="Host name under which browsers reach a server that listens beyond this machine.",
+            help="Host name under which browsers on other machines reach the server.",
             show_default=False,
             rich_help_panel=NETWORK,
         ),
     ] = None,
     max_size: Annotated[
-        int, typer.Option(metavar="MB", help="Largest file that is taken.", rich_help_panel=RUN)
+        int, typer.Option(metavar="MB", help="Maximum size of a file, in MB.", rich_help_panel=RUN)
     ] = 1000,
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Files denoised side by side.",
+            help="Number of files to denoise in parallel.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
@@ -60,7 +60,7 @@ def serve(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Denoise recordings in the browser, on a page of this machine.
+    """Denoise recordings in the browser, on a web page served by this machine.
 
     Nothing leaves the machine: the page asks this command alone, which without --host answers this
     machine alone. It ends with Ctrl-C, and leaves no file.

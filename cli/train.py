@@ -1,4 +1,4 @@
-"""``alphamf train``: a speech model from clean recordings."""
+"""``alphamf train``: train a speech model on clean recordings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def train(
     clean: Clean,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where the model goes.")
+        str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Output file for the model.")
     ],
     rate: Annotated[
         int, typer.Option(metavar="HZ", help="Sampling rate of the model, 4000 to 48000.")
@@ -31,24 +31,24 @@ def train(
         str,
         typer.Option(
             metavar="K[,K...]",
-            help="Number of spectra to learn; of several, the one that predicts held-out speech "
-            "best is kept.",
+            help="Number of spectra to learn; if several are given, the one that predicts "
+            "held-out speech best is kept.",
         ),
     ] = "60",
     alpha: Annotated[
         str,
         typer.Option(
             metavar="A[,A...]",
-            help="Tail index, 0.5 to 2; several as for --rank, though about 1 denoises best, "
-            "whatever the score.",
+            help="Tail index, 0.5 to 2; several can be given as for --rank, although about 1 "
+            "denoises best, whatever the score.",
         ),
     ] = "1.0",
     held_out: Annotated[
         float | None,
         typer.Option(
             metavar="PART",
-            help="Part of the voices that is held out for the score (0.1 where there is something "
-            "to choose).",
+            help="Fraction of the voices held out for the score (0.1 if there are several "
+            "candidates).",
             show_default=False,
         ),
     ] = None,
@@ -56,29 +56,29 @@ def train(
         str,
         typer.Option(
             metavar="file|folder|prefix",
-            help="What identifies a voice: the file, the first folder in which paths differ, or "
-            "the file's name up to - or _.",
+            help="What identifies a voice: the file, the first folder in which the paths "
+            "differ, or the part of the file's name before - or _.",
         ),
     ] = "file",
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="Most seconds of speech that are taken of a voice.")
+        float, typer.Option(metavar="S", help="Maximum speech per voice, in seconds.")
     ] = 5.0,
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--no-stream",
             help="Read one voice after the other, in constant memory, or hold all speech in "
-            "memory (up to 30 minutes of it).",
+            "memory (at most 30 minutes).",
             show_default=False,
         ),
     ] = None,
-    sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
+    sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em for EM.")] = "em",
     above: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Learn only what lies above 7.5 kHz, from speech at 48 kHz, for a copy of this "
-            "16 kHz model. Of the other options, --seconds and --seed count.",
+            help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
+            "copy of this 16 kHz model. Only --seconds and --seed also apply.",
             show_default=False,
         ),
     ] = None,
@@ -86,12 +86,14 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
-            help="Steps of the chain (200; of a stream, 800 and one for each voice).",
+            help="Number of steps of the chain (200; with a stream, 800 plus one per voice).",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[int, seed_option("model")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")
+    ] = False,
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
@@ -157,7 +159,7 @@ def _extend(
     overwrite: bool,
     quiet: bool,
 ) -> None:
-    """Write a copy of a model with rows above its band."""
+    """Write a copy of a model with added rows above its frequency band."""
     from alphamf.learnt.dictionary import load
     from alphamf.training.dictionary.above import extend
 
@@ -193,7 +195,7 @@ def _print(selection: Selection, output: str, seconds: float) -> None:
 
 
 def _table(selection: Selection) -> str:
-    """Return the scores of all candidates, the best marked; differences are paired by voice."""
+    """Format the scores of all candidates and mark the best; differences are paired by voice."""
     from alphamf.tools.tables import mean_and_error
 
     best = selection.best
@@ -211,7 +213,7 @@ def _table(selection: Selection) -> str:
 
 
 def check_output(output: str, *, overwrite: bool) -> None:
-    """Refuse, before the work and not after it, an output that cannot be written."""
+    """Raise an AlphaMFError before the work starts if the output file cannot be written."""
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"-o {shown(output)} must end in .npz")
     check_writable(output)

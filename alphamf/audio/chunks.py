@@ -30,7 +30,7 @@ _UNKNOWN = 2**62
 
 
 def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
-    """Check that a RIFF or AIFF file holds as many bytes of samples as its header promises.
+    """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
 
     A size that a program which wrote to a pipe left open, and one of more than 4 GiB that was
     wrapped, give way to what is there.
@@ -154,7 +154,7 @@ def codec(file: BinaryIO) -> int | None:
 
 
 def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check a Sony Wave64 file as `check` does; its chunks count their own headers.
+    """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check a Core Audio file as `check` does; a size of -1 means "not known yet".
+    """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
     libsndfile refuses that, and sizes beyond the end of the file.
 
@@ -239,12 +239,12 @@ def _after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: boo
 
 
 def is_placeholder(size: int) -> bool:
-    """Whether a size means "not known yet": 2^32 - 1 from ffmpeg, about 2^31 from SoX, arecord."""
+    """Return whether a size means "not known yet": 2^32 - 1 (ffmpeg), about 2^31 (SoX)."""
     return size >= 2**32 - 2**12 or 2**31 - 2**13 <= size <= 2**31
 
 
 def clear_peak_time(path: Path, order: Order) -> None:
-    """Set the time, which libsndfile writes into the PEAK chunk of floating-point files, to zero.
+    """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class Extent(NamedTuple):
 
 
 class Cut(AlphaMFError):
-    """A file that ends before what its header promises.
+    """Error for a file that ends before its header says.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Cut(AlphaMFError):
 
 
 class Undecodable(Exception):
-    """Samples that a decoder cannot read; the text says why."""
+    """Error for samples that a decoder cannot read; the message says why."""
 
 
 class LeftOut(Undecodable):
@@ -99,7 +99,7 @@ def patched(end: int, position: int, data: bytes) -> Pieces:
 
 
 def short(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:
-    """Return the error of a file that holds fewer bytes of samples than its header promises.
+    """Return the error for a file with fewer bytes of samples than its header promises.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sound that flows through pipes: read as it comes, written at once, in the same format."""
+"""Real-time sound in pipes: read as it arrives, written immediately, in the same format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32":
 
 
 class Kind(NamedTuple):
-    """What the samples are: rate in Hz, channels, and libsndfile's name of how they are stored."""
+    """Format of raw samples: rate in Hz, channels, and libsndfile's name of the subtype."""
 
     rate: int
     channels: int
@@ -41,12 +41,12 @@ class Kind(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of a sample of all channels."""
+        """Bytes per frame: one sample of each channel."""
         return subtypes.get(self.subtype).size * self.channels
 
 
 def raw_kind(text: str) -> Kind:
-    """Return what RATE:CHANNELS:FORMAT stands for, such as 48000:1:s16.
+    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def raw_kind(text: str) -> Kind:
 
 
 class Flow:
-    """Samples that come through a pipe.
+    """Samples that arrive through a pipe.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Flow:
         self._held = self._held[len(self.header) :]
 
     def _first(self, count: int) -> bytes | None:
-        """Return the first bytes, None if there are fewer."""
+        """Return the first `count` bytes, or None if there are fewer."""
         while len(self._held) < count:
             if not (data := self._read()):
                 return None
@@ -111,14 +111,14 @@ class Flow:
         return self._held[:count]
 
     def _read(self) -> bytes:
-        """Return what comes next; nothing at the end, or after a Ctrl-C."""
+        """Return the next bytes; empty at the end or after Ctrl-C."""
         while not finish_asked():
             if os.name != "posix" or select.select([self._pipe], [], [], _WAKE)[0]:
                 return os.read(self._pipe, MOST)
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield the samples as they come, shape (samples, channels).
+        """Yield the samples as they arrive, shape (samples, channels).
 
         Raises
         ------
@@ -172,7 +172,7 @@ def _options(kind: Kind) -> dict[str, Any]:
 
 
 def decoded(data: bytes, kind: Kind) -> Floats:
-    """Return bare samples as float32, shape (samples, channels)."""
+    """Decode headerless samples to float32, shape (samples, channels)."""
     import soundfile
 
     with soundfile.SoundFile(
@@ -183,7 +183,7 @@ def decoded(data: bytes, kind: Kind) -> Floats:
 
 
 def encoded(audio: Floats, kind: Kind) -> bytes:
-    """Return float32 samples, shape (samples, channels), as bytes; PCM is limited to its range."""
+    """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
     import soundfile
 
     buffer = io.BytesIO()

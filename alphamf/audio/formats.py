@@ -1,4 +1,4 @@
-"""The audio formats that are read and written: a record each. A new format is one more record.
+"""The supported audio formats, one record each; to add a format, add a record.
 
 Those of the extra `media` are written by FFmpeg's muxers; what is read of them is in
 `alphamf.audio.media.kinds`. Decoders read as much as they find and do not report a file that was
@@ -23,7 +23,7 @@ from alphamf.errors import AlphaMFError
 
 
 class Header(NamedTuple):
-    """The first bytes of a file, and how the length that its header promises is checked.
+    """The magic bytes of a file format, and the function that checks the length in the header.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Header(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """Names of a format and a subtype, as libsndfile has them."""
+    """libsndfile's names of a format and a subtype."""
 
     format: str
     subtype: str
@@ -90,7 +90,7 @@ class Format:
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
-        """Return how samples of a subtype are best written in this format.
+        """Return the best encoding in this format for samples of a subtype.
 
         Parameters
         ----------
@@ -225,17 +225,17 @@ MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in for
 
 
 def is_known(suffix: str) -> bool:
-    """Whether files of an ending, in lower case, can be read with what is installed."""
+    """Return whether files with an extension (lower case) can be read on this machine."""
     return suffix in SUFFIXES and (suffix not in MEDIA_SUFFIXES or find_spec("av") is not None)
 
 
 def get(name: str) -> Format:
-    """Return the record of a format; a bare one for a format that is only read."""
+    """Return the record of a format; formats that can only be read get a minimal record."""
     return FORMATS.get(name, Format(name))
 
 
 def by_suffix(suffix: str, preferred: str) -> Format | None:
-    """Return the format that a file name ending stands for.
+    """Return the format for a file name extension.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from alphamf.audio.cut import Extent, patched, short
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
-    """Check that an AU file holds as many bytes of samples as its header promises.
+    """Check that an AU file has as many bytes of samples as its header promises.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
 
 
 def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that a NIST SPHERE file holds as many samples as its header promises.
+    """Check that a NIST SPHERE file has as many samples as its header promises.
 
     Compressed samples (shorten) are not checked, as their number says nothing of bytes.
 

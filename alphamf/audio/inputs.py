@@ -1,4 +1,4 @@
-"""From what the user names (files, folders, patterns, ``-``) to pairs of input and output."""
+"""Turn the user's inputs (files, folders, patterns, ``-``) into pairs of input and output."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def plan(
     overwrite: bool = False,
     protected: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Find the input files and name an output for each.
+    """Find the input files and choose an output name for each.
 
     No output replaces an input, or is another's. Among several of one name, the one that keeps its
     input's ending has it: inputs that cannot be written in their own format become ``.wav``.
@@ -150,7 +150,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the audio files that names stand for, as `plan` finds them.
+    """Return the audio files that the given names refer to, in the same way as `plan`.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse further outputs of several files, and outputs that would replace something.
+    """Refuse extra outputs if there are several inputs, and outputs that would overwrite something.
 
     Parameters
     ----------
@@ -206,14 +206,14 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
 
 
 def exists(output: str) -> bool:
-    """Whether writing to `output` would replace a file; a device or a pipe is not replaced."""
+    """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
     return output != STREAM and os.path.isfile(output)
 
 
 def _find(
     inputs: Iterable[str], output_dir: str | None
 ) -> tuple[list[Found], list[Problem], set[str]]:
-    """Find the input files, each once, the inputs that stand for none, and what is passed over."""
+    """Return the distinct input files, the problems, and the recordings that are skipped."""
     found: list[Found] = []
     problems: list[Problem] = []
     passed: set[str] = set()
@@ -242,7 +242,7 @@ def _check_single(output: str, count: int) -> None:
 
 
 def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
-    """Split off the results that were named together with what they were made from."""
+    """Split off denoised files that were given together with their originals."""
     stems = {os.path.splitext(real_path(item.path))[0] for item in found}
     results = []
     for item in found:
@@ -253,7 +253,7 @@ def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
 
 
 def _not_made(found: list[Found], output_dir: str | None, template: str) -> list[Found]:
-    """Leave out what an earlier run has made of the other files by this template."""
+    """Drop files that an earlier run made from the other files with this template."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
@@ -268,7 +268,7 @@ def _jobs(
     template: str | None,
     guarded: Mapping[Identity, str],
 ) -> list[Job]:
-    """Name the output of each file."""
+    """Choose the output name of each file."""
     if output is not None:
         return [Job(item.path, output, False, item.searched) for item in found]
     files = [item for item in found if item.path != STREAM]
@@ -298,7 +298,7 @@ def _identify(path: str) -> Identity:
 def _conflict(
     job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
 ) -> str | None:
-    """Return a sentence where a job would replace something that it must not.
+    """Return an error message if the output of a job would overwrite a protected file, or None.
 
     Parameters
     ----------

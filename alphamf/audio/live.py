@@ -1,4 +1,4 @@
-"""Read a recording from a pipe while it is being made."""
+"""Read a recording from a pipe while it is being written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST = 2**32 - 2**20
 
 
 class Header(NamedTuple):
-    """The start of a WAV file.
+    """The header of a WAV file.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Header(NamedTuple):
 
 
 class Live:
-    """A recording that goes on; see `alphamf.audio.reader.Recording`.
+    """A recording that is still being written; see `alphamf.audio.reader.Recording`.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Live:
 
     @property
     def frames(self) -> int:
-        """Samples per channel so far."""
+        """Number of samples per channel so far."""
         return self._samples.frames
 
     @property
@@ -90,7 +90,7 @@ class Live:
         return self.frames / self.rate
 
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
-        """Yield the samples as they come, shape (n, channels), float32.
+        """Yield the samples as they arrive, shape (n, channels), float32.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Live:
         return block
 
     def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
-        """Say how it ended, in `cut`, where that was not at its end."""
+        """Set `cut` to the reason if the recording ended early."""
         if finish_asked() and read != promised:
             self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
         elif promised is None and read > _MOST - size:
@@ -163,7 +163,7 @@ def open_input(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
-    """Open a file or a pipe: from a pipe, WAV is read as it comes, anything else when it has ended.
+    """Open a file or a pipe; WAV from a pipe is read as it arrives, others at its end.
 
     While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
     finished.
@@ -203,7 +203,7 @@ def open_input(
 
 
 def _is_pipe(stream: BinaryIO) -> bool:
-    """Whether a stream is a pipe or a device, which may be written to while it is read."""
+    """Return whether a stream is a pipe or a device, so that it may still be written to."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
@@ -211,7 +211,7 @@ def _is_pipe(stream: BinaryIO) -> bool:
 
 
 def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
-    """Return the recording of a header, None where its samples need more than a look."""
+    """Return a `Live` recording for a header; None if its samples are compressed."""
     try:
         live = Live(spool, header, salvage=salvage)
     except AlphaMFError:
@@ -220,7 +220,7 @@ def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
 
 
 def _header(spool: Spool) -> Header | None:
-    """Return the header of a WAV file as soon as it is there, None for any other file."""
+    """Return the header of a WAV file as soon as it has arrived; None for any other file."""
 
     def first(count: int) -> bytes | None:
         if spool.wait(count) < count:

@@ -1,4 +1,4 @@
-"""Loudness and true peak after ITU-R BS.1770-4, in blocks, and a limiter of true peaks."""
+"""Loudness and true peak as in ITU-R BS.1770-4, in blocks, and a limiter for true peaks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
 def target(option: str, text: str) -> float:
-    """Return the loudness of a text such as ``-16LUFS``, in LUFS.
+    """Parse a loudness such as ``-16LUFS``; return it in LUFS.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class Meter:
         self._left = np.zeros(0)
 
     def add(self, block: Floats) -> None:
-        """Take in samples, shape (n, channels)."""
+        """Add samples, shape (n, channels)."""
         from scipy.signal import lfilter
 
         weighted: NDArray[np.float64] = block.astype(np.float64)
@@ -107,7 +107,7 @@ class Meter:
         self._left = power[whole:]
 
     def result(self) -> float | None:
-        """Return the loudness in LUFS; None for less than 0.4 s, silence and what is not finite."""
+        """Return the loudness in LUFS; None if it is undefined, as for less than 0.4 s."""
         if len(self._powers) < 4:
             return None
         powers = np.lib.stride_tricks.sliding_window_view(np.array(self._powers), 4).mean(axis=1)
@@ -119,7 +119,7 @@ class Meter:
 
 
 def true_peaks(audio: Floats) -> Floats:
-    """Return the highest magnitude at and after each sample, over channels, at four times the rate.
+    """Return the peak from each sample to the next, over channels, at four times the rate.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def true_peaks(audio: Floats) -> Floats:
 
 
 def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
-    """Yield a recording times a gain, turned down where its true peak would be above `CEILING`.
+    """Apply a gain to a recording, and yield it with true peaks limited to `CEILING`.
 
     The gain of a sample is a weighted mean of the least gains around each sample around it, so that
     it is never above what the sample needs, and moves smoothly.
@@ -166,7 +166,7 @@ def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
 
 
 def chunks(audio: Floats) -> Iterator[Floats]:
-    """Yield the parts of a recording, shape (samples, channels), as it is."""
+    """Yield a recording in parts, shape (samples, channels), unchanged."""
     for start in range(0, len(audio), _CHUNK):
         yield audio[start : start + _CHUNK]
 
@@ -180,7 +180,7 @@ class Levels(NamedTuple):
 
 
 def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None:
-    """Return the gain that brings a recording to a loudness after `limited`.
+    """Return the gain that brings a recording to a target loudness, after `limited`.
 
     Parameters
     ----------
@@ -216,5 +216,5 @@ def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
 
 
 def decibels(amplitude: float) -> float:
-    """Return an amplitude in dB of full scale."""
+    """Convert an amplitude to dB of full scale."""
     return 20 * math.log10(max(amplitude, 1e-10))

@@ -40,7 +40,7 @@ class _Promise(NamedTuple):
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame is whole, and that no frame of an encoder's count is missing.
+    """Check that the last frame is complete, and that all frames in the header exist.
 
     Where another recording follows, with a header or a sampling rate of its own, this one ends.
     libsndfile reads no more frames than the header counts: a count that is too low is set right.
@@ -114,7 +114,7 @@ def _header(file: BinaryIO, at: int, frames: int) -> bytes:
 
 
 def sound(file: BinaryIO) -> tuple[int, bool]:
-    """Return where the frames begin, and whether their encoder says that they differ in length.
+    """Return the position of the first frame, and whether the bit rate is variable.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def sound(file: BinaryIO) -> tuple[int, bool]:
 
 
 def least_constant(rate: int, channels: int) -> int:
-    """Return the least constant bit rate at which LAME writes its header, in kb/s.
+    """Return the lowest constant bit rate at which LAME writes its header, in kb/s.
 
     It must fit into one frame. Without it, decoders give the encoder's delay as sound.
 
@@ -162,13 +162,13 @@ def after_tag(file: BinaryIO, at: int = 0) -> int:
 
 
 def _is_tag(file: BinaryIO, at: int) -> bool:
-    """Whether a tag, or padding by zeros, begins at a position."""
+    """Return whether a tag or zero padding begins at a position."""
     file.seek(at)
     return file.read(8).startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3", bytes(4)))
 
 
 def _frame(head: bytes) -> _Frame | None:
-    """Return the size of a frame of layer III from its header, or None if this is none."""
+    """Return the size of a layer III frame from its header; None if the header is not valid."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2:
         return None
     version = head[1] >> 3 & 3  # 3: MPEG 1, 2: MPEG 2, 0: MPEG 2.5
@@ -183,7 +183,7 @@ def _frame(head: bytes) -> _Frame | None:
 
 
 def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
-    """Return the size of a frame without padding; `first` is whether it is of MPEG 1."""
+    """Return the size of a frame without padding; `first` says whether it is MPEG 1."""
     side = (17 if mono else 32) if first else (9 if mono else 17)
     return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side, hertz)
 

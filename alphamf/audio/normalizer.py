@@ -1,4 +1,4 @@
-"""Write a recording at a loudness that is asked for: measured as a whole, then written."""
+"""Normalize a recording to a target loudness: measure it as a whole, then write it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.files import reason, temporary_place
 
 
 class Normalizer:
-    """Takes samples like a `Writer`, and writes them to one when all are there.
+    """Accepts samples like a `Writer`, and writes them when the recording is complete.
 
     They wait in a temporary file, four bytes a sample.
 
@@ -49,7 +49,7 @@ class Normalizer:
             raise _failed(error) from error
 
     def write(self, block: Floats) -> None:
-        """Take in samples, shape (n, channels).
+        """Add samples, shape (n, channels).
 
         Raises
         ------
@@ -63,7 +63,7 @@ class Normalizer:
         self._shape = self._shape[0] + len(block), self._shape[1]
 
     def finish(self) -> dict[str, float] | None:
-        """Write all, and return loudness before and after in LUFS, and the true peak in dB.
+        """Write all; return loudness before and after in LUFS, and the true peak in dB.
 
         What is too short to be measured, or silent, is written as it is, and there is None.
         """

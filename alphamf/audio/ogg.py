@@ -103,7 +103,7 @@ def _clock(file: BinaryIO, at: int) -> int:
 
 
 def sound(file: BinaryIO) -> int:
-    """Return where the first page begins that is not of headers, which may hold a picture.
+    """Return the position of the first page after the header pages; headers may contain a picture.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def clear_serial(path: Path) -> None:
 
 
 def checksum(page: bytes) -> int:
-    """Return the checksum of a page, whose own field for it is zero.
+    """Return the checksum of a page, computed with its checksum field set to zero.
 
     It is zlib's with the bits of every byte and of the result in reverse, and nothing inverted.
     """

@@ -1,4 +1,4 @@
-"""Names of outputs that are made from those of inputs."""
+"""Output names, derived from the names of the inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alphamf.tools.paths import Identity, identify
 
 
 def derived_name(item: Found, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output of a file: in a folder, or beside it with `RESULT` at the stem's end.
+    """Return the output name: in a folder, or beside the input with `RESULT` added.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def derived_name(item: Found, output_dir: str | None, template: str | None = Non
 
 
 def check_template(option: str, template: str) -> None:
-    """Refuse a template of names that names nothing.
+    """Raise an AlphaMFError if a template is not valid.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def check_template(option: str, template: str) -> None:
 
 
 def final_name(path: str, format: str) -> str:
-    """Return the name of an output whose input has a format: ``.wav`` if that is only read.
+    """Return the output name for an input format: with ``.wav`` if the format can only be read.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def final_name(path: str, format: str) -> str:
 
 
 def possible_names(source: str, output: str) -> list[str]:
-    """Return the names that the output may get: two where the input cannot be looked at before."""
+    """Return the names that an output may get: two if the input cannot be opened beforehand."""
     return list(dict.fromkeys([output, final_name(output, "")])) if is_special(source) else [output]
 
 
 def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
-    """Return the final names of outputs wherever they could meet something else.
+    """Choose the final names of outputs that might conflict with other files.
 
     Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
     guarded, or could be the output of another one, too.
@@ -110,7 +110,7 @@ def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> l
 
 
 def _format(path: str) -> str | None:
-    """Return the name of a file's format; None where it cannot be told."""
+    """Return the name of a file's format, or None if it cannot be determined."""
     if is_special(path):
         return None
     from alphamf.audio.survey import open_sound

@@ -1,4 +1,4 @@
-"""The bit rate of an MP3 or Opus file, kept in what is made of it."""
+"""Bit rate of MP3 and Opus files, which outputs inherit from their inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.audio.reader import Recording
 def compression(
     original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
-    """Return the options of `soundfile.SoundFile` that give about the input's bit rate.
+    """Return the options of `soundfile.SoundFile` that give about the same bit rate as the input's.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def compression(
 
 
 def _level(kilobits: float, least: int, most: int) -> float:
-    """Return libsndfile's level of compression, from 0 for `most` kb/s to 1 for `least`.
+    """Convert kb/s to libsndfile's compression level, from 0 for `most` to 1 for `least`.
 
     It is at most .9999, as libsndfile refuses to write MP3 at 1.
     """

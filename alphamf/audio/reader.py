@@ -1,4 +1,4 @@
-"""Read audio files in blocks of bounded memory, after checking them from end to end."""
+"""Read audio files in blocks of limited size, after checking them completely."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANNELS = 64
 
 
 class Recording(Protocol):
-    """What is read of a recording; see `Reader`."""
+    """The interface of an opened recording; see `Reader`."""
 
     @property
     def name(self) -> str:
@@ -37,12 +37,12 @@ class Recording(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it is read from."""
+        """Path of the file that is read."""
         ...
 
     @property
     def track(self) -> About | None:
-        """Of a media file, the audio track that is read; otherwise None."""
+        """The audio track that is read from a media file; None for other files."""
         ...
 
     @property
@@ -57,27 +57,27 @@ class Recording(Protocol):
 
     @property
     def frames(self) -> int:
-        """Samples per channel; of one that goes on, those so far."""
+        """Samples per channel; for a live recording, the number so far."""
         ...
 
     @property
     def duration(self) -> float:
-        """The same in seconds."""
+        """Length in seconds; for a live recording, the length so far."""
         ...
 
     @property
     def format(self) -> str:
-        """As libsndfile names it."""
+        """Format, by libsndfile's name."""
         ...
 
     @property
     def subtype(self) -> str:
-        """As libsndfile names it."""
+        """Sample format (subtype), by libsndfile's name."""
         ...
 
     @property
     def cut(self) -> str | None:
-        """A sentence where a part is missing; otherwise None."""
+        """A sentence if part of the recording is missing; otherwise None."""
         ...
 
     @property
@@ -180,7 +180,7 @@ class Reader:
             raise self._changed(self.frames - left)
 
     def _changed(self, frames: int) -> AlphaMFError:
-        """Return the error of a file of which so many samples could be read a second time."""
+        """Return the error for a file that changed between two readings."""
         what = f"{self.name} changed while it was read"
         if not 0 < frames < self.frames:
             return AlphaMFError(what)
@@ -197,7 +197,7 @@ def open_reader(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Reader]:
-    """Check an audio file and yield its properties, from which its samples can be read.
+    """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that a sample which is not a number near
     the end of a long recording is found at the start.

@@ -1,4 +1,4 @@
-"""Find audio files: in a folder and all folders below, or by a pattern."""
+"""Find audio files: in a folder and its subfolders, or by a pattern."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RESULT = ".denoised"
 
 
 class Found(NamedTuple):
-    """A file.
+    """An audio file that was found.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 def expand(
     name: str, skipped: str | None = None, passed: set[str] | None = None
 ) -> Iterator[Found]:
-    """Yield the files that a name stands for.
+    """Yield the files that a name, folder or pattern refers to.
 
     Links to folders are followed, but no folder is searched twice. Pipes, devices and sockets in
     folders, which may have no end, are passed over.
@@ -87,7 +87,7 @@ def expand(
 
 
 def passed_over(paths: Collection[str]) -> str:
-    """Return a sentence on recordings that were passed over; an empty one if there are none."""
+    """Return a sentence about recordings that were skipped; empty if there are none."""
     if not paths:
         return ""
     endings = Counter(map(_ending, paths))
@@ -96,7 +96,7 @@ def passed_over(paths: Collection[str]) -> str:
 
 
 def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[Found]:
-    """Yield the recordings in a folder, and append the errors of folders that cannot be listed."""
+    """Yield the recordings below a folder; append errors of folders that cannot be listed."""
     # The folder for the outputs may lie in that of the inputs.
     searched = {real_path(each) for each in (folder, skipped) if each}
     for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
@@ -113,7 +113,7 @@ def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[F
 
 
 def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
-    """Yield what a pattern matches, placed relative to the part of it before the first wildcard."""
+    """Yield the matches of a pattern, relative to the folder before its first wildcard."""
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
     root = os.path.join(*parts[:fixed]) if fixed else os.curdir
@@ -128,7 +128,7 @@ def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
 
 
 def _is_recording(name: str) -> bool:
-    """Whether a name is one of a recording, which may need what is not installed."""
+    """Return whether a name is that of a recording, even if reading it needs an extra package."""
     if os.path.splitext(name)[0].endswith(RESULT) or name.startswith("."):
         return False
     return is_known(_ending(name)) or _ending(name) in MEDIA_SUFFIXES

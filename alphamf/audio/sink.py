@@ -1,4 +1,4 @@
-"""A file for libsndfile to write to, which drops some of the system's errors by itself."""
+"""A file that libsndfile writes to; it keeps system errors that libsndfile would ignore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.tools.files import reason
 
 
 class Sink(io.FileIO):
-    """A binary file, emptied when opened, that keeps the first error instead of raising it.
+    """A binary file for writing that keeps the first error instead of raising it.
 
     libsndfile, and the encoders in it, take a write or a seek that failed for one that worked.
     After an error nothing more is written; `check` raises it.
@@ -55,7 +55,7 @@ class Sink(io.FileIO):
         return self.seek(0, os.SEEK_CUR)
 
     def check(self) -> None:
-        """Raise what went wrong so far.
+        """Raise the first error, if there was one.
 
         Raises
         ------

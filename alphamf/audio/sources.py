@@ -1,4 +1,4 @@
-"""From a file, a pipe or a stream to a file on the disk that can be decoded."""
+"""Turn a file, pipe or stream into a file on disk that can be decoded."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def decodable(
 
 
 def _unseekable(path: Path, name: str) -> BinaryIO | None:
-    """Return an open pipe or device, which has to be copied; None for a regular file."""
+    """Open a pipe or device, which has to be copied; None for a regular file."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
@@ -77,7 +77,7 @@ def _unseekable(path: Path, name: str) -> BinaryIO | None:
 
 
 def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
-    """Copy a stream to a temporary file, which is deleted when the stack is closed."""
+    """Copy a stream to a temporary file, which is deleted when the exit stack closes."""
     try:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")

@@ -1,4 +1,4 @@
-"""Decode a file once from end to end, before anything is made of it."""
+"""Decode a file once completely before it is processed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SALVAGE_BLOCK = 1 << 12
 
 @dataclass
 class Samples:
-    """Sums over the samples of a file, and those that are not finite."""
+    """Statistics of the samples of a file, including those that are not finite."""
 
     frames: int = 0
     peak: float = 0.0
@@ -48,7 +48,7 @@ class Samples:
     checksum: int = 0
 
     def add(self, block: Floats) -> None:
-        """Count a block, shape (n, channels)."""
+        """Add a block, shape (n, channels)."""
         square = float(np.vdot(block, block))
         if not math.isfinite(square):
             broken = ~np.isfinite(block)
@@ -63,7 +63,7 @@ class Samples:
 
 
 class Survey(NamedTuple):
-    """What was found in a file; see `alphamf.audio.reader.Reader`."""
+    """Properties of a file found by decoding it; see `alphamf.audio.reader.Reader`."""
 
     rate: int
     channels: int
@@ -142,7 +142,7 @@ def _bytes_per_second(
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
-    """Refuse a rate outside `RATES`, and more channels than asked for.
+    """Refuse a rate outside `RATES`, and more channels than allowed.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
 
 
 def check_samples(name: str, rate: int, samples: Samples) -> None:
-    """Refuse a file of no samples, or of samples that are not finite."""
+    """Refuse a file without samples, or with samples that are not finite."""
     if not samples.frames:
         raise AlphaMFError(f"{name} holds no samples")
     if samples.bad:

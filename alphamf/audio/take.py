@@ -1,4 +1,4 @@
-"""Two recordings side by side, before and after, written while they are made."""
+"""Record sound before and after denoising to two files while it runs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SIZE = 2
 
 
 class Names(NamedTuple):
-    """The files of before and after."""
+    """Paths of the recordings before and after."""
 
     before: Path
     after: Path
 
 
 def names(wanted: str) -> Names:
-    """Return new files for a recording.
+    """Choose names of new files for a recording.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def names(wanted: str) -> Names:
 
 
 class Take:
-    """Both files, open; for a `with` block, at whose end they are whole, however it ends.
+    """Writes both recordings; a context manager that completes the files whenever it exits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parse times such as 1:15."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
 
 
 def seconds(option: str, text: str) -> float:
-    """Return the seconds of a time such as ``75``, ``1:15`` or ``0:01:15.5``.
+    """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def stretch(option: str, text: str) -> tuple[float, float]:
-    """Return start and end in seconds of a stretch such as ``0:00-0:03``.
+    """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write audio files whole or not at all, in the format of the input."""
+"""Write audio files completely or not at all, in the format of the input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from alphamf.tools.files import atomic, reason, shown
 
 
 class Destination(NamedTuple):
-    """Where an output goes and how it is written.
+    """Path and encoding of an output.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Destination(NamedTuple):
 def destination(
     path: str, reader: Recording, *, derived: bool = False, lower: bool = True
 ) -> Destination:
-    """Return how to write to `path` what was read from `reader`.
+    """Choose how to write the recording from `reader` to `path`.
 
     Parameters
     ----------
@@ -141,12 +141,12 @@ class Writer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Tracks of a media file that the output cannot hold, in words."""
+        """Tracks of a media file that the output does not support, as text."""
         return getattr(self._file, "left_out", ())
 
     @property
     def clipped_by_db(self) -> float:
-        """How far the highest sample was beyond full scale, in dB."""
+        """Peak level above full scale, in dB."""
         return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
@@ -185,7 +185,7 @@ class Writer:
         self.frames += len(block)
 
     def _count(self, block: Floats) -> None:
-        """Count the samples beyond full scale."""
+        """Count the samples above full scale."""
         magnitude = np.abs(block)
         self.clipped += int(np.count_nonzero(magnitude > 1))
         self.highest = max(self.highest, float(magnitude.max(initial=1)))
@@ -206,7 +206,7 @@ def open_writer(
     within: str | os.PathLike[str] | None = None,
     replace: bool = True,
 ) -> Iterator[Writer]:
-    """Write an audio file aside, and rename it to its target on success.
+    """Write an audio file to a temporary name, and rename it on success.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _muxer(
 
 
 def _media(original: Recording | None) -> Original | None:
-    """Return what is copied of a media file; None where the sound is not from one."""
+    """Return what to copy from a media file; None if the sound is not from one."""
     kind = kinds.find(original.path) if original and original.track else None
     if original is None or original.track is None or kind is None:
         return None

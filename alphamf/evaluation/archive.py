@@ -18,7 +18,7 @@ from alphamf.tools.files import atomic, reason, shown, temporary_place
 
 
 class Archive:
-    """Arrays appended part by part, in a file that `numpy.load` reads.
+    """Arrays that are appended part by part, in a file that `numpy.load` can read.
 
     A context manager. Arrays are in Fortran order, in which the last axis is the slowest and parts
     follow each other in the file.
@@ -73,7 +73,7 @@ class Archive:
         replace: bool = True,
         **arrays: NDArray[Any],
     ) -> None:
-        """Write the arrays, and others given whole.
+        """Write the appended arrays, and further complete arrays.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-r"""SDR, SIR and SAR of BSS Eval version 3, and the checks of signals that all scores share.
+r"""SDR, SIR and SAR of BSS Eval version 3, and checks of signals for all scores.
 
 An estimate e of a source s in the noise n is projected on the span S of s delayed by
 0 to taps - 1 samples, and on the span SN of s and n delayed alike. That splits it into
@@ -52,7 +52,7 @@ class BSSEval(NamedTuple):
 
 
 def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -> BSSEval:
-    """Score an estimate of one source against it and against the noise in the mixture.
+    """Score an estimate of one source, given the source and the noise in the mixture.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
 
 
 def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
-    """Signal-to-distortion ratio in dB: the first of `bss_eval`, which the noise does not enter.
+    """Signal-to-distortion ratio in dB, as in `bss_eval`; it does not depend on the noise.
 
     Any filter of `taps` samples is forgiven, and nothing else.
 
@@ -127,7 +127,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Check signals, whose keywords name them in errors, and return float64 copies.
+    """Check signals and return float64 copies; the keywords name them in error messages.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def decibels(signal: Doubles, error: Doubles) -> float:
 
 
 def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles]:
-    """Project on the delays of the first source, of the first two, and so on.
+    """Project on the span of delays of the first source, of the first two sources, and so on.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles
 
 
 def _delays(correlation: Doubles, taps: int) -> Doubles:
-    """Inner products of every delay of one signal (rows) with every delay of another (columns)."""
+    """Inner products of each delay of one signal (rows) with each delay of another (columns)."""
     from scipy.linalg import toeplitz
 
     matrix: Doubles = toeplitz(

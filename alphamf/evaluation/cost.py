@@ -1,4 +1,4 @@
-"""Time and memory of a method."""
+"""Measure the time and memory of a method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _warm: set[str] = set()
 
 
 class Cost(NamedTuple):
-    """What a method cost.
+    """The time and memory of a method.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
 
 
 def memory_source() -> str:
-    """Return how `Cost.memory` is measured on this machine."""
+    """Return which measure of memory is used for `Cost.memory` on this machine."""
     if _reset_peak():
         return "VmHWM: largest resident memory of the process while the method ran"
     if _peak() is not None:
@@ -83,7 +83,7 @@ def _reset_peak() -> bool:
 
 
 def _peak(exact: bool = False) -> float | None:
-    """Return the largest resident memory in bytes; since the last reset if `exact`."""
+    """Return the peak resident memory in bytes; since the last reset if `exact`."""
     if exact:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))

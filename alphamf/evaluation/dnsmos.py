@@ -33,7 +33,7 @@ SCALES = (
 
 
 def check(path: str) -> None:
-    """Refuse a file that is no DNSMOS P.835 network.
+    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check(path: str) -> None:
 
 
 def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
-    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows a second apart.
+    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows that start every second.
 
     Parameters
     ----------

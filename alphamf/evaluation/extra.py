@@ -1,4 +1,4 @@
-"""Scores that need something of the user's: a speech recogniser, or the file of a network."""
+"""Scores that need a program or file from the user: a speech recogniser, or a network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Values = dict[str, float | None]
 
 
 class Extra(NamedTuple):
-    """What to score beyond the usual.
+    """Settings of the additional scores.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Extra(NamedTuple):
     def scores(
         self, estimate: Floats, clean: Floats, rate: int, name: str
     ) -> Iterator[tuple[Values, str | None]]:
-        """Yield scores by name, and why they are not defined.
+        """Yield scores by name, with the reason if one is undefined.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Extra(NamedTuple):
 
 
 def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extra:
-    """Return what the options ask for.
+    """Check the options, and return the additional scores that they ask for.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extr
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Read lines of a file's stem and what is said in it, as LibriSpeech's and Kaldi's are.
+    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def read_transcripts(path: str) -> dict[str, str]:
 
 
 def recognised(command: str, sound: Floats, rate: int) -> str:
-    """Return what a recogniser prints for a sound.
+    """Return the words that a recogniser prints for a sound.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def recognised(command: str, sound: Floats, rate: int) -> str:
 
 @lru_cache(maxsize=8)
 def _heard(command: str, clean: bytes, rate: int) -> str:
-    """Return what a recogniser prints for a clean sound; all methods of a clip come in turn."""
+    """Return the words that a recogniser prints for a clean sound, cached."""
     return recognised(command, np.frombuffer(clean, np.float32), rate)
 
 

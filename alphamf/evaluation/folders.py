@@ -1,4 +1,4 @@
-"""The files of other systems: a folder of denoised sound, matched with the clips by name."""
+"""Output files of other systems: a folder of denoised sound, matched with the clips by name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Folder:
             raise AlphaMFError(f"{shown(path)} holds no audio file")
 
     def file(self, noisy: str) -> tuple[str, str | None]:
-        """Return the file of a clip, or why there is none.
+        """Return the file for a clip, or the reason why there is none.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class Folder:
 
 
 def _audio(root: str) -> Iterator[str]:
-    """Yield the audio files of a folder, those that `alphamf denoise` has named among them."""
+    """Yield the audio files of a folder, including those with names chosen by `alphamf denoise`."""
     for folder, below, names in os.walk(root):
         below.sort()
         for name in sorted(names):

@@ -43,7 +43,7 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the tables of methods, of noises and of levels, and the failures."""
+    """Return the tables of methods, of noises and of input SNRs, and the failures."""
     headings, rows = overview(results)
     parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
     for field, text in (("noise", _plain), ("snr", "{:g} dB".format)):
@@ -60,7 +60,7 @@ def markdown(results: Sequence[Result]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text on one line that Markdown takes for neither HTML, a link nor an image."""
+    """Escape text for Markdown on one line: no HTML, links or images."""
     return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
 
 
@@ -92,7 +92,7 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
 
 
 def _cell(results: Sequence[Result], score: str, total: int) -> str:
-    """Return the mean of a score, and how many clips of the total have it where some lack it."""
+    """Return the mean of a score, and the number of clips that have it if some do not."""
     found = values(results, score)
     if not found:
         return "-"
@@ -101,7 +101,7 @@ def _cell(results: Sequence[Result], score: str, total: int) -> str:
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each clip and error, the first ten."""
+    """Yield a line per clip and error, at most ten."""
     everything = list(dict.fromkeys(result.method for result in results))
     failed = groups((result for result in results if result.error), ("noisy", "error"))
     for (noisy, error), group in list(failed.items())[:MOST_FAILURES]:
@@ -113,7 +113,7 @@ def _failures(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _missing(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each reason of missing scores; those that differ in numbers are merged."""
+    """Yield a line per reason for missing scores, merged if only numbers differ."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for result in results:
         known = {name: why for name, why in result.reasons.items() if name in SCORES}

@@ -34,7 +34,7 @@ def measure(
     *,
     stoppable: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Result:
-    """Run a job; an error in its files or its method goes into the result.
+    """Run a job; errors in its files or its method are stored in the result.
 
     Channels are averaged, for the method and for the scores.
 
@@ -60,7 +60,7 @@ def measure(
 def scores(
     clean: Floats, noisy: Floats, estimate: Floats, rate: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the scores of an estimate, None for undefined ones, and the reasons for these.
+    """Return the scores of an estimate, None if undefined, with the reasons.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _complete(
 
 
 def _clean(job: Job) -> tuple[Floats, int]:
-    """Read the clean file, and check that it can be scored against."""
+    """Read the clean file, and check that it can be used as a reference."""
     sound, rate = read(job.pair.clean)
     clean = sound.mean(axis=1)
     if np.ptp(clean) == 0:
@@ -161,7 +161,7 @@ def _clean(job: Job) -> tuple[Floats, int]:
 
 
 def _noisy(job: Job, samples: int, rate: int) -> Floats:
-    """Read the noisy file, and check that it belongs to the clean one."""
+    """Read the noisy file, and check that it matches the clean one."""
     sound, own = read(job.pair.noisy)
     names = f"{shown(job.pair.noisy)} and {shown(job.pair.clean)}"
     if own != rate:
@@ -173,7 +173,7 @@ def _noisy(job: Job, samples: int, rate: int) -> Floats:
 
 
 def _estimate(path: str, clip: Clip) -> Floats:
-    """Read another system's file of a clip."""
+    """Read another system's output file for a clip."""
     sound, rate = read(path)
     apart = abs(len(sound) - len(clip.noisy))
     if rate != clip.rate or apart > MOST_SHORT * rate:

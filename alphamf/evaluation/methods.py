@@ -30,7 +30,7 @@ DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 
 
 class Entry(NamedTuple):
-    """A method as the user asked for it.
+    """A method requested by the user.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 def known() -> dict[str, Method]:
-    """Return every method by name."""
+    """Return all methods by name."""
     presets = {
         name: Method(
             name, f"alphamf, preset {name}", partial(_denoise, settings=settings), uses_model=True
@@ -66,7 +66,7 @@ def known() -> dict[str, Method]:
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
-    """Return the methods that the user asked for, each once.
+    """Return the methods that the user requested, without duplicates.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
-    """Return the entry of ``NAME=FOLDER``."""
+    """Return the entry for ``NAME=FOLDER``."""
     name, _, path = spec.partition("=")
     if not name or "@" in name or name in methods or name in ("all", "clean"):
         raise AlphaMFError(
@@ -119,7 +119,7 @@ def _not_run(clip: Clip) -> Floats:
 
 
 def earlier(described: Mapping[str, Any]) -> list[Entry]:
-    """Return the methods of an earlier evaluation, as they are now.
+    """Return the methods of an earlier evaluation, with their current settings.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def earlier(described: Mapping[str, Any]) -> list[Entry]:
 
 
 def method(spec: str) -> Method:
-    """Return the method of a spec that `resolve` accepted."""
+    """Return the method for a spec that `resolve` accepted."""
     return known()[spec.partition("@")[0]]
 
 

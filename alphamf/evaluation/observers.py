@@ -1,4 +1,4 @@
-"""Additional outputs of a denoised file: noise, picture, uncertainty, where speech is, scores."""
+"""Additional outputs of a denoised file: noise, picture, uncertainty, speech ranges, scores."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ReferenceScores:
         self.after: list[Floats] = []
 
     def result(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; those that are undefined (of silence, of a short clip) are None."""
+        """Return the scores; undefined scores (silence, a short clip) are None."""
         return {
             "before": self._measure(np.concatenate(self.before)),
             "after": self._measure(np.concatenate(self.after)),
@@ -157,7 +157,7 @@ class Observers:
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input blocks through, shape (samples, channels) each."""
+        """Record the input, and return its blocks unchanged, shape (samples, channels) each."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
@@ -182,7 +182,7 @@ class Observers:
             self._activity.append(segment.activity)
 
     def finish(self) -> dict[str, Any] | None:
-        """Write what is made at the end, and return the scores if there is a reference."""
+        """Write the remaining outputs, and return the scores if there is a reference."""
         if self._picture and self._plot:
             self._picture.save(self._plot, mode=self._mode, replace=self._replace)
         if self._archive and self._uncertainty:

@@ -1,4 +1,4 @@
-"""The files that an evaluation ends with: table, settings, summary, report."""
+"""Final outputs of an evaluation: table, settings, summary, report."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
 
 
 def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the methods that a folder's settings name, without those in `entries`."""
+    """Return the methods named in a folder's settings, except those in `entries`."""
     try:
         settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
         described = dict(settings["methods"])
@@ -70,7 +70,7 @@ def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
 def ordered(
     jobs: Sequence[Job], results: Sequence[Result], known: Mapping[str, Result]
 ) -> list[Result]:
-    """Return the results of this run and of earlier ones, in the order of their jobs.
+    """Return the results of this and earlier runs, in the order of their jobs.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
 
 
 def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
-    """Yield a sentence for each dictionary whose rate is higher than that of some clips."""
+    """Yield a note for each dictionary whose rate is higher than that of some clips."""
     from alphamf.learnt.dictionary import load
 
     for entry in entries:
@@ -137,7 +137,7 @@ def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
 
 
 def _flat(result: Result, names: Sequence[str]) -> dict[str, Any]:
-    """Return a result with a column for each score."""
+    """Return a result with one column per score."""
     item = result.to_json()
     scores, reasons = item.pop("scores"), item.pop("reasons")
     flat = {"method": item.pop("method"), **item}

@@ -1,4 +1,4 @@
-"""Pairs of noisy and clean files, by their names or from a table."""
+"""Match noisy and clean files, by their names or from a table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_PATH = 4096
 
 
 class Pair(NamedTuple):
-    """A noisy file and its clean one.
+    """A noisy file and its clean counterpart.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
-    """Find the noisy files, and the clean file of each by its name.
+    """Find the noisy files, and match a clean file to each by name.
 
     The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
     separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
@@ -89,7 +89,7 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
 
 
 def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -> list[Pair]:
-    """Read pairs from a CSV with the columns clean and noisy, and perhaps noise and snr.
+    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
 
 
 def sample(pairs: list[Pair], count: int | None) -> list[Pair]:
-    """Return `count` random pairs in order, always the same ones; None: all."""
+    """Return `count` random pairs in order, always the same ones; with None, all pairs."""
     if count is None or count >= len(pairs):
         return pairs
     import numpy as np
@@ -182,7 +182,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Drop duplicates, and mark pairs that cannot be used.
+    """Drop duplicates, and mark pairs that cannot be used with the reason.
 
     Those are pairs that would have the same output as another, and those of pipes and devices:
     files are read several times.
@@ -204,7 +204,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(option: str, name: str) -> str:
-    """Return the folder that the files of one of the user's names are relative to."""
+    """Return the folder that names found for one of the user's inputs are relative to."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]

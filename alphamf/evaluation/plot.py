@@ -1,4 +1,4 @@
-"""Picture of a denoised file: before and after, and where the speech may be wrong."""
+"""Picture of a denoised file: spectrograms before and after, and the uncertainty."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHUNK = 256
 
 
 class Columns:
-    """Means of frames over the columns of a picture, in constant memory.
+    """Averages frames into the columns of a picture, in constant memory.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Columns:
         self._frames = np.zeros(count, np.float32)
 
     def add(self, frames: NDArray[np.floating[Any]], place: NDArray[np.floating[Any]]) -> None:
-        """Add frames, shape (n, rows), at places from 0 (left) to 1 (right), shape (n,)."""
+        """Add frames, shape (n, rows), at positions from 0 (left) to 1 (right), shape (n,)."""
         column = np.minimum((place * len(self._sum)).astype(int), len(self._sum) - 1)
         np.add.at(self._sum, column, frames)
         np.add.at(self._frames, column, 1)
@@ -141,7 +141,7 @@ class Picture:
         self._found_frames = 0
 
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
-        """Add the next segment: what is speech in it, and how far that may be off.
+        """Add the next segment: its speech, and the uncertainty.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class Picture:
         return image
 
     def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
-        """Draw how far the speech may be off: the louder, the brighter."""
+        """Draw the uncertainty of the speech: brighter means louder."""
         ScalarMappable = libraries.load("matplotlib.cm").ScalarMappable
         LinearSegmentedColormap = libraries.load("matplotlib.colors").LinearSegmentedColormap
         Normalize = libraries.load("matplotlib.colors").Normalize
@@ -245,7 +245,7 @@ class Picture:
         axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
 
     def _levels(self, axes: Any, level: Floats) -> None:
-        """Draw the level of the speech, and the range that it may be in."""
+        """Draw the level of the speech with its range of uncertainty."""
         low, middle, high = _decibels(level, 1.0)
         seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
         axes.fill_between(seconds, low, high, color=_DOUBTS[2], alpha=0.5, linewidth=0)

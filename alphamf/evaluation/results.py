@@ -66,7 +66,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result that `to_json` made an object of.
+        """Return the result for an object made by `to_json`.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Result:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a JSON value has the type of a field of `Result`."""
+    """Return whether a JSON value has the type of a field of `Result`."""
     if get_origin(kind) is UnionType:
         return any(_is(value, each) for each in get_args(kind))
     if get_origin(kind) is dict:

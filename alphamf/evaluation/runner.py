@@ -1,4 +1,4 @@
-"""The jobs of an evaluation, a clip and a method each, and the file of their results."""
+"""Jobs of an evaluation, one per clip and method, and their results file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTHING = Extra()
 
 
 class Job(NamedTuple):
-    """One clip for one method.
+    """A clip to process with a method.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def plan(
     seed: int,
     extra: Extra = NOTHING,
 ) -> list[Job]:
-    """List the jobs, clip by clip: every clip for every method.
+    """List the jobs clip by clip: each clip with each method.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def plan(
 
 
 def locked(output: Path) -> AbstractContextManager[None]:
-    """Make the folder of results if need be, and keep other runs out of it.
+    """Lock the folder of results against other runs; create it if needed.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def check_inputs(todo: Iterable[Job], output: Path) -> None:
 def run(
     todo: Sequence[Job], output: Path, each: Callable[[Sequence[Job]], Iterable[Result]]
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first those that the folder holds, then the others.
+    """Yield the results of all jobs: first the stored ones, then the new ones.
 
     A job that failed before is tried again.
 
@@ -200,7 +200,7 @@ def run(
 
 
 def finished(todo: Sequence[Job], output: Path) -> dict[str, Result]:
-    """Return the results that the folder holds of some jobs, by key, without those that failed."""
+    """Return the stored results of some jobs by key, except failed ones."""
     return {
         key: result
         for key, result in _known(_file(output), todo).items()
@@ -214,7 +214,7 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
 
 
 def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Result]:
-    """Return the last result of the key of every job, unless another has replaced its audio.
+    """Return the last result for the key of each job, unless another job has replaced its audio.
 
     A line that names another clip or method than its key stands for is passed over.
     """
@@ -231,7 +231,7 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Res
 
 
 def _with_originals(left: Iterable[Job]) -> list[Job]:
-    """Let one job write each original: jobs run side by side, and no two may write one file."""
+    """Assign each original sound to one job, so that parallel jobs never write the same file."""
     todo = list(left)
     # The method of that name writes the noisy sound.
     taken = {audio_name("noisy", job.result.noisy) for job in todo if job.result.method == "noisy"}
@@ -245,19 +245,19 @@ def _with_originals(left: Iterable[Job]) -> list[Job]:
 
 
 def _identity(result: Result) -> tuple[Any, ...]:
-    """Return what is known of a result beforehand."""
+    """Return the properties of a result that are known before it is computed."""
     names = ("version", "method", "noisy", "clean", "noise", "snr", "seed")
     return tuple(getattr(result, name) for name in names)
 
 
 def _has_audio(output: Path, result: Result) -> bool:
-    """Whether the audio files of a result are still there."""
+    """Return whether the audio files of a result still exist."""
     names = (result.audio, audio_name("noisy", result.noisy), audio_name("clean", result.clean))
     return all(name is not None and (output / name).is_file() for name in names)
 
 
 def _digest(path: str) -> tuple[str, str | None]:
-    """Return a hash of a file's content, or an error message where it cannot be read."""
+    """Return a hash of a file's content, or an error message if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), None

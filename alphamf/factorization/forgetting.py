@@ -74,7 +74,7 @@ SETTLED_SECONDS = 0.5
 
 
 def forgotten(hop: float, seconds: float) -> float:
-    """Return the part of a mean over `seconds` that is forgotten with each frame."""
+    """Return the weight of the newest frame in a running mean over `seconds`."""
     return float(1 - np.exp(-hop / seconds))
 
 
@@ -112,7 +112,7 @@ class Extreme:
 
 
 class Noise:
-    """The variance of the noise in every bin.
+    """Online estimate of the variance of the noise in each bin.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class Noise:
         return self._since >= self._settled
 
     def learn(self, power: Floats) -> None:
-        """Learn from a frame, shape (channels, bins)."""
+        """Update the estimate with a frame, shape (channels, bins)."""
         self._frames += 1
         most = MOST_OVER * self._loudest.add(power)
         self._notice_rise(power)

@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Moves(NamedTuple):
-    """How a chain moves.
+    """Settings of the online chain: steps, alpha of the speech, and the prior and rule of h.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Moves(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """The newest frames, and what the steps change.
+    """The newest frames, and the arrays that the steps update.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Frame(NamedTuple):
 
 
 def move(frame: Frame, moves: Moves) -> int:
-    """Make the steps of a frame, and return the number of accepted Phi proposals."""
+    """Run the steps for one frame, and return the number of accepted Phi proposals."""
     count = 0
     for step in range(moves.steps):
         np.matmul(frame.h, frame.basis, out=frame.v)
@@ -104,7 +104,7 @@ def move(frame: Frame, moves: Moves) -> int:
 
 
 def _evaluated(frame: Frame, alpha: float) -> int:
-    """Move Phi of the newest frame, and find both parts of dU/dv of the speech."""
+    """Move Phi of the newest frame, and compute both parts of dU/dv of the speech."""
     accepted = 0
     for part, state in ((slice(None, -1), None), (slice(-1, None), frame.state)):
         if not len(frame.power[part]):

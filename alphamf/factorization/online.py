@@ -1,4 +1,4 @@
-r"""Alpha-MF of a spectrogram that comes frame by frame, with a noise learnt with forgetting.
+r"""Online alpha-MF of a spectrogram frame by frame; the noise is learned with forgetting.
 
 The model is that of `alphamf.factorization.alpha_mf` for the newest frames: the speech, of index
 alpha with a fixed W over `context` frames, has activations h of the newest column; the noise is
@@ -48,7 +48,7 @@ RELAXATION = 1.5
 
 
 class Found(NamedTuple):
-    """What is found of a frame.
+    """Results for one frame.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
 
 class OnlineAlphaMF:
-    """Gains of frames that come one by one.
+    """Computes gains frame by frame.
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ class OnlineAlphaMF:
 
     @property
     def noise(self) -> Floats:
-        """Power of the noise as it is known now, shape (channels, bins)."""
+        """Current estimate of the noise power, shape (channels, bins)."""
         return self._noise.power
 
     def step(self, power: Floats) -> Found:
-        """Take in a frame and return its gain.
+        """Process a frame and return its gain.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class OnlineAlphaMF:
         )
 
     def _take(self, power: Floats) -> None:
-        """Make room for the newest frame, and learn its noise and the level."""
+        """Shift in the newest frame, and update its noise and the level."""
         self._frames += 1
         share = max(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))
         mean = power.mean(axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The loop: run a sampler on a target, record what the run is for, and resume after a stop."""
+"""The loop: run a sampler on a target, record statistics, and resume after a stop."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def _check(
 
 
 def _no_save(state: State) -> None:
-    """Do nothing, where a run has no checkpoint."""
+    """Do nothing; used if a run has no checkpoint."""
 
 
 def _resumed(
     path: Path, identity: dict[str, Any], state: S, target: Target[Any], record: Record | None
 ) -> tuple[S, Callable[[State], None]]:
-    """Return the state that a run goes on from, and a function that replaces its checkpoint."""
+    """Return the state to resume from, and a function that replaces the checkpoint."""
     if not path.parent.is_dir():
         raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
     if path.exists():

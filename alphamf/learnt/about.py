@@ -1,4 +1,4 @@
-"""Descriptions of dictionaries and networks, for people to read."""
+"""Descriptions of dictionaries and networks for the user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from alphamf.tools.files import shown
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
-    """Return the rate and size of a model in a few words."""
+    """Describe the rate and size of a model in a few words."""
     if isinstance(model, TrainedNetwork):
         window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
         return f"{model.rate} Hz, network for windows of {window}"
@@ -19,7 +19,7 @@ def summary(model: Dictionary | TrainedNetwork) -> str:
 
 
 def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
-    """Return the properties of a model, and what its file records of its training.
+    """Return the properties of a model, and the training details stored in its file.
 
     What does not print, such as the escapes of a terminal, is escaped.
     """
@@ -39,7 +39,7 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
 
 
 def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
-    """Return the same properties as numbers, for JSON."""
+    """Return the same properties as numbers for JSON."""
     rate, (n_fft, hop_length) = model.rate, model.frame
     found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
     if isinstance(model, Dictionary):

@@ -1,4 +1,4 @@
-"""The causal refiner: a network that reads the online chain frame by frame, and nothing ahead.
+"""The causal refiner: a network that processes the online chain frame by frame, without lookahead.
 
 It is the network of `alphamf.learnt.network`, whose taps all lie in the past. What it has read
 stays in memory, so that every frame costs the same.
@@ -21,7 +21,7 @@ and end below their band; where they end differs, and says nothing of speech."""
 
 
 def below_edge(features: Array, xp: Any) -> Array:
-    """Return features of which those at the band's end are the mean of what lies before it.
+    """Replace the features at the end of the band by the mean of those just below.
 
     Parameters
     ----------
@@ -39,13 +39,13 @@ def below_edge(features: Array, xp: Any) -> Array:
 
 
 class CausalRefiner(TrainedNetwork):
-    """A trained network whose output is a gain, frame by frame."""
+    """A trained network that predicts the gain frame by frame."""
 
     kind = "causal"
     causal = True
 
     def memories(self, channels: int) -> Memories:
-        """Return what is kept of channels that begin."""
+        """Return empty memories for new channels."""
         return Memories(channels, self.frame.bins, self.sizes)
 
     def refine(
@@ -58,7 +58,7 @@ class CausalRefiner(TrainedNetwork):
         speech: Floats,
         noise: Floats,
     ) -> Floats:
-        """Return the gain of the newest frame, shape (channels, bins).
+        """Predict the gain of the newest frame, shape (channels, bins).
 
         Parameters
         ----------

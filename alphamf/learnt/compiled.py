@@ -31,7 +31,7 @@ else:
 
 
 def variant() -> str:
-    """Return which copy of the layers runs: amx, bf16, v4, v3, unfused, default; numpy without any.
+    """Return the compiled variant: amx, bf16, v4, v3, unfused or default; else numpy.
 
     As `alphamf.factorization.compiled.variant`, and by the same environment variable. Those of
     `ROUNDED`, for processors with AMX and AMD's with AVX512_BF16, are that of v4 otherwise.
@@ -40,7 +40,7 @@ def variant() -> str:
 
 
 def suits(array: Array) -> bool:
-    """Whether arrays like this one are for the functions of this module."""
+    """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
 
@@ -101,7 +101,7 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 
 
 class CompiledNetwork:
-    """A network whose parameters lie as the compiled layers read them.
+    """A network whose parameters are stored in the layout of the compiled layers.
 
     It runs a window of a recording, frame after frame; or, if it is causal, the newest frame of
     channels side by side. Below, "frames" are either of these. Their cells lie in planes

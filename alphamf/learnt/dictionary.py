@@ -1,4 +1,4 @@
-"""Dictionaries of speech spectra: what they hold, how they are stored, which one suits."""
+"""Dictionaries of speech spectra: contents, file format, and automatic choice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_RATE = 384_000
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Spectra of clean speech learnt by alpha-MF.
+    """Spectra of clean speech, learned with alpha-MF.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class Dictionary:
 
     @property
     def bins(self) -> int:
-        """Number of rows of a frame: its frequency bins, and bands above them."""
+        """Number of rows per frame: its frequency bins, and the wide bands above them."""
         return self.frame.bins + self.bands
 
     @property
@@ -154,7 +154,7 @@ class Dictionary:
         return int(self.basis.shape[1])
 
     def with_bands(self, count: int) -> Self:
-        """Return the dictionary of frames that the lowest `count` bands above follow.
+        """Return the dictionary with the lowest `count` wide bands appended to each frame.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class Dictionary:
         return replace(self, basis=basis, above=None, bands=count)
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-        """Write the dictionary to an ``.npz``, W in half precision.
+        """Save the dictionary as an ``.npz`` file, with W in half precision.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ def _check_array(name: str, array: Floats) -> None:
 
 
 def load(model: str | os.PathLike[str]) -> Dictionary:
-    """Read a dictionary: a shipped one by its name, or a file that `Dictionary.save` wrote.
+    """Load a dictionary: a shipped one by its name, or a file written by `Dictionary.save`.
 
     Raises
     ------

@@ -109,7 +109,7 @@ def correlate(
     xp: Any,
     memory: Memory | None = None,
 ) -> Array:
-    """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
+    """Correlate with a 3 x 3 kernel over frames and bins; the edges are padded with zeros.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def correlate(
 def correlate_dilated(
     x: Array, taps: Array, distance: int, xp: Any, memory: Memory | None = None
 ) -> Array:
-    """Correlate each channel over frames with its taps; beyond the ends there is zero.
+    """Correlate each channel with its taps over frames; the ends are padded with zeros.
 
     Parameters
     ----------
@@ -199,12 +199,12 @@ def frames_at_taps(
 
 
 def leaky_rectify(x: Array, xp: Any) -> Array:
-    """Return max(x, SLOPE x), the leaky rectifier."""
+    """Leaky ReLU: return max(x, SLOPE x)."""
     rectified: Array = xp.maximum(x, network.SLOPE * x)
     return rectified
 
 
 def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain of a logit, by tanh: exp would overflow."""
+    """Convert a logit to a gain; uses tanh, because exp would overflow."""
     gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
     return gain

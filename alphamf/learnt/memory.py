@@ -1,4 +1,4 @@
-"""What a causal network remembers: the newest frames of what its layers read."""
+"""Memory of a causal network: the newest input frames of its layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alphamf.tools.arrays import Array, Floats
 
 
 class Memory:
-    """The newest frames of what some layer reads; before the first there is zero.
+    """The newest input frames of a layer; initially zero.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Memory:
 
 
 class Memories:
-    """All that a causal network keeps of channels side by side.
+    """The memory of a causal network for several channels.
 
     Parameters
     ----------

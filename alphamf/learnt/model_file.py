@@ -1,4 +1,4 @@
-"""Models in an ``.npz``: written whole, read though nobody vouches for them.
+"""Models in an ``.npz`` file: written completely, and read safely even from untrusted sources.
 
 Of what is read, sizes come first, and no pickled objects. Arrays lie in the file as in memory, so
 that they can be mapped rather than read.
@@ -50,7 +50,7 @@ def write(
     *,
     replace: bool = True,
 ) -> None:
-    """Write arrays, and a header as JSON, all at once or not at all.
+    """Write arrays and a JSON header completely or not at all.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def write(
 
 
 def _padding(start: int) -> bytes:
-    """Return the extra field after which an entry's bytes are aligned; `start` is its own place."""
+    """Return the padding that aligns an entry's bytes; `start` is the position of the padding."""
     size = -(start + 4) % ALIGNMENT
     return b"\xff\xff" + size.to_bytes(2, "little") + bytes(size)
 
 
 class Origin:
-    """The file that a model was read from.
+    """The file that a model was loaded from.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Origin:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the file; empty where it has changed since the model was read."""
+        """SHA-256 of the file; empty if the file has changed since the model was loaded."""
         import hashlib
 
         try:
@@ -125,7 +125,7 @@ def load(
     make: Callable[[dict[str, Any], dict[str, NDArray[Any]], Origin], Model],
     optional: Collection[str] = (),
 ) -> Model:
-    """Read what `write` wrote, and make a model of it.
+    """Load the arrays that `write` wrote, and construct a model from them.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def load(
 def read(
     path: Path, limits: dict[str, int], optional: Collection[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """Return the named arrays of an archive; others that it holds are not touched.
+    """Read the named arrays of an archive; other arrays are not read.
 
     What an array would take in memory is checked before it is given any, by the archive's
     directory and by the array's own header.
@@ -193,7 +193,7 @@ def read(
 
 
 def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> NDArray[Any]:
-    """Return one array of an archive of `read`; `most` is the most of its bytes."""
+    """Return one array of an archive for `read`; `most` limits its size in bytes."""
     found = archive.getinfo(f"{name}.npy")
     size = found.file_size
     if size > most:
@@ -220,7 +220,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
 
 
 def _mapped(file: IO[bytes], entry: zipfile.ZipInfo) -> NDArray[np.uint8]:
-    """Return the bytes of an entry that is not compressed, which are read as they are used."""
+    """Map the bytes of an uncompressed entry into memory."""
     file.seek(entry.header_offset + _LOCAL_HEADER - 4)
     name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
     start = entry.header_offset + _LOCAL_HEADER + name + extra

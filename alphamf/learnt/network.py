@@ -1,4 +1,4 @@
-"""The networks' architecture: input features of a cell, and outputs for it.
+"""Architecture of the networks: input features and outputs per cell.
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
 convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
@@ -47,7 +47,7 @@ SILENT = 1e-10
 
 
 class Sizes(NamedTuple):
-    """How large a network is.
+    """The size of a network.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def correlations(sizes: Sizes) -> tuple[Correlation, ...]:
 
 
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every parameter of a network for frames of `bins` bins."""
+    """Return name and shape of each parameter of a network for frames of `bins` bins."""
     width, hidden, maps = sizes.width, sizes.hidden, sizes.maps
     named: dict[str, tuple[int, ...]] = {
         "in.weight": (sizes.features * bins, width),
@@ -168,12 +168,12 @@ def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
 
 
 def shapes_of(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every parameter, of arrays of any kind."""
+    """Return name and shape of each parameter, for arrays of any type."""
     return {name: tuple(value.shape) for name, value in parameters.items()}
 
 
 def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Return the sizes of the network whose parameters have these names and shapes.
+    """Return the sizes of a network, given the names and shapes of its parameters.
 
     Raises
     ------
@@ -189,12 +189,12 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> Sizes:
 
 
 def bins_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
-    """Return the bins of the network whose parameters have these names and shapes."""
+    """Return the number of bins of a network, given the names and shapes of its parameters."""
     return (shapes["in.weight"][0] + shapes["map.bias"][0]) // shapes["local.weight"][2]
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
-    """Draw the parameters that training starts from.
+    """Draw initial parameters for training.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def features(
 
 
 def cells_of(each: Sequence[Array], xp: Any) -> Array:
-    """Return arrays of shape (..., bins, frames) as features: a view, whose bins lie side by side.
+    """Stack arrays of shape (..., bins, frames) as features of cells, as a view.
 
     Returns
     -------

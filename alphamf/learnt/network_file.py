@@ -1,4 +1,4 @@
-"""Trained networks: what a file of one holds, and the files in the package."""
+"""Trained networks: their file format, and the files in the package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANOTHER = "its parameters are those of another network"
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network that was trained for spectrograms of one kind.
+    """A trained network for spectrograms with a given rate and window.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class TrainedNetwork:
 
     @classmethod
     def cells(cls, frame: Frame) -> int:
-        """Return how many cells of a frame the network reads: one for each bin."""
+        """Return the number of cells per frame that the network processes: one per bin."""
         return frame.bins
 
     @property
@@ -83,11 +83,11 @@ class TrainedNetwork:
 
     @property
     def sizes(self) -> network.Sizes:
-        """How large it is."""
+        """The sizes of the network."""
         return network.sizes_of(self.shapes)
 
     def on(self, xp: Any) -> Self:
-        """Return the same network with its parameters in the memory of array module `xp`."""
+        """Return a copy with the parameters on the device of the array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
@@ -112,11 +112,11 @@ class TrainedNetwork:
         return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was made for this processor: another process may run on another one."""
+        """Leave out data prepared for this processor, which may differ in another process."""
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-        """Write the network to an ``.npz``, its parameters in half precision.
+        """Save the network as an ``.npz`` file, with parameters in half precision.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class TrainedNetwork:
 
 
 def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
-    """Cut the flat parameters into arrays of the names and shapes in the header."""
+    """Split the flat parameters into arrays with the names and shapes of the header."""
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
     if shapes != network.shapes(network.bins_of(shapes), network.sizes_of(shapes)):
         raise AlphaMFError(ANOTHER)
@@ -201,7 +201,7 @@ def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
 
 
 def holds_network(path: Path) -> bool:
-    """Tell whether an ``.npz`` holds a network, and no dictionary; not where it cannot be read."""
+    """Return whether an ``.npz`` holds a network; False if it cannot be read."""
     if path.suffix != ".npz":
         return False  # a pipe, for example, could be read only once
     try:
@@ -219,5 +219,5 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """Return the file of a shipped network by its name, or the file that is named."""
+    """Return the file of a shipped network by its name, or the given file."""
     return shipped().get(name, Path(name))

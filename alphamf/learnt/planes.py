@@ -1,4 +1,4 @@
-"""Planes: how the compiled layers, and what a causal network remembers, hold the cells of a frame.
+"""Planes: the memory layout of cells for the compiled layers and causal networks.
 
 Channel by channel lie the bins, with zeros before them and behind them, so that a correlation reads
 beyond the ends of the band what it needs, and whole vectors.
@@ -14,12 +14,12 @@ of. As in ``_row.h``."""
 
 
 def stride_of(bins: int) -> int:
-    """Return the floats of a channel."""
+    """Return the number of floats per channel."""
     return PAD + -(-bins // TILE) * TILE
 
 
 def size_of(channels: int, bins: int) -> int:
-    """Return the floats of a frame."""
+    """Return the number of floats per frame."""
     return channels * stride_of(bins) + PAD
 
 

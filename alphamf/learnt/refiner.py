@@ -1,4 +1,4 @@
-"""The refiner: a network that reads the posterior of the speech's gain and corrects it."""
+"""The refiner: a network that corrects the posterior mean of the gain."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ longer segment puts into the reach of its wide convolutions."""
 
 
 class Refiner(TrainedNetwork):
-    """A trained network whose output is a gain."""
+    """A trained network that predicts the gain."""
 
     kind = "refiner"
 
     def refine(
         self, power: Array, *, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> Array:
-        """Return the gain, given a posterior.
+        """Predict the gain from a posterior.
 
         Parameters
         ----------
@@ -40,7 +40,7 @@ class Refiner(TrainedNetwork):
     def _refine(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> tuple[Array]:
-        """Do as `refine` for one window."""
+        """Compute `refine` for one window."""
         xp: Any = namespace(power)
         level = mean_level(power, xp)
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]

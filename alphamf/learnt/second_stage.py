@@ -52,12 +52,12 @@ SILENT = 1e-7
 
 
 def frame(rate: int) -> Frame:
-    """Return windows of 16 ms, half of one apart, at `rate` in Hz."""
+    """Return a frame with windows of 16 ms that overlap by half, at `rate` in Hz."""
     return Frame(2 * (rate // 125), rate // 125)
 
 
 class Coefficients(NamedTuple):
-    """What the speech is made of, cell by cell.
+    """Coefficients that combine the input and the refiner's speech in each cell.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Coefficients(NamedTuple):
 
 
 class SecondStage(TrainedNetwork):
-    """A trained network whose outputs are the coefficients of the sound and of the speech."""
+    """A trained network that predicts coefficients of the input and of the refiner's speech."""
 
     kind = "second-stage"
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (
@@ -84,7 +84,7 @@ class SecondStage(TrainedNetwork):
     )
 
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
-        """Return the coefficients of the sound and of the refiner's speech, cell by cell.
+        """Predict the coefficients of the input and of the refiner's speech for each cell.
 
         Those of the network are brought nearer by `CHANGE` to those that leave the speech as it is.
 
@@ -99,7 +99,7 @@ class SecondStage(TrainedNetwork):
         return Coefficients(CHANGE * sound, CHANGE * speech + (1 - CHANGE), tuple(taps))
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, ...]:
-        """Do as `coefficients` for one window, with all of the network's change."""
+        """Compute `coefficients` for one window, without damping the network's correction."""
         xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
         read = features(noisy / unit, first / unit, 0.0, xp)[..., : self.sizes.features]
@@ -150,7 +150,7 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
 
 
 def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
-    """Return in every frame the one so many after it, turned back by what its bin turns till then.
+    """Shift a spectrum by `frames` frames, and rotate each bin by its phase advance.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
 
 
 def coefficients(found: Array, xp: Any) -> Coefficients:
-    """Return the coefficients of every cell.
+    """Convert the network's outputs to coefficients for each cell.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def coefficients(found: Array, xp: Any) -> Coefficients:
 
 
 def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
-    """Return the spectrum of the speech that coefficients make, shape (..., bins, frames).
+    """Combine the spectra with the coefficients; return the speech, shape (..., bins, frames).
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def find(name: str) -> Path:
-    """Return the path of a corpus: in the local copy that ``$ALPHAMF_DATA`` names, or downloaded.
+    """Return the path of a corpus: in the folder given by ``$ALPHAMF_DATA``, or downloaded.
 
     Downloads are checked, and kept in the user's cache together with the converted arrays.
 
@@ -57,7 +57,7 @@ def find(name: str) -> Path:
 
 
 def _checked(name: str, path: Path, sha256: str) -> Path:
-    """Return `path` if it is the right file; a folder is not checked."""
+    """Return `path` if its checksum is right; folders are not checked."""
     if sha256:
         try:
             with path.open("rb") as file:
@@ -70,7 +70,7 @@ def _checked(name: str, path: Path, sha256: str) -> Path:
 
 
 def _make(name: str, corpus: Corpus, source: Source, path: Path) -> None:
-    """Convert the originals, which are downloaded if absent, and write the arrays."""
+    """Download the originals if needed, convert them, and write the arrays."""
     if not all((path.parent / original.name).exists() for original in source.originals):
         unlike = f"; {source.unlike}" if source.unlike else ""
         _LOGGER.warning(

@@ -33,14 +33,14 @@ class Original:
 
 
 def cache() -> Path:
-    """Return the user's folder for downloads, which may not exist yet."""
+    """Return the user's folder for downloads, which may not exist."""
     import pooch
 
     return Path(pooch.os_cache("alphamf"))
 
 
 def download(original: Original, folder: Path) -> Path:
-    """Return the path of a file in `folder`, after a download if it is absent.
+    """Return the path of a file in `folder`; download it if it does not exist.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Data sets of the experiments: their files, homes, terms and checksums."""
+"""Data sets of the experiments: their files, home pages, licences and checksums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.research.download import Original
 
 @dataclass(frozen=True)
 class Source:
-    """How the file of a data set is made from the published files.
+    """Describes how the file of a data set is made from the published files.
 
     Attributes
     ----------

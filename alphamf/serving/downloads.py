@@ -40,7 +40,7 @@ MOST_SAMPLES = 1 << 25
 
 
 class Download(NamedTuple):
-    """A file, and its name for the user."""
+    """A file to download, and its name for the user."""
 
     name: str
     path: Path
@@ -48,7 +48,7 @@ class Download(NamedTuple):
 
 @dataclass
 class Downloads:
-    """The endpoints.
+    """The download endpoints.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Downloads:
     async def _file(
         self, recording: Recording, dry: float, ending: str | None, stack: AsyncExitStack
     ) -> Download:
-        """Return a result; with a part of the input, or in another format, it is written first.
+        """Return a result; if it needs a part of the input or another format, it is written first.
 
         It stays until the stack is closed.
         """
@@ -152,14 +152,14 @@ def _sources(
 
 
 def _format(request: Request) -> str | None:
-    """Return the ending that the user chose, with its dot; None for the input's format."""
+    """Return the extension that the user chose, with its dot; None for the input's format."""
     wanted = request.query_params.get("format", "input")
     return None if wanted == "input" else f".{wanted.lower()}"
 
 
 @dataclass
 class _Held:
-    """A response, and what holds its files until it has been sent, or cannot be."""
+    """A response, with an exit stack that keeps its files until it has been sent or has failed."""
 
     response: Response
     files: AsyncExitStack
@@ -170,7 +170,7 @@ class _Held:
 
 
 class _Pipe(io.RawIOBase):
-    """Takes what is written to it, and gives it out in parts."""
+    """A buffer that collects written bytes and returns them in parts."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -180,19 +180,19 @@ class _Pipe(io.RawIOBase):
         return True
 
     def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
-        """Take bytes."""
+        """Append bytes."""
         self._held += data
         return len(data)
 
     def taken(self) -> bytes:
-        """Give out what was written since the last call."""
+        """Return and clear the bytes written since the last call."""
         data = bytes(self._held)
         self._held.clear()
         return data
 
 
 def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
-    """Yield a zip of files, as they are: sound does not become smaller."""
+    """Yield an uncompressed zip archive of files; compression would not make audio smaller."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
         for name, path in members:

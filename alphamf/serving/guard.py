@@ -1,4 +1,4 @@
-"""Who may ask: the Host, the Origin and the token of every request, and the headers of answers."""
+"""Access control: checks Host, Origin and token of requests; adds security headers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class Guard:
-    """An ASGI application that lets through to another what may be asked.
+    """ASGI middleware that passes only allowed requests to the application.
 
     The page and its API lie below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
@@ -70,7 +70,7 @@ class Guard:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Answer a request."""
+        """Check a request, and answer it or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return

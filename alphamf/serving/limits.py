@@ -1,4 +1,4 @@
-"""What the server allows: sizes, lengths, counts and times."""
+"""Limits of the server: sizes, lengths, counts and times."""
 
 from __future__ import annotations
 

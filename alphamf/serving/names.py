@@ -1,4 +1,4 @@
-"""Names of recordings: shown and sent back, never used as paths."""
+"""Names of recordings: shown to the user and sent back, never used as paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 120
 
 
 def clean(text: str) -> str:
-    """Return the last part of what a browser calls a file, without what does not print."""
+    """Return the last part of a file name sent by a browser, without unprintable characters."""
     name = text.replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
     stem, ending = os.path.splitext(name)
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def result_name(name: str, format: str, ending: str | None = None) -> str:
-    """Return the name of the denoised file, as ``alphamf denoise`` has it.
+    """Return the name of the denoised file, as ``alphamf denoise`` would choose it.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def result_name(name: str, format: str, ending: str | None = None) -> str:
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Return names that differ, for the members of an archive."""
+    """Make the names of an archive's members distinct."""
     taken: set[str] = set()
     for k, name in enumerate(names):
         stem, ending = os.path.splitext(name)

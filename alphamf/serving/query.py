@@ -1,4 +1,4 @@
-"""What a request asks for: the recording in its path, the numbers in its query."""
+"""Parse requests: the recording in the path, the numbers in the query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Number = TypeVar("Number", int, float)
 
 
 def find(recordings: Recordings, request: Request) -> Recording:
-    """Return the recording that a path names, or answer 404."""
+    """Return the recording named in the path, or raise a 404 error."""
     recording = recordings.get(request.path_params["id"])
     if recording is None:
         raise HTTPException(404, GONE)
@@ -24,7 +24,7 @@ def find(recordings: Recordings, request: Request) -> Recording:
 
 
 def read(recordings: Recordings, request: Request) -> Recording:
-    """Return the recording that a path names once it has been read, or answer 409."""
+    """Return the recording named in the path, or raise a 409 error if it has not been read yet."""
     recording = find(recordings, request)
     if recording.about is None:
         raise HTTPException(409, "the recording has not been read")
@@ -32,12 +32,12 @@ def read(recordings: Recordings, request: Request) -> Recording:
 
 
 def number(request: Request, name: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number of the query, `least` where it is missing, or answer 400."""
+    """Return a number of the query, or `least` if missing; raise a 400 error if invalid."""
     return checked(name, request.query_params.get(name, str(least)), kind, least, most)
 
 
 def checked(name: str, text: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number within bounds, or answer 400."""
+    """Return a number within bounds, or raise a 400 error."""
     try:
         value = kind(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A recording of the server: what is known of it, and what is told of it."""
+"""A recording on the server, and its state for the browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAULT = "a fault of alphamf stopped this: the terminal of the server says more"
 
 @dataclass(eq=False)
 class Recording:
-    """A recording and what has become of it.
+    """A recording, its state and its results.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Recording:
         return Sound(about["rate"], about["channels"], about["frames"])
 
     def ready(self) -> int:
-        """Return how many samples of the speech are there."""
+        """Return the number of samples per channel of the speech that are ready."""
         return held(self.folder / SPEECH, self.sound) if self.about else 0
 
     def json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class Recording:
         }
 
     def sentence(self, outcome: Outcome) -> str:
-        """Return the error of an outcome, without a path of the server."""
+        """Return the error message of an outcome, without paths on the server."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")
             return FAULT

@@ -1,4 +1,4 @@
-"""The recordings of a server, and the tasks that take them from upload to download."""
+"""All recordings of a server, and the tasks that process them from upload to download."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Recordings:
         self._leaving: set[asyncio.Task[None]] = set()
 
     def get(self, name: str) -> Recording | None:
-        """Return a recording, or None where there is none of that name."""
+        """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
     def new(self, name: str, preset: str, seed: int) -> Recording:
-        """Make the folder for an upload.
+        """Create the folder and the entry for an upload.
 
         Raises
         ------
@@ -73,12 +73,12 @@ class Recordings:
         return self._all[key]
 
     def begin(self, recording: Recording) -> None:
-        """Read a recording that was uploaded, denoise its beginning, then all of it."""
+        """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
         task = Look(recording.folder, self._limits.samples, self._limits.spare)
         self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
 
     def start_preview(self, recording: Recording, start: int) -> None:
-        """Denoise ten seconds ahead of the rest."""
+        """Denoise ten seconds from `start` before the rest."""
         recording.previewing = True
         spare = self._limits.spare
         task = Preview(recording.folder, recording.sound, start, recording.seed, cores(), spare)
@@ -89,7 +89,7 @@ class Recordings:
     async def render(
         self, recording: Recording, ending: str | None, dry: float
     ) -> AsyncIterator[Path]:
-        """Write a download, unless it is there already, and yield its file, kept meanwhile.
+        """Write a download if needed, and yield its file, which is kept until the context ends.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Recordings:
                     recording.renders.pop(old).unlink(missing_ok=True)
 
     async def _awaited(self, recording: Recording, task: Task) -> Outcome:
-        """Return the outcome of a task that somebody waits for."""
+        """Queue a task, wait for it, and return its outcome."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
         def done(_: Recording, found: Outcome) -> None:
@@ -144,7 +144,7 @@ class Recordings:
             raise AlphaMFError("the recording was removed")
 
     def remove(self, recording: Recording) -> None:
-        """Stop what is done for a recording, and delete it."""
+        """Stop the tasks of a recording, and delete it."""
         if self._all.pop(recording.id, None) is None:
             return
         self._touch(recording)
@@ -153,7 +153,7 @@ class Recordings:
         leaving.add_done_callback(self._leaving.discard)
 
     async def keep_clean(self) -> None:
-        """Delete recordings that are too old, for ever."""
+        """Delete recordings that are too old; runs until it is cancelled."""
         while True:
             await asyncio.sleep(60)
             oldest = time.monotonic() - self._limits.age
@@ -161,12 +161,12 @@ class Recordings:
                 self.remove(recording)
 
     async def changes(self, seconds: float) -> None:
-        """Wait until some recording has changed, or so long."""
+        """Wait until a recording changes, for at most `seconds`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
 
     async def close(self) -> None:
-        """Stop everything."""
+        """Stop all tasks and worker processes."""
         await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
 
     async def _delete(self, recording: Recording) -> None:
@@ -186,7 +186,7 @@ class Recordings:
         seconds: float | None = None,
         first: bool = False,
     ) -> Ticket:
-        """Queue a task; what it calls runs in the event loop, while there is the recording."""
+        """Queue a task; its callbacks run in the event loop as long as the recording exists."""
 
         def call(function: Callable[..., None], *arguments: Any) -> None:
             if recording.id in self._all:

@@ -1,4 +1,4 @@
-"""Downloads: the speech with a part of the input, or in another format."""
+"""Write downloads: the speech mixed with a part of the input, or in another format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alphamf.tools.work import Update
 
 @dataclass(frozen=True)
 class Render:
-    """Write a download: the speech with a part of the input, or in another format.
+    """Writes a download: the speech mixed with a part of the input, or in another format.
 
     It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
 
@@ -56,7 +56,7 @@ class Render:
     spare: int
 
     def run(self, update: Update | None) -> str:
-        """Write the file, and return where it is."""
+        """Write the file and return its path."""
         request = Request(
             settings=replace(PRESETS["fast"], dry=self.dry),
             observe=lambda *_: _Nobody(),
@@ -69,7 +69,7 @@ class Render:
     def _mixed(
         self, blocks: Iterable[Floats], rate: int, settings: Settings, **_: Any
     ) -> Iterator[Segment]:
-        """Yield segments of the speech with a part of the input."""
+        """Yield segments of the speech mixed with a part of the input."""
         place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
         for length in self.segments:
             parts = [held] if held.size else []
@@ -88,10 +88,10 @@ class Render:
 
 
 class _Nobody:
-    """Observes nothing."""
+    """An observer that does nothing."""
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Return the input unchanged."""
         yield from blocks
 
     def add(self, segment: Segment) -> None:

@@ -39,7 +39,7 @@ PICTURES = {
 
 @dataclass
 class Api:
-    """The endpoints.
+    """The endpoints of the API.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Api:
     uploads: int = 0
 
     async def create(self, request: Request) -> Response:
-        """``POST /api/recordings``: receive a file and begin to denoise it."""
+        """``POST /api/recordings``: receive a file and start denoising it."""
         preset = request.query_params.get("preset", "fast")
         if preset not in PRESETS:
             raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
@@ -101,23 +101,23 @@ class Api:
         )
 
     async def show(self, request: Request) -> Response:
-        """``GET /api/recordings/ID``: the state."""
+        """``GET /api/recordings/ID``: the state of a recording."""
         return JSONResponse(find(self.recordings, request).json())
 
     async def remove(self, request: Request) -> Response:
-        """``DELETE /api/recordings/ID``: stop, and delete all files."""
+        """``DELETE /api/recordings/ID``: stop the tasks, and delete all files."""
         self.recordings.remove(find(self.recordings, request))
         return Response(status_code=204)
 
     async def events(self, request: Request) -> Response:
-        """``GET /api/events?id=...``: the state of recordings, each time that it changes."""
+        """``GET /api/events?id=...``: the states of recordings, sent whenever they change."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.limits.jobs:
             raise HTTPException(400, "name one recording or more by id=")
         return StreamingResponse(self._states(wanted), media_type="text/event-stream")
 
     async def preview(self, request: Request) -> Response:
-        """``POST /api/recordings/ID/preview``: denoise ten seconds from a place on at once."""
+        """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
         recording = read(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
             raise HTTPException(409, "there is a preview already, or no need for one")
@@ -127,7 +127,7 @@ class Api:
         return JSONResponse(recording.json(), 202)
 
     async def picture(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/picture``: columns of a picture from one on."""
+        """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
         recording = read(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:
@@ -140,7 +140,7 @@ class Api:
         return Response(data[:whole], 200, None, "application/octet-stream")
 
     async def _states(self, wanted: list[str]) -> AsyncIterator[str]:
-        """Yield events until all recordings are gone, or the server stops."""
+        """Yield state events until all recordings are removed or the server stops."""
         sent: dict[str, int] = {}
         silent = 0.0
         while not self.ending():

@@ -1,4 +1,4 @@
-"""Run the server: a socket, the application, and an end that leaves nothing."""
+"""Run the server: open a socket, start the application, and clean up at the end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SHORTEST = 16
 
 @dataclass(frozen=True)
 class Serving:
-    """How a server listens.
+    """Settings of a server: its address, host names, parallel jobs and limits.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Serving:
 
 
 def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
-    """Serve until a signal ends it.
+    """Serve until a signal stops the server.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
 
 
 def _end_with_terminal() -> None:
-    """Have a terminal window that is closed end the server as SIGTERM does."""
+    """End the server when its terminal window is closed, in the same way as SIGTERM."""
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:  # and not nohup
         signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _token(serving: Serving) -> str:
-    """Return the token: that of the environment, or a new one where only this machine can ask."""
+    """Return the token from the environment, or a new one if only this machine can connect."""
     token = os.environ.get(TOKEN, "")
     if not token and serving.host in LOOPBACK:
         return secrets.token_urlsafe(24)
@@ -158,7 +158,7 @@ def _bracketed(host: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """A server that calls back once it listens, and ends in order at a signal.
+    """A uvicorn server that calls back when it listens, and shuts down cleanly on a signal.
 
     uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
     """
@@ -168,7 +168,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End at the first signal when the requests are answered, at a second one at once."""
+        """On the first signal, end after the current requests; on the second, end immediately."""
         asked = [0.0]
 
         def end(number: int, _: object) -> None:
@@ -188,6 +188,6 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and call back."""
+        """Start the server, and call back."""
         await super().startup(sockets)
         self.on_start()

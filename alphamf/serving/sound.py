@@ -1,4 +1,4 @@
-"""The files of a recording in its folder: samples as 32-bit floats, and pictures.
+"""Files of a recording in its folder: samples as 32-bit floats, and pictures.
 
 A file of samples holds all samples of the first channel, then those of the second one and so on, so
 that a channel is read from one place. It is written from the start of all channels at once, and the
@@ -29,7 +29,7 @@ SAMPLE = 4
 
 
 class Sound(NamedTuple):
-    """Rate in Hz, channels, and samples per channel of a recording."""
+    """Rate in Hz, number of channels, and samples per channel of a recording."""
 
     rate: int
     channels: int
@@ -45,7 +45,7 @@ class Extract(NamedTuple):
 
 
 def preview_name(start: int) -> str:
-    """Return the file of the preview from sample `start` on."""
+    """Return the file name of the preview that starts at sample `start`."""
     return f"preview-{start}.f32"
 
 

@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 
 
 def new_folder(store: Path) -> tuple[str, Path]:
-    """Make the folder of a recording, and return its name, which cannot be guessed, and the folder.
+    """Create a folder for a recording; return its name, which cannot be guessed, and its path.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a worker process does for the server: look at a recording, denoise it, write downloads."""
+"""Tasks for a worker process of the server: read a recording, denoise it, write downloads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PREVIEW_PRESET = "fast"
 
 @dataclass(frozen=True)
 class Look:
-    """Decode an upload and draw it.
+    """Decodes an upload and draws its picture.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Look:
     spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return format, subtype, rate, channels, frames and duration."""
+        """Decode and draw it; return format, subtype, rate, channels, frames and duration."""
         with open_reader(self.folder / SOURCE, max_channels=CHANNELS) as reader, ExitStack() as st:
             size = reader.frames * reader.channels
             if size > self.samples:
@@ -86,7 +86,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Preview:
-    """Denoise ten seconds, to be heard before the whole is done.
+    """Denoises ten seconds that can be played before the whole recording is ready.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Preview:
     spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the first sample and the number of samples."""
+        """Denoise the preview; return its first sample and its number of samples."""
         rate, channels, frames = self.sound
         count = min(PREVIEW_SECONDS * rate, frames - self.start)
         audio = samples(self.folder / SOUND, self.sound, self.start, count)
@@ -125,7 +125,7 @@ class Preview:
 
 @dataclass(frozen=True)
 class Whole:
-    """Denoise a recording as ``alphamf denoise`` does.
+    """Denoises a recording in the same way as ``alphamf denoise``.
 
     Attributes
     ----------
@@ -164,5 +164,5 @@ Task = Look | Preview | Whole | Render
 
 
 def work(task: Task, update: Update | None) -> Any:
-    """Do a task; what a worker process calls."""
+    """Run a task; called in a worker process."""
     return task.run(update)

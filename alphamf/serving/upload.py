@@ -1,4 +1,4 @@
-"""Receive an upload: into a file, within the limits, or not at all."""
+"""Receive an upload into a file within the limits, or reject it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
-    """Refuse an upload by its headers.
+    """Check the headers of an upload, and raise an error if it is not acceptable.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
 
 
 def check_size(size: int, limits: Limits) -> None:
-    """Refuse more bytes than are taken."""
+    """Raise an error if an upload exceeds the maximum size."""
     if size > limits.upload:
         raise HTTPException(
             413,

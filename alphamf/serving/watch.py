@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Watch:
-    """Observes the denoising of a recording: keeps the speech, and draws it.
+    """Observer that saves the speech of a recording, and draws it.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ class Watch:
         self.segments: list[int] = []
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
-        """Return this, for the recording that is read."""
+        """Open the files for a recording, and return this observer."""
         self._sound = Sound(reader.rate, reader.channels, reader.frames)
         self._picture = Picture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Return the input unchanged."""
         yield from blocks
 
     def add(self, segment: Segment) -> None:
@@ -59,7 +59,7 @@ class Watch:
         self.segments.append(len(segment.audio))
 
     def finish(self) -> Mapping[str, Any] | None:
-        """Draw the end."""
+        """Draw the remaining columns."""
         self._picture.finish()
         self._band.finish()
         return None

@@ -1,4 +1,4 @@
-"""Call a function for many items on a Dask cluster, as `alphamf.tools.pool` does on this machine.
+"""Call a function for many items on a Dask cluster, in the same way as `alphamf.tools.pool`.
 
 When a worker is lost, Dask repeats its unfinished tasks on another one.
 """
@@ -29,7 +29,7 @@ _INTERVAL = 1.0
 
 
 class Task(NamedTuple):
-    """What all tasks of a run have in common.
+    """Data that all tasks of a run share.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ def each(
 
 
 def _check(client: Client, task: Task) -> None:
-    """Refuse a cluster whose scheduler or workers cannot do the task."""
+    """Raise an AlphaMFError if the scheduler or a worker cannot run the task."""
     places = client.run(_unfit, task, on_error="return")
     found = {
         f"worker {address}": problem
@@ -117,7 +117,7 @@ def _check(client: Client, task: Task) -> None:
 
 
 def _other_version(task: Task) -> str | None:
-    """Return the end of a sentence where alphamf is of another version here, or else None."""
+    """Return an error phrase if this machine has another version of alphamf, otherwise None."""
     found = version("alphamf")
     if found == task.version:
         return None
@@ -125,7 +125,7 @@ def _other_version(task: Task) -> str | None:
 
 
 def _unfit(task: Task, dask_worker: Worker) -> str | None:
-    """Return why a worker cannot do the task, as the end of a sentence, or None."""
+    """Return an error phrase that says why a worker cannot run the task, or None."""
     threads = dask_worker.state.nthreads
     if threads != 1:
         # Threads would share the working folder, and the counters of time and memory.
@@ -138,7 +138,7 @@ def _unfit(task: Task, dask_worker: Worker) -> str | None:
 def _outcomes(
     client: Client, task: Task, items: Sequence[Item], places: Sequence[int]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield place and outcome of the items at some places, as soon as each is there."""
+    """Yield place and outcome of the items at the given places, as soon as each is ready."""
     from distributed import KilledWorker, as_completed
 
     # As bytes, or Dask would look for its own keys in them.
@@ -174,7 +174,7 @@ def _outcomes(
 
 
 def _attempt(packed: bytes, task: Task) -> Outcome:
-    """Do an item in a worker, in the user's folder; the outcome holds no item."""
+    """Process an item on a worker, in the user's folder; the outcome does not contain the item."""
     from distributed import Reschedule, Status, get_worker
 
     worker = get_worker()

@@ -1,4 +1,4 @@
-"""Connect to a Dask cluster, or start one on this machine, and leave nothing of it behind."""
+"""Connect to a Dask cluster, or start one on this machine; nothing of it remains at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def connected(address: str, workers: int) -> Iterator[Client]:
-    """Yield a client of a cluster and close it after; a local cluster ends with it.
+    """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
 
 
 def _temporary(security: type[Security]) -> Security:
-    """Make keys of this run for TLS: a port of this machine is open to all who have an account."""
+    """Create temporary TLS keys, because a local port is open to all users of the machine."""
     try:
         return security.temporary()
     except ImportError as error:
@@ -87,7 +87,7 @@ def _temporary(security: type[Security]) -> Security:
 
 
 def caution(address: str) -> str | None:
-    """Return a sentence on who else may use the cluster at an address, or None."""
+    """Return a warning about who else can use the cluster at an address, or None."""
     if address == LOCAL or address.startswith("tls://"):
         return None
     return (
@@ -97,7 +97,7 @@ def caution(address: str) -> str | None:
 
 
 def _check_scheduler(address: str) -> None:
-    """Refuse an address where no scheduler answers; a failed Client would leave threads behind."""
+    """Raise an AlphaMFError if no scheduler answers at an address."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -116,7 +116,7 @@ def _check_scheduler(address: str) -> None:
 
 
 def describe(client: Client) -> str:
-    """Return a sentence that names the scheduler, its workers and its dashboard."""
+    """Return a sentence with the scheduler's address, its workers and its dashboard."""
     info = client.scheduler_info(n_workers=0)
     address, count = info["address"], info["n_workers"]
     text = f"Dask: {count} worker{'s' * (count != 1)}, "

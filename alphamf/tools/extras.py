@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and that an extra of this package brings."""
+"""Optional packages that only some commands need, and the extras that install them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from alphamf.errors import AlphaMFError
 
 
 def need(what: str, package: str, extra: str) -> None:
-    """Check that a package is installed, before any work.
+    """Raise an AlphaMFError before the work starts if a package is not installed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""File names in messages, files that are written whole or not at all, and locks."""
+"""File names in messages, files that are written completely or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 def shown(path: str | os.PathLike[str]) -> str:
-    """Return a file name on one line: characters that do not print are escaped, and none is ''."""
+    """Format a file name for messages: on one line, with unprintable characters escaped."""
     text = os.fspath(path)
     if text.isprintable():
         return text or "''"
@@ -29,12 +29,12 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def system_name(path: str | os.PathLike[str]) -> str | bytes:
-    """Return a file name for soundfile, which itself encodes only names that are UTF-8."""
+    """Encode a file name for soundfile, which accepts only names that are valid UTF-8."""
     return os.fspath(path) if os.name == "nt" else os.fsencode(path)
 
 
 def reason(error: BaseException) -> str:
-    """Return the system's message of an error, without number and file name."""
+    """Return the system's message for an error, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -145,7 +145,7 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
 
 
 def temporary_place() -> str:
-    """Return the folder for temporary files as messages name it, also where there is none."""
+    """Return the folder for temporary files for use in messages, even if no such folder exists."""
     try:
         return shown(tempfile.gettempdir())
     except OSError:
@@ -153,7 +153,7 @@ def temporary_place() -> str:
 
 
 def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
-    """Make the folder of a file that is to be written, where there is none.
+    """Create the folder of a file that will be written, if it does not exist.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse, before the work and not after it, a file that cannot be written.
+    """Raise an AlphaMFError before the work starts if a file cannot be written.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
-    """Return the permissions of a file for what is made from it, or those of any new file.
+    """Return the permissions for a file made from another one, or for a new file.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def permissions(source: str | os.PathLike[str] | int) -> int:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to a pipe, a device or a socket, which may have no end."""
+    """Return whether a path is a pipe, a device or a socket, which may never end."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -224,7 +224,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a file.
+    """Return whether a path is a regular file.
 
     Raises
     ------
@@ -239,7 +239,7 @@ def is_file(path: Path) -> bool:
 
 @contextmanager
 def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
-    """Turn a full or failing disk, or every error of the system, into an AlphaMFError."""
+    """Convert errors of a full or failing disk, or all system errors, to an AlphaMFError."""
     try:
         yield
     except OSError as error:
@@ -250,7 +250,7 @@ def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
-    """Yield a temporary file that is copied to a stream at the end."""
+    """Yield a temporary file, and copy it to a stream at the end."""
     made = f"a copy in {temporary_place()}"
     with _disk_errors(made), ExitStack() as stack:
         with _disk_errors(made, every=True):
@@ -264,7 +264,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 @contextmanager
 def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file, which is made if need be, or of a folder.
+    """Hold the lock of a folder, or of a file, which is created if needed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Folders for temporary files; those that a killed process left go when the next one is made."""
+"""Temporary folders; those of killed processes are deleted when the next one is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alphamf.tools.files import exclusive, reason, shown
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Yield a new folder that nobody else can read; delete it at the end, as far as can be.
+    """Yield a new folder that only the current user can read; delete it at the end if possible.
 
     What killed processes of this user have left is deleted first: their folders are not locked.
 
@@ -43,7 +43,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def _clear(prefix: str) -> None:
-    """Delete the folders of processes that were killed."""
+    """Delete the folders of killed processes."""
     try:
         place = Path(tempfile.gettempdir())
         left = [place / name for name in os.listdir(place) if name.startswith(prefix)]

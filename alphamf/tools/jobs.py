@@ -1,4 +1,4 @@
-"""Resumable runs: results are JSON lines, and a job that has a result is not done again."""
+"""Resumable runs: results are stored as JSON lines, and jobs that have a result are skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class ResultsFile(Generic[Result]):
-    """A file of results, a JSON object a line; of a job that is done again, the last one counts.
+    """A file of results, one JSON object per line; if a job was run again, its last line counts.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class ResultsFile(Generic[Result]):
 
     @contextmanager
     def locked(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
-        """Make the file and its folder if need be, and keep other runs out.
+        """Lock the results file against other runs; create the file and its folder if needed.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class ResultsFile(Generic[Result]):
             raise AlphaMFError(f"{shown(self.path)} cannot be read: {reason(error)}") from error
 
     def last(self) -> dict[str, Result]:
-        """Return the last result of every key."""
+        """Return the last result for each key."""
         return {self.key(result): result for result in self.read()}
 
     def append(self, result: Result) -> None:
@@ -135,7 +135,7 @@ def run(
     known: Mapping[str, Result],
     usable: Callable[[Result], bool] = lambda result: True,
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first those that are known, then the others.
+    """Yield the results of all jobs: first the stored ones, then the new ones.
 
     Parameters
     ----------

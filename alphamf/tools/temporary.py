@@ -1,4 +1,4 @@
-"""Temporary files that become others: made new, locked, written by descriptor, then renamed."""
+"""Temporary files: created, locked, written by a descriptor, and renamed to the target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAR = 0x7FFF_FFF0
 
 @contextmanager
 def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
-    """Make and lock the temporary file of a target, and delete it where it was not renamed.
+    """Create and lock the temporary file of a target; delete it if it was not renamed.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int |
 
 @contextmanager
 def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
-    """Make the temporary file of a target, closed, beside a file that is locked for it."""
+    """Create the temporary file of a target, closed, with a separate lock file beside it."""
     with held(_hidden(final, ".lock"), sentence) as has_locks:
         part = _hidden(final, ".part") if has_locks else _random(final)
         part.unlink(missing_ok=True)  # what a killed run left
@@ -73,7 +73,7 @@ def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
 
 @contextmanager
 def held(path: Path, sentence: str) -> Iterator[bool]:
-    """Make a file and lock it; delete it at the end, where no other run waits for it.
+    """Create and lock a file; delete it at the end.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def held(path: Path, sentence: str) -> Iterator[bool]:
 
 
 def through(part: Path, file: int | None) -> Path:
-    """Return a path that leads to an open file by its descriptor, or `part` where there is none."""
+    """Return a path that refers to an open file by descriptor, or `part` if there is none."""
     path = Path(f"/proc/self/fd/{file}")
     try:
         return path if file is not None and _is(path, file, follow=True) else part
@@ -118,7 +118,7 @@ def through(part: Path, file: int | None) -> Path:
 
 
 def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) -> None:
-    """Rename a temporary file to its target; both name and contents are on the disk then.
+    """Rename a temporary file to its target, and flush name and contents to disk.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ else:
 
 
 def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
-    """Make a new file and lock it; where that cannot be had, its name is random."""
+    """Create a new file and lock it; if that is not possible, use a random name."""
     part = _hidden(final, ".part")
     while True:
         try:
@@ -245,7 +245,7 @@ def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
 
 
 def _hidden(final: Path, suffix: str) -> Path:
-    """Return the path of a file that belongs to a target."""
+    """Return the path of a hidden file that belongs to a target."""
     digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
     return final.with_name(f".alphamf-{digest}{suffix}")
 
@@ -260,7 +260,7 @@ def _create(part: Path, mode: int) -> int:
 
 
 def _clear(part: Path, sentence: str) -> bool:
-    """Remove what a killed run left in the place of a temporary file.
+    """Remove a temporary file that a killed run left behind.
 
     Nothing that lies there is written to: it may be a link, or another user's file.
 
@@ -299,7 +299,7 @@ def _clear(part: Path, sentence: str) -> bool:
 
 
 def _is(path: Path, file: int, *, follow: bool = False) -> bool:
-    """Whether a path leads to an open file."""
+    """Return whether a path refers to an open file."""
     try:
         return os.path.samestat(path.stat(follow_symlinks=follow), os.fstat(file))
     except FileNotFoundError:

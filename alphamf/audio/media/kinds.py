@@ -1,4 +1,4 @@
-"""The media containers that are read: how they start, and whether a file holds what it promises.
+"""Media containers that can be read: their first bytes, and checks for truncation.
 
 FFmpeg is told the container, and is given an open file: it neither guesses, which would let a file
 pass for a playlist that names others, nor opens anything by itself.
@@ -20,7 +20,7 @@ EXTRA = "pip install 'alphamf[media]'"
 
 
 class Kind(NamedTuple):
-    """A container, as it was found in a file.
+    """The container format of a file.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Openable(Protocol):
 
 
 def find(path: Openable) -> Kind | None:
-    """Return the container of a file by its first bytes; None where it is no media file."""
+    """Identify the container of a file by its first bytes; None if it is not a media file."""
     with path.open("rb") as file:
         return kind_of(file)
 
@@ -85,7 +85,7 @@ def kind_of(file: BinaryIO) -> Kind | None:
 
 
 def index_first(path: Openable) -> bool:
-    """Whether an MP4 begins with its index, so that it can be played while it is loaded."""
+    """Return whether the index of an MP4 comes first, so that it plays while it downloads."""
     with path.open("rb") as file:
         at = 0
         while len(header := file.read(8)) == 8:
@@ -124,7 +124,7 @@ def _check_wav(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that no atom of MP4 or QuickTime ends beyond the file, and that there is an index.
+    """Check that no atom of MP4 or QuickTime exceeds the file, and that it has an index.
 
     Another recording begins with a file type after the index and the samples of this one.
     """
@@ -204,7 +204,7 @@ def _find_next(
 
 
 def _number(file: BinaryIO) -> int | None:
-    """Return EBML's number at the file's position; None for "not known"."""
+    """Read an EBML number at the current position; None for "not known"."""
     first = file.read(1)
     if not first or not first[0]:
         return None

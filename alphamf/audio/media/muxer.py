@@ -1,4 +1,4 @@
-"""Write a media file: sound that is encoded, among the tracks of another file, which are copied."""
+"""Write a media file: encode the sound, and copy the other tracks of the original."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BIT_RATE = 64_000
 
 
 class Muxer:
-    """An open media file to write sound to, with the face of `soundfile.SoundFile`.
+    """A media file opened for writing, with the interface of `soundfile.SoundFile`.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class Muxer:
         self.write(np.zeros((lead, channels), np.float32))
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the muxer itself."""
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Write the end, unless something failed."""
+        """Finish the file, unless an error occurred."""
         with self._stack:
             if kind is None:
                 with self._refused():
@@ -121,7 +121,7 @@ class Muxer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Tracks of the original that the container cannot hold, in words."""
+        """Tracks of the original that the container does not support, as text."""
         return self._copy.left_out if self._copy else ()
 
     def write(self, data: Any) -> None:
@@ -144,7 +144,7 @@ class Muxer:
         self._rest = data[whole:].copy()
 
     def _add(self, channels: int, original: Original | None) -> Any:
-        """Add the track of the sound, in its place among the others."""
+        """Add the audio track at its position among the others."""
         if self._copy is not None and original is not None:
             self._copy.add(before=original.track.index)
         stream = self._output.add_stream(self._codec.encoder, rate=self._rate)
@@ -165,7 +165,7 @@ class Muxer:
         return stream
 
     def _encode(self, data: Any) -> None:
-        """Encode one frame of samples, and copy what the others have until its time."""
+        """Encode one frame of samples, and copy the other tracks up to its time."""
         import av
 
         if data.dtype == np.int32 and self._codec.sample.startswith("s16"):
@@ -186,7 +186,7 @@ class Muxer:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn what FFmpeg's muxers and encoders refuse into a sentence."""
+        """Convert errors of FFmpeg's muxers and encoders to an AlphaMFError."""
         import av
 
         try:
@@ -209,7 +209,7 @@ class Muxer:
             self._output.mux(packet)
 
     def _first_shift(self, pts: int) -> int:
-        """Return by how much packets are moved so that the first is heard when it was.
+        """Return the time shift of packets so that the first sample is played at its original time.
 
         Matroska rounds both the first time stamp and the encoder's delay to milliseconds.
         """

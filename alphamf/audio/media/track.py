@@ -1,4 +1,4 @@
-"""One audio track of a media file, decoded in order, with the face of `soundfile.SoundFile`."""
+"""Decode one audio track of a media file in order, with the interface of `soundfile.SoundFile`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class About:
-    """What is kept of a track, to write another in its place.
+    """Properties of a track that are needed to write another in its place.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Track:
         self._packer: Any = None
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the track itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -157,7 +157,7 @@ class Track:
         self._stack.close()
 
     def read(self, frames: int, **_: object) -> Floats:
-        """Return the next samples, shape (n, channels), float32; fewer than asked for at the end.
+        """Return the next samples, shape (n, channels), float32; fewer than requested at the end.
 
         Raises
         ------
@@ -177,12 +177,12 @@ class Track:
         return np.concatenate(parts) if parts else self._rest
 
     def seek(self, frames: int) -> None:
-        """Pass over samples."""
+        """Skip samples."""
         while frames and (n := len(self.read(min(frames, _PIECE)))):
             frames -= n
 
     def about(self) -> About:
-        """Return what is kept of the track, after it was read."""
+        """Return the properties of the track; call it after reading."""
         tracks = self._container.streams.audio
         context = self._stream.codec_context
         profile = f" {self._stream.profile}" if self._stream.profile else ""
@@ -206,7 +206,7 @@ class Track:
         return round(seconds * self._rate)
 
     def _in_time(self) -> Iterator[Floats]:
-        """Yield samples so that each is as long after the first as its time stamp says.
+        """Yield samples, adding silence or dropping samples to match their time stamps.
 
         Where time starts anew, sound goes on, unless that would part it from other tracks.
         """
@@ -247,7 +247,7 @@ class Track:
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
-        """Leave out what fills the last packets beyond the end that the header gives."""
+        """Drop the padding of the last packets beyond the end given in the header."""
         left = self.frames or sys.maxsize
         held: list[Floats] = []
         for block in blocks:
@@ -293,7 +293,7 @@ class Track:
         return self._stream.codec_context.decode(_without_flags(packet))
 
     def _packed(self, frame: Any) -> list[Any]:
-        """Return a frame, or of one with too many planes the packed ones that it becomes."""
+        """Return a frame as it is, or, if it has too many planes, as packed frames."""
         import av
 
         if not frame.format.is_planar or len(frame.layout.channels) < PLANES:
@@ -324,7 +324,7 @@ _FILL = 8192
 
 
 def _choose(container: Any, name: str, number: int | None) -> Any:
-    """Return an audio track."""
+    """Choose an audio track by its number; by default, the one marked as default or the first."""
     tracks = container.streams.audio
     if not tracks:
         raise AlphaMFError(f"{name} has no audio track")
@@ -355,12 +355,12 @@ def _without_flags(packet: Any) -> Any:
 
 
 def _words(stream: Any) -> str:
-    """Return what a track is: its type, codec and language."""
+    """Describe a track in words: its type, codec and language."""
     context = stream.codec_context
     codec = context.codec.canonical_name if context is not None else getattr(stream, "name", None)
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 
 def reason(error: Exception) -> str:
-    """Return FFmpeg's words for an error, without number and file name."""
+    """Return FFmpeg's message for an error, without number and file name."""
     return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -1,4 +1,4 @@
-"""Metadata blocks of FLAC and the tags of MP3, byte for byte."""
+"""Copy metadata blocks of FLAC files and tags of MP3 files byte for byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT = (2, _COMMENT, 5, 6)
 
 
 class _Block(NamedTuple):
-    """A metadata block of FLAC: its kind, and its place without its header."""
+    """A metadata block of a FLAC file: its type, and its position without the header."""
 
     kind: int
     start: int
@@ -23,7 +23,7 @@ class _Block(NamedTuple):
 
 
 def keep_flac(source: Path, output: Path) -> None:
-    """Copy comments, pictures, cue sheet and applications' blocks from one FLAC file to another."""
+    """Copy comments, pictures, cue sheet and application blocks from one FLAC file to another."""
     with source.open("rb") as old, output.open("r+b") as new:
         kept = [(old, block) for block in _blocks(old) if block.kind in _KEPT]
         own = _blocks(new)
@@ -46,7 +46,7 @@ def keep_flac(source: Path, output: Path) -> None:
 
 
 def _blocks(file: BinaryIO) -> list[_Block]:
-    """Return the metadata blocks of a FLAC file; none where it is no whole one."""
+    """Return the metadata blocks of a FLAC file; empty if the file is incomplete."""
     size = file.seek(0, os.SEEK_END)
     at = mp3.after_tag(file)
     file.seek(at)
@@ -76,7 +76,7 @@ def keep_mp3(source: Path, output: Path) -> None:
 
 
 def _tail(file: BinaryIO, size: int) -> int:
-    """Return where the tags at the end of an MP3 file begin."""
+    """Return the position where the tags at the end of an MP3 file begin."""
     at = size
     if size >= 128:
         file.seek(size - 128)

@@ -1,4 +1,4 @@
-"""Chunks of WAV, RF64 and AIFF files: bext, iXML, cue, LIST and all others, byte for byte."""
+"""Copy chunks of WAV, RF64 and AIFF files: bext, iXML, cue, LIST and all others, byte for byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEXT = 602
 
 
 class _Chunk(NamedTuple):
-    """A chunk: its name, where its header begins, and where its contents end."""
+    """A chunk: its name, the start of its header, and the end of its contents."""
 
     kind: bytes
     start: int
@@ -29,7 +29,7 @@ class _Chunk(NamedTuple):
 
 
 def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: str | None) -> None:
-    """Copy the chunks of a file to another of the same kind, before or after the samples as there.
+    """Copy the chunks of a file to another of the same type, before or after the samples.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _insert(
     before: list[Piece | bytes],
     after: list[Piece | bytes],
 ) -> None:
-    """Put pieces before the samples and at the end, and set the size of the whole."""
+    """Insert pieces before the samples and at the end, and update the size in the header."""
     samples = next((c.start for c in _chunks(file, order) if c.kind in _SAMPLES), None)
     if samples is None or not (before or after):
         return
@@ -89,7 +89,7 @@ def _insert(
 
 
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
-    """Return the chunks that are whole; that of the samples may be cut, or of unknown length."""
+    """Return the complete chunks; the samples' chunk may be truncated or of unknown length."""
     found, long_size = [], None
     size = file.seek(0, os.SEEK_END)
     file.seek(12)
@@ -116,12 +116,12 @@ def _contents(file: BinaryIO, chunk: _Chunk) -> bytes:
 
 
 def _chunk(kind: bytes, contents: bytes, order: Literal["<", ">"]) -> bytes:
-    """Return a chunk with its header, filled up to an even length."""
+    """Return a chunk with its header, padded to an even length."""
     return struct.pack(f"{order}4sI", kind, len(contents)) + contents + b"\0" * (len(contents) % 2)
 
 
 def _noted(bext: bytes, line: str) -> bytes:
-    """Return the contents of a bext chunk with a line at the end of its history."""
+    """Return the contents of a bext chunk with a line added to its history."""
     fixed, history = bext[:_BEXT].ljust(_BEXT, b"\0"), bext[_BEXT:].rstrip(b"\0")
     if history and not history.endswith(b"\n"):
         history += b"\r\n"

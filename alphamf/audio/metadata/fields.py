@@ -1,4 +1,4 @@
-"""Fields of tags and cover pictures through mutagen, where bytes cannot be copied."""
+"""Copy tag fields and cover pictures through mutagen, where bytes cannot be copied."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ASF = {
 
 
 def need() -> None:
-    """Refuse to go on without mutagen.
+    """Raise an AlphaMFError if mutagen is not installed.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def need() -> None:
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:
-    """Copy all fields from one file to another of the same kind.
+    """Copy all fields from one file to another of the same type.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def keep(source: Path, output: Path, kind: str) -> str | None:
 
 
 def translate(source: Path, output: Path, kind: str) -> str | None:
-    """Copy the common fields from a file to another of another kind.
+    """Copy the common fields from one file to another of a different type.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
 
 
 def _key(file: Any, name: str) -> str:
-    """Return the name of a common field in a file that mutagen has opened."""
+    """Return the name of a common field in an open mutagen file."""
     from mutagen.asf import ASF
 
     return _ASF.get(name, name) if isinstance(file, ASF) else name
@@ -123,7 +123,7 @@ def _key(file: Any, name: str) -> str:
 
 @cache
 def _complete() -> None:
-    """Give easy names to those of the common fields that mutagen has none for."""
+    """Register simple names for the common fields that mutagen does not name."""
     from mutagen.easyid3 import EasyID3
     from mutagen.easymp4 import EasyMP4Tags
     from mutagen.id3 import COMM
@@ -149,7 +149,7 @@ _FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 
 
 def _absent(source: Path) -> str | None:
-    """Return a sentence where a file has tags that only mutagen could copy."""
+    """Return a note if a file has tags that only mutagen could copy, or None."""
     try:
         with open_sound(source, source.name) as file:
             found = tagged(file)
@@ -159,7 +159,7 @@ def _absent(source: Path) -> str | None:
 
 
 def _read(path: Path, *, easy: bool) -> Any:
-    """Return what mutagen reads of a file, None without tags, or a sentence where it fails."""
+    """Read the tags of a file with mutagen: None if there are none, a note if it fails."""
     try:
         import mutagen
     except ImportError:
@@ -173,7 +173,7 @@ def _read(path: Path, *, easy: bool) -> Any:
 
 
 def note(output: Path, kind: str, line: str) -> None:
-    """Add a line to the history in the tags of a file.
+    """Add a line to the history field in the tags of a file.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def note(output: Path, kind: str, line: str) -> None:
 
 
 def _opened(path: Path, kind: str, *, easy: bool) -> Any:
-    """Open a file in mutagen, which would go by the ending of a name that it does not have."""
+    """Open a file in mutagen as a given format, whatever the extension of its name."""
     import mutagen
     from mutagen import easymp4, flac, mp3, mp4
 

@@ -1,4 +1,4 @@
-"""Denoisers from other packages and programs, in their default settings, with delays compensated.
+"""Denoisers from other packages and programs, by default settings, without delay.
 
 Each is imported or started only when it runs. Any failure raises an AlphaMFError.
 """

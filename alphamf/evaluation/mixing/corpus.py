@@ -1,4 +1,4 @@
-"""Makes a corpus of noisy speech from clean speech and noises."""
+"""Make a corpus of noisy speech from clean speech and noises."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from alphamf.tools.files import make_folder, shown
 
 
 def usable(noises: Iterable[Noise]) -> Iterator[Noise | Problem]:
-    """Read each noise; yield it if it can be used, and the problem otherwise."""
+    """Read each noise; yield the noise if it can be used, otherwise the problem."""
     for noise in noises:
         try:
             _noise(noise.path, None)
@@ -42,7 +42,7 @@ def make(
     note: Callable[[str], None] | None = None,
     replace: bool = True,
 ) -> Iterator[Mixture | Problem]:
-    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, with 16 bits.
+    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, 16 bits.
 
     Two noises and one recording at a time are in memory.
 
@@ -100,7 +100,7 @@ def _mixtures(
     replace: bool,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
-    """Mix one recording, in two passes: the clean file and all its mixtures have one gain."""
+    """Mix one recording in two passes: the clean file and all its mixtures have one gain."""
     try:
         clean, target = _at(speech.path, rate)
         power = mixture.power(clean, target, level)
@@ -134,7 +134,7 @@ def _mixtures(
 
 
 def _gain(peak: float) -> float:
-    """Return the power of two, which is exact, that brings a peak down to full scale."""
+    """Return the power of two that brings a peak down to full scale, without rounding."""
     return float(0.5 ** max(0, math.ceil(math.log2(peak))))
 
 
@@ -144,14 +144,14 @@ def _mono(path: str) -> tuple[Floats, int]:
 
 
 def _noise(path: str, target: int | None) -> tuple[mixture.Noise, int]:
-    """Return a noise at a rate, by default its own, and its own rate."""
+    """Return a noise resampled to a rate (by default its own), and its original rate."""
     audio, own = _mono(path)
     target = target or own
     return mixture.noise(resample(audio, own, target), target), own
 
 
 def _at(path: str, target: int | None) -> tuple[Floats, int]:
-    """Return a recording at a rate, by default its own, and that rate."""
+    """Return a recording resampled to a rate (by default its own), and that rate."""
     audio, own = _mono(path)
     target = target or own
     return resample(audio, own, target), target

@@ -28,7 +28,7 @@ _STEP = 0.01
 
 
 class Noise(NamedTuple):
-    """A noise that pieces can be cut from; made by `noise`.
+    """A noise to cut pieces from; made by `noise`.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the mean square of speech.
+    """Return the power of speech: its mean square.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _cut(noise: Noise, samples: int, rng: Any) -> tuple[Floats, int]:
 
 
 def _ring(audio: Floats, fade: int) -> Floats:
-    """Return a noise whose end fades into its start at constant power."""
+    """Return a noise whose end is crossfaded into its start at constant power."""
     phase = (np.arange(fade, dtype=np.float32) + np.float32(0.5)) * np.float32(np.pi / 2 / fade)
     ring = audio[: len(audio) - fade].copy()
     ring[:fade] = ring[:fade] * np.sin(phase) + audio[len(audio) - fade :] * np.cos(phase)

@@ -1,4 +1,4 @@
-"""The recordings of a corpus to be mixed: which files, and their names in the corpus."""
+"""Find the recordings for a corpus, and choose their names in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alphamf.tools.paths import real_path
 
 
 def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
-    """Yield the clean recordings, each under a name of its own.
+    """Yield the clean recordings, each with a unique name.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
 
 
 def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
-    """Yield the recordings of noise; the kind of one is its folder below `names`, or its own name.
+    """Yield the noise recordings; the kind is the subfolder below `names`, or the name.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
 
 
 def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
-    """Yield the audio files that names stand for, once each, with their paths in a named folder."""
+    """Yield the audio files of the given names once each, with paths in their folders."""
     taken = set()
     for name in names:
         # One name at a time: files of different folders may have the same name.

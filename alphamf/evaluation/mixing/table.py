@@ -48,7 +48,7 @@ class Mixture(NamedTuple):
 def claim(
     folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
 ) -> None:
-    """Make the folder of a corpus, and remove an earlier corpus from it.
+    """Create the folder of a corpus, and remove an earlier corpus from it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def claim(
 def writing(
     folder: Path, planned: Iterable[tuple[str, str]], mixtures: Sequence[Mixture]
 ) -> Iterator[None]:
-    """Write ``pairs.csv`` when the block ends, also on an error: the `mixtures` so far.
+    """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
 
     Until then it names the files that are `planned`, so that `claim` finds what a killed run left.
 
@@ -134,7 +134,7 @@ def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
 
 
 def written_in(table: Path) -> Iterator[str]:
-    """Yield the files of a table that `make` could have written.
+    """Yield the files of a table whose names `make` could have written.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def finite_scores(results: Iterable[Result], method: str, score: str) -> list[fl
 
 
 def _rows(axes: Any, styles: list[Style]) -> None:
-    """Name a row for each method, the first on top."""
+    """Label one row per method, the first on top."""
     axes.set_yticks(range(len(styles)), [style.short for style in styles])
     axes.set_ylim(len(styles) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -51,7 +51,7 @@ def _height(rows: int) -> float:
 
 
 def differences(found: Differences, rival: str) -> list[Markup]:
-    """Draw each score's difference to `rival`, with intervals.
+    """Draw the difference of each score to `rival`, with intervals.
 
     Oracles and the input, which are far off, are drawn only if there are no other methods.
     """

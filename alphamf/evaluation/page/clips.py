@@ -1,4 +1,4 @@
-"""Clips to listen to: which are chosen, and their players."""
+"""Clips to listen to: selection and players."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Sample(NamedTuple):
 
 
 def chosen(results: list[Result], method: str) -> list[tuple[str, Result]]:
-    """Return the best, median and worst clip by a method's SI-SDR gain, as far as they exist."""
+    """Return the clips with the best, median and worst SI-SDR gain of a method, if they exist."""
     known = {
         (result.noisy, result.clean): (gain, result)
         for result in results

@@ -1,4 +1,4 @@
-"""Differences of all methods to one, and their table."""
+"""Differences of all methods to one, as a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def differences(results: list[Result], styles: dict[str, Style], rival: str) -> 
 
 
 def table(found: Differences, rival: str) -> Table:
-    """Return by how much each method is above `rival`, with intervals of 95 per cent."""
+    """Return how much each method is above `rival`, with 95% intervals."""
     names = list(next(iter(found.values())))
     headings = [Heading("clips")]
     headings += [heading(name) for name in names]

@@ -21,7 +21,7 @@ Lines = dict[Style, list[tuple[float, float, float]]]
 
 
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
-    """Draw scores against the SNR of the input: over all noises, then the gain for each noise.
+    """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
 
     A single level gives no charts. Oracles are left out, as their scores would set the scale.
     """
@@ -51,7 +51,7 @@ def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
 
 
 def _lines(results: list[Result], styles: list[Style], score: str) -> Lines:
-    """Return the points of each method that has any."""
+    """Return the points of each method that has scores."""
     found: Lines = {}
     cells = groups(results, ("method", "snr"))
     for style in styles:
@@ -72,7 +72,7 @@ def _level(
     found: Lines,
     together: list[float],
 ) -> Markup:
-    """Draw lines on a scale that also covers the values of `together`."""
+    """Draw lines; the axis also covers the values of `together`."""
 
     def paint(axes: Any) -> None:
         if score == "si_sdr_gain":

@@ -1,4 +1,4 @@
-"""Kinds of methods, and their colours and markers in every table and chart."""
+"""Kinds of methods, with their colours and markers in all tables and charts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Style(NamedTuple):
 
     @property
     def competes(self) -> bool:
-        """Whether it can be the best: it is neither the input nor an oracle."""
+        """Whether the method competes for the best score: it is neither the input nor an oracle."""
         return self.kind in ("alphamf", "baseline")
 
 

@@ -1,4 +1,4 @@
-"""Charts as inline SVG, with real text and with colours of the theme."""
+"""Charts as inline SVG, with real text and the theme's colours."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _variable(value: str) -> str:
 
 
 def shape(marker: str) -> str:
-    """Return a marker as the data of an SVG path around zero; all have the same area, 2."""
+    """Return a marker as SVG path data centred at zero; all markers have the area 2."""
     import numpy as np
 
     MarkerStyle = libraries.load("matplotlib.markers").MarkerStyle

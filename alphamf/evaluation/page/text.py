@@ -1,4 +1,4 @@
-"""Numbers and sentences of the page."""
+"""Numbers and sentences of the report page."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def count(many: int, noun: str) -> str:
 
 
 def clip_count(results: list[Result]) -> int:
-    """Return the number of clips; the same clip under another seed counts again."""
+    """Return the number of clips; a clip counts again for each seed."""
     return len(clips(results))
 
 
@@ -106,7 +106,7 @@ def best(results: list[Result], methods: list[str]) -> str | None:
 
 
 class Protagonists(NamedTuple):
-    """The methods that the page compares; None where there is none.
+    """The methods that the report compares; None if there is none.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Protagonists(NamedTuple):
 
 
 def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
-    """Choose by mean SI-SDR."""
+    """Choose the methods to compare by mean SI-SDR."""
     top = best(results, [name for name, style in styles.items() if style.competes])
     rivals = [name for name, style in styles.items() if style.kind == "baseline"]
     inputs = [name for name, style in styles.items() if style.kind == "input"]
@@ -165,7 +165,7 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
 
 
 def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
-    """Return how far a method is ahead, on the clips of both, and the interval if there is one."""
+    """Return how much better a method is on the common clips, and the interval if any."""
     mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"

@@ -1,4 +1,4 @@
-"""Matrix factorisation of ratings over MPI ranks, or in one process, to the same bits.
+"""Matrix factorisation of ratings over MPI ranks or in one process, with identical results.
 
 The ratings are cut into a grid of B x B blocks, as in figure 4 of Simsekli et al. (ICML 2016). Part
 s of the data is the B blocks (b, b + s mod B), which share no row and no column: one step reads one

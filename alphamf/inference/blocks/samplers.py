@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array
 
 
 class Layout(NamedTuple):
-    """What a sampler keeps for each entry of theta.
+    """The state that a sampler keeps per entry of theta.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
 
 
 def layout(sampler: Any) -> Layout:
-    """Return what a sampler keeps.
+    """Return the state layout of a sampler.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def layout(sampler: Any) -> Layout:
 
 
 def step(walk: Any, sampler: Any) -> None:
-    """Make a step of a `Walk`, in place."""
+    """Make one step of a `Walk`, in place."""
     if isinstance(sampler, HAMCMC):
         _hamcmc(walk, sampler)
     elif isinstance(sampler, SGRRLD):
@@ -79,7 +79,7 @@ def step(walk: Any, sampler: Any) -> None:
 
 
 class _Given:
-    """A target with one gradient, for a sampler that asks for no more."""
+    """A target that returns a given gradient, for samplers that need a single one."""
 
     positive = False
     latents: dict[str, Array]
@@ -109,7 +109,7 @@ def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
 
 
 def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
-    """Move the fine chain twice and the coarse one once, each on a part of its own.
+    """Move the fine chain twice and the coarse chain once, each on its own part of the data.
 
     A block of H is on another rank at each of the three, so both noises of the fine chain are
     drawn again for the coarse one.
@@ -166,7 +166,7 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 
 
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
-    r"""Return the weights of (S, Y) in HAMCMC's move, all that takes numbers from every block.
+    r"""Return the weights of (S, Y) in HAMCMC's move; only these need sums over all blocks.
 
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.

@@ -17,7 +17,7 @@ INDEX = "checkpoint.json"
 
 
 def save(folder: Path, walk: Any) -> None:
-    """Write the blocks of all ranks to a folder of their own, and then make it the latest.
+    """Save the blocks of all ranks to a new folder, and then mark it as the latest.
 
     A run that is stopped at any moment finds the index of the step before, with its files, or that
     of this one.
@@ -50,7 +50,7 @@ def save(folder: Path, walk: Any) -> None:
 
 
 def _remove_older(folder: Path, walk: Any) -> None:
-    """Remove the blocks of earlier steps, and nothing else: the folder may hold other things.
+    """Remove the blocks of earlier steps only; the folder may contain other files.
 
     Later steps are left alone: a faster rank may have begun the next ones.
     """
@@ -64,7 +64,7 @@ def _remove_older(folder: Path, walk: Any) -> None:
 
 
 def load(folder: Path, walk: Any) -> None:
-    """Put a walk where its latest checkpoint is, if there is one.
+    """Load the latest checkpoint into a walk, if there is one.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _identity(walk: Any) -> dict[str, Any]:
 
 
 def _arrays(walk: Any, b: int) -> dict[str, Any]:
-    """Return what belongs to a row block: its rows, the columns that it has met, its sums."""
+    """Return the arrays of a row block: its rows, its column block, and its sums."""
     arrays = {}
     for chain in walk.chains:
         arrays[f"rows.{chain.number}"] = chain.rows[b]

@@ -1,4 +1,4 @@
-"""The compact form of L-BFGS: H in the inner products of its pairs."""
+"""The compact form of L-BFGS: H expressed in inner products of its pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
-    """Return the s'y that a pair must exceed, from s's and y'y and the vectors' resolution.
+    """Return the smallest admissible s'y of a pair, given s's, y'y and the vectors' precision.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
 
 
 class Compact(NamedTuple):
-    r"""H as the compact form has it, in numbers that do not grow with D.
+    r"""H in compact form: numbers whose size does not depend on D.
 
     With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
     included), D its diagonal and P = R^-1 S',
@@ -90,7 +90,7 @@ class Compact(NamedTuple):
 
 
 class Products(NamedTuple):
-    """Inner products of pairs, of which a step changes one row and column each.
+    """Inner products of pairs; each step changes one row and one column.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ def products(s: Array, y: Array) -> Products:
 
 
 def renewed(known: Products, s: Array, y: Array, place: int) -> Products:
-    """Return the products where only the pair at `place` is another one, in O(m D).
+    """Update the products after only the pair at `place` has changed, in O(m D).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""HAMCMC with momenta: Hamiltonian dynamics with friction, through a factor of H."""
+r"""HAMCMC with momenta: Hamiltonian dynamics with friction, preconditioned by a factor of H."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HAMCMCMomentumState(NamedTuple):
 
 @dataclass(frozen=True)
 class HAMCMCMomentum:
-    r"""HAMCMC with momenta, which go on in the direction that they had.
+    r"""HAMCMC with momenta, which persist between steps.
 
     With F F' = H of L-BFGS, D rows and D + M - 2 columns, a step from the sample M steps back and
     its momentum p, of N(0, I) in the posterior, is a leap of leapfrog through F between two half
@@ -161,14 +161,14 @@ class HAMCMCMomentum:
         return HAMCMCMomentumState(new, step + 1, members, momentum, extra)
 
     def _rub(self, rng: Any, momenta: tuple[Array, Array], h: float) -> None:
-        """Make half a step of friction, in place."""
+        """Apply friction for half a step, in place."""
         for p in momenta:
             p *= exp(-0.5 * h * self.friction)
             p += sqrt(-expm1(-h * self.friction)) * noise(rng, p)
 
 
 def _kick(momenta: tuple[Array, Array], force: tuple[Array, Array], h: float) -> None:
-    """Push momenta for half a step, in place."""
+    """Update momenta by the gradient for half a step, in place."""
     for p, f in zip(momenta, force, strict=True):
         f *= 0.5 * h
         p -= f

@@ -28,7 +28,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):
-    """Position, number of steps, acceptances of each chain, and the state of the mass.
+    """Position, number of steps, acceptances per chain, and the state of the mass.
 
     Attributes
     ----------
@@ -242,7 +242,7 @@ class RHMC:
     def flow(
         self, potential: Extended, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return where `leaps` leaps of size h lead from theta, where `metric` is G.
+        """Return the end point of `leaps` leaps of size h from theta, with the metric function G.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What SGHMC, SGNHT and the Nose-Poincare samplers share: moves that mirror the momentum, too.
+"""Shared parts of SGHMC, SGNHT and the Nose-Poincare samplers: moves that also mirror the momentum.
 
 They carry momenta of mass M from step to step, and draw a minibatch for every leap. On a positive
 target M must be diagonal: a mirror turns the momentum of one coordinate, which keeps the kinetic
@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Array
 
 
 def mirrored(metric: Metric, target: Target[Any]) -> Metric:
-    """Return a mass or metric, or its inverse, where mirrors leave its kinetic energy as it is.
+    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def mirrored(metric: Metric, target: Target[Any]) -> Metric:
 def drift(
     theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
 ) -> tuple[Array, Array]:
-    """Move theta by h M^-1 p, and turn the momentum where a mirror is met.
+    """Move theta by h M^-1 p, and reverse the momentum where theta is mirrored.
 
     Parameters
     ----------

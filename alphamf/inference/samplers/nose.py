@@ -120,7 +120,7 @@ class SGNPHMC:
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
-        """Make one step, with two gradients and two values a leap.
+        """Make one step, with two gradients and two values per leap.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class SGRNPHMC:
     def step(
         self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
     ) -> SGRNPHMCState:
-        """Make one step, with two gradients, two values and the metrics a leap.
+        """Make one step, with two gradients, two values and the metrics per leap.
 
         Parameters
         ----------

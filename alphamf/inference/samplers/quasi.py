@@ -1,4 +1,4 @@
-"""QNHMC: Hamiltonian Monte Carlo whose dynamics carry an inverse Hessian of (L-)BFGS."""
+"""QNHMC: Hamiltonian Monte Carlo whose dynamics use an inverse Hessian of (L-)BFGS."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BFGS(NamedTuple):
 
 
 class LBFGS(NamedTuple):
-    """An inverse Hessian B by its latest pairs, oldest first, of shape (m, *chains, D).
+    """An inverse Hessian B given by its latest pairs, oldest first, of shape (m, *chains, D).
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ class QNHMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class QNHMC:
-    r"""Quasi-Newton HMC, whose momenta are standard normal and whose dynamics carry C twice.
+    r"""Quasi-Newton HMC: momenta are standard normal, and the dynamics apply C twice.
 
     .. math:: p \sim \mathcal{N}(0, I), \qquad \dot\theta = C p, \qquad \dot p = -C \nabla U(\theta)
 

@@ -244,7 +244,7 @@ class SGRRHMC:
 
 
 def refuse_latents(sampler: Any, target: Target[Any]) -> None:
-    """Raise where the target has latents, which two chains cannot share."""
+    """Raise an AlphaMFError if the target has latents, because two chains cannot share them."""
     if target.latents:
         raise AlphaMFError(
             f"{type(sampler).__name__} needs a target without latents, which its two chains cannot "

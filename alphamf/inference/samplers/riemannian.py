@@ -1,4 +1,4 @@
-"""Riemannian SGLD: Langevin moves in a metric of the target, such as its Fisher information."""
+"""Riemannian SGLD: Langevin moves with a metric of the target, such as its Fisher information."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class SGHMC:
         return SGHMCState(theta, 0, self.mass.inverse(mass).inverse_root(noise(rng, theta)), mass)
 
     def step(self, rng: Any, state: SGHMCState, target: Target[Potential]) -> SGHMCState:
-        """Make one step, with one gradient a leap.
+        """Make one step, with one gradient per leap.
 
         Parameters
         ----------

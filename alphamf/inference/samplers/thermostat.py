@@ -102,7 +102,7 @@ class SGNHT:
         return SGNHTState(theta, 0, p, xi, mass)
 
     def step(self, rng: Any, state: SGNHTState, target: Target[Potential]) -> SGNHTState:
-        """Make one step, with one gradient a leap.
+        """Make one step, with one gradient per leap.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Tokens of documents: their words, their topics, and tables that count them."""
+"""Tokens of documents: their words and topics, and tables of their counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment is, and the text of its tables.
+"""The definition of an experiment, and functions for its tables.
 
 An experiment is a list of independent jobs, such as one method with one seed. Each job returns
 numbers; a table and a figure are made from the numbers alone.
@@ -24,7 +24,7 @@ Numbers = dict[str, Any]
 
 
 class Record(NamedTuple):
-    """A job and its numbers."""
+    """A job and its results."""
 
     job: Job
     numbers: Numbers

@@ -1,4 +1,4 @@
-"""The papers' experiments, by name and paper by paper."""
+"""The papers' experiments by name, grouped by paper."""
 
 from __future__ import annotations
 

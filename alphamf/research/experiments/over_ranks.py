@@ -1,4 +1,4 @@
-"""Jobs of an experiment over MPI ranks: rank 0 names the jobs, and all ranks work on each."""
+"""Run an experiment over MPI ranks: rank 0 broadcasts the jobs, all ranks work on each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.files import refuse_links, shown
 def lead(
     experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
 ) -> Iterator[Record]:
-    """Do jobs together with the ranks that `follow`, and delete the checkpoint of each after it.
+    """Run jobs with the ranks that call `follow`; delete each job's checkpoint after it.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def lead(
 
 
 def follow(experiment: Experiment, ranks: Ranks, checkpoints: Path) -> None:
-    """Do this rank's part of the jobs that rank 0 names.
+    """Run this rank's part of the jobs that rank 0 broadcasts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Run an experiment: resume its jobs, and write its numbers, table and figure.
+"""Run an experiment: resume its jobs, and write its results, table and figure.
 
 The numbers that a job returns are kept as a JSON line as soon as it ends; a run that was stopped
 continues with the jobs that are missing.
@@ -29,7 +29,7 @@ Progress = Callable[[int, int], None]
 
 
 def in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[Record]:
-    """Do jobs one after the other, in this process."""
+    """Run jobs one after the other, in this process."""
     return (Record(job, experiment.work(job)) for job in todo)
 
 
@@ -42,7 +42,7 @@ def run(
     each: Each = in_turn,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs that `output` does not hold yet, and write table and figure.
+    """Run the jobs that have no result in `output` yet, and write table and figure.
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
@@ -95,7 +95,7 @@ def _run(
     each: Each,
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs whose numbers are missing, and write the files; all names start with `stem`."""
+    """Run the jobs without results, and write the files; all names start with `stem`."""
 
     def do(left: Sequence[Job]) -> Iterator[Record]:
         if left:
@@ -121,7 +121,7 @@ def _run(
 
 
 def results_file(stem: Path) -> jobs.ResultsFile[Record]:
-    """Return the file of the numbers of this version, a line per job."""
+    """Return the results file of this version, with one line per job."""
 
     def encode(record: Record) -> dict[str, Any]:
         return {"version": version("alphamf"), **record._asdict()}

@@ -65,7 +65,7 @@ class TrainingSettings:
         return Frame(OVERLAP * hop, hop)
 
     def kept(self, steps: int) -> int:
-        """Return how many of the last of `steps` steps are averaged.
+        """Return how many of `steps` steps at the end are averaged.
 
         Raises
         ------

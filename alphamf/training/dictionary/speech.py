@@ -1,4 +1,4 @@
-"""Speech of files for training: one channel at one rate, without silence at its ends."""
+"""Read speech from files for training: one channel at one rate, trimmed at both ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUIET_DB = 40.0
 
 
 def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
-    """Return the first speech in a file; empty where it is silent.
+    """Return the first speech in a file; empty if the file is silent.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def spectrum(sound: Floats, frame: Frame) -> Floats | None:
 
 
 class _Header(NamedTuple):
-    """What is kept of a file that was checked."""
+    """Properties of a file that has been checked."""
 
     rate: int
     frames: int
@@ -88,7 +88,7 @@ class _Header(NamedTuple):
 
 
 class Excerpts:
-    """Reads speech from anywhere in a file.
+    """Reads speech from random positions of a file.
 
     The first read of a file checks it from end to end; later ones decode the excerpt only.
 
@@ -107,7 +107,7 @@ class Excerpts:
         self._known: dict[str, _Header] = {}
 
     def read(self, path: str, place: float) -> Floats:
-        """Return an excerpt, shape (samples,), float32; empty where there is only silence.
+        """Return an excerpt, shape (samples,), float32; empty if there is only silence.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Excerpts:
         return _trimmed(sound, self.rate, self.frame, self.seconds)
 
     def first(self, path: str) -> Floats:
-        """Return the first speech in a file, as `beginning` does.
+        """Return the first speech in a file, in the same way as `beginning`.
 
         Raises
         ------

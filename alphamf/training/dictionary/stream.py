@@ -39,7 +39,7 @@ USED, UNUSABLE = 1, 2
 
 
 class Summary(NamedTuple):
-    """Gradient of the potential in W, for one column of speech.
+    """Gradient of the potential in W, normalised to one column of speech.
 
     Attributes
     ----------
@@ -54,17 +54,17 @@ class Summary(NamedTuple):
     exponent: float
 
     def parts(self, theta: Array) -> Parts:
-        """Return the gradient at the theta that it was drawn at."""
+        """Return the gradient, at the theta for which it was drawn, in two positive parts."""
         one = np.ones(1, theta.dtype)
         return Parts(self.plus, self.minus, one, self.exponent * one)
 
     def grad(self, theta: Array) -> Array:
-        """Return the gradient at the theta that it was drawn at."""
+        """Return the gradient at the theta for which it was drawn."""
         return self.plus - self.minus
 
 
 class Stream:
-    """Speech of many voices: a target whose theta is W, of shape (I K,).
+    """Speech of many voices, as a target whose theta is W, of shape (I K,).
 
     A minibatch is an excerpt of one voice, from a random place in one of its files, at most
     `TrainingSettings.seconds` long. Every pass takes each voice once, in a new random order; all
@@ -122,7 +122,7 @@ class Stream:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> Summary:
-        """Take an excerpt of the next voice that has speech, fit H, and return W's gradient.
+        """Read an excerpt of the next voice with speech, fit H, and return the gradient in W.
 
         Raises
         ------
@@ -139,22 +139,22 @@ class Stream:
 
     @property
     def objective(self) -> float:
-        """Mean log density of a cell, over about the last 100 minibatches; NaN before the first."""
+        """Mean log density of a cell over about the last 100 minibatches; NaN before the first."""
         return float(self.latents["objective"][0])
 
     @property
     def seconds(self) -> float:
-        """Length of all excerpts so far."""
+        """Total length of all excerpts so far, in seconds."""
         return float(self.latents["seconds"][0])
 
     @property
     def used(self) -> int:
-        """Number of files that excerpts came from."""
+        """Number of files that were used so far."""
         return int(np.count_nonzero(self.latents["files"] == USED))
 
     @property
     def unusable(self) -> int:
-        """Number of files that turned out to be unusable."""
+        """Number of files that could not be used."""
         return int(np.count_nonzero(self.latents["files"] == UNUSABLE))
 
     def _next_voice(self) -> Voice:
@@ -170,7 +170,7 @@ class Stream:
         return self.voices[int(self._order[place])]
 
     def _excerpt(self, voice: Voice, rng: Any) -> Floats | None:
-        """Return the power spectrum of an excerpt of a voice; None where no speech is found."""
+        """Return the power spectrum of an excerpt of a voice; None if no speech is found."""
         for attempt in range(ATTEMPTS + 1):
             # Drawn whatever becomes of the file, so that a resumed run draws the same.
             file, place = voice.files[rng.integers(len(voice.files))], rng.random()

@@ -1,4 +1,4 @@
-"""Files of an unfinished selection, from which the same call resumes."""
+"""Files of an unfinished selection, from which the same call can resume."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OURS = re.compile(r"[0-9a-f]{16}(\.done)?\.npz(\.part)?|\.alphamf-[0-9a-f]{16}\
 
 
 def clear(folder: str | os.PathLike[str]) -> None:
-    """Remove the files of unfinished work from a folder, and the folder if it is then empty."""
+    """Remove the files of an unfinished selection, and the folder if it is then empty."""
     with suppress(OSError):
         for path in Path(folder).iterdir():
             if _OURS.fullmatch(path.name):
@@ -35,7 +35,7 @@ def clear(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
-    """Make and lock a folder, and remove it in the end if it is empty; None yields None.
+    """Create and lock a folder, and remove it at the end if it is empty; does nothing for None.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def _check_files(place: Path) -> None:
 
 
 def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:
-    """Return a hash of the settings, and of the files by name, size and time of change.
+    """Return a hash of the settings and of the files' names, sizes and modification times.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
 
 
 def load(path: Path, settings: TrainingSettings) -> tuple[Dictionary, Floats] | None:
-    """Read a finished candidate, trained with `settings`; None where no readable one exists."""
+    """Load a finished candidate trained with `settings`; None if there is no readable one."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             basis, scores, about = file["basis"], file["scores"], json.loads(str(file["about"]))

@@ -26,7 +26,7 @@ def check_rule(rule: str) -> None:
 
 
 class Voice(NamedTuple):
-    """A speaker and the speaker's files, in the order in which they were given."""
+    """A speaker with their files, in the order given."""
 
     name: str
     files: tuple[str, ...]
@@ -68,7 +68,7 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 def hold_out(
     voices: Sequence[Voice], fraction: float, most: int, seed: int
 ) -> tuple[list[Voice], list[Voice]]:
-    """Split voices at random into training and held-out voices, each in their order.
+    """Split voices at random into training and held-out voices; the order is kept.
 
     Parameters
     ----------

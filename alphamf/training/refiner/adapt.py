@@ -1,4 +1,4 @@
-"""Adaptation: a shipped refiner, trained on with the user's own voices and noises."""
+"""Fine-tune a shipped refiner on the user's own voices and noises."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TIMED = 4
 
 
 class Adapted(NamedTuple):
-    """What came of it.
+    """The result of fine-tuning.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Adapted(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What is asked for.
+    """Settings of a fine-tuning run.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Wish(NamedTuple):
 
 
 def adapt(wish: Wish, tell: Tell) -> Adapted:
-    """Train the shipped refiner on with other recordings.
+    """Fine-tune the shipped refiner on other recordings.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
 
 
 def _configuration(wish: Wish) -> Config:
-    """Return the configuration of the shipped refiner, with the user's recordings."""
+    """Return the configuration of the shipped refiner with the user's recordings inserted."""
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)
     if not path.is_file():
@@ -160,7 +160,7 @@ def _sized(asked: Config, clips: int, steps: int) -> Config:
 
 
 def _measured(run: Run) -> tuple[Scores, float, float]:
-    """Return scores and objective of the shipped refiner, and the time of a step in s."""
+    """Return scores and objective of the shipped refiner, and the duration of a step in s."""
     import torch
 
     from alphamf.training.refiner.optimise import Fit

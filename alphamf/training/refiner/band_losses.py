@@ -1,4 +1,4 @@
-"""What the network of the bands above makes of clips, and its losses: from energies of bands alone.
+"""Run the high-band network on clips, and compute its losses from band energies.
 
 A gain g that a band's cells share leaves the energy g^2 N of a mixture of energy N, and an error of
 g^2 N - 2 g C + S beside speech of energy S that has C in common with it. So a clip needs no sound.
@@ -24,7 +24,7 @@ LOST = 2.0
 
 
 class Found(NamedTuple):
-    """What a network makes of clips.
+    """The output of the network for clips.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 
 def found(parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0) -> Found:
-    """Run the network.
+    """Run the high-band network on clips.
 
     Parameters
     ----------
@@ -96,6 +96,6 @@ def _distance(made: Found) -> Tensor:
 
 
 def _mean(values: Tensor, clips: BandClip) -> Tensor:
-    """Return the mean over the bands of clips in which there is sound."""
+    """Return the mean over the bands that contain sound."""
     heard = (clips.noisy.sum(-1) > 0).float()
     return (values * heard).sum() / heard.sum().clamp(min=1)

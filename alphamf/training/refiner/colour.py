@@ -1,4 +1,4 @@
-"""What is between the air and the file: rooms, microphones, clipping, codecs, level, and 16 bits.
+"""Simulate the recording chain: rooms, microphones, clipping, codecs, level, and 16 bits.
 
 Functions that take a pair do the same to the speech and to the mixture, so that the speech is what
 a perfect denoiser would make of the file: it takes no room or telephone away.
@@ -33,7 +33,7 @@ LONGEST_TAIL = 1.5
 
 
 class Codec(NamedTuple):
-    """A codec of libsndfile.
+    """An audio codec of libsndfile.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ CODECS = (
 
 
 def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
-    """Put a sound into a room of which the response is known, at the sound's level.
+    """Convolve a sound with a recorded room response, keeping its level.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
 
 
 def image_response(rng: Rng, rate: int) -> Reals:
-    """Draw the response of a box-shaped room by the image method.
+    """Draw the response of a box-shaped room with the image method.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def image_response(rng: Rng, rate: int) -> Reals:
 
 
 def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Hear both by a microphone that lacks the lowest or the highest frequencies."""
+    """Limit the band of both sounds as a microphone does, at its low or high end."""
     samples = len(pair[0])
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = log_uniform(rng, 20, 250), log_uniform(rng, 0.2 * rate, 0.6 * rate)
@@ -127,7 +127,7 @@ def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
 
 
 def coded(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Send both through a codec that is drawn, at the same level and the same bit rate."""
+    """Apply a random codec to both sounds, at the same level and bit rate."""
     chances = np.array([chance for chance, _ in CODECS])
     codec = CODECS[rng.choice(len(CODECS), p=chances / chances.sum())][1]
     compression = None if codec.compression is None else rng.uniform(*codec.compression)
@@ -139,7 +139,7 @@ def coded(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]
 
 
 def through(sound: Reals, rate: int, codec: Codec, compression: float | None) -> Floats:
-    """Return what a codec makes of a sound, at the same rate, of the same length, without delay.
+    """Encode and decode a sound; rate and length are kept, and the delay is removed.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def through(sound: Reals, rate: int, codec: Codec, compression: float | None) ->
 def stored(
     rng: Rng, pair: tuple[Reals, Reals], level: tuple[float, ...], clipped: bool
 ) -> tuple[Floats, Floats]:
-    """Bring the mixture's peak to a level, at times over full scale, and round it to 16 bits.
+    """Scale the mixture to a random peak, sometimes above full scale, and round to 16 bits.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Train a network by its configuration file, such as a shipped one anew.
+r"""Train a network from its configuration file, for example to reproduce a shipped one.
 
 For example::
 

@@ -1,4 +1,4 @@
-"""Reads the configuration of a training run from a TOML file, and checks it.
+"""Read the configuration of a training run from a TOML file, and check it.
 
 Every key of a section must be there, but for those that have a default, and no other may be: a run
 is what its file says. The files of the shipped networks are ``models/NAME.toml``.
@@ -70,7 +70,7 @@ def load(path: Path) -> Config:
 
 
 def parsed(table: dict[str, Any]) -> Config:
-    """Make a configuration of what TOML or JSON gave.
+    """Make a configuration from parsed TOML or JSON.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def _section(name: str, kind: Any, table: Any) -> Any:
 
 
 def _value(name: str, value: Any, hint: Any) -> Any:
-    """Return a value as a field of this type has it."""
+    """Convert a value to the type of a field."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint == Kind and isinstance(value, dict):
         return _kind(value)

@@ -39,7 +39,7 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
 
 
 def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
-    """Draw a panel for each number over the steps, those of dev clips in the same."""
+    """Draw one panel per quantity over the steps, with the dev clips in the same panel."""
     FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
     Figure = libraries.load("matplotlib.figure").Figure
 

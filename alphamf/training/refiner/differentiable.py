@@ -64,7 +64,7 @@ def _correlate_dilated(x: Tensor, taps: Tensor, distance: int, causal: bool) -> 
 
 
 def _correlate(p: Mapping[str, Tensor], each: Correlation, cells: Tensor, causal: bool) -> Tensor:
-    """Do as `layers.correlate`, for cells of shape (clips, channels, frames, bins)."""
+    """PyTorch version of `layers.correlate`, for cells of shape (clips, channels, frames, bins)."""
     weight, bias = p[f"{each.name}.weight"].permute(3, 2, 0, 1), p[f"{each.name}.bias"]
     late, high = each.apart
     if causal:
@@ -74,7 +74,7 @@ def _correlate(p: Mapping[str, Tensor], each: Correlation, cells: Tensor, causal
 
 
 def _ends(reach: int, causal: bool) -> tuple[int, int]:
-    """Return the frames of zero before the first and after the last."""
+    """Return the number of zero frames to pad before the first and after the last."""
     return (2 * reach, 0) if causal else (reach, reach)
 
 

@@ -1,4 +1,4 @@
-"""Noise of events: short sounds, synthetic or cut from recordings, at random or regular times."""
+"""Noise of events: short sounds, synthetic or recorded, at random or regular times."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, cre
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
+    """Make events of one kind: 0.4 to 25 per second, each lasting 4 to 500 ms.
 
     Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
     two parts; at random times, regular or in bouts; all alike, variations of one, or all different.
@@ -74,7 +74,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
 
 
 def crackle(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 a second.
+    """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
 
     They are of one to four kinds; their rate varies, and their sizes have a heavy tail.
 
@@ -112,7 +112,7 @@ def crackle(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], Reals]:
-    """Draw a kind of event, of one or two parts, and return what makes such events."""
+    """Draw a kind of event with one or two parts, and return a function that makes such events."""
 
     def piece(rng: Rng, span: Span) -> Reals:
         samples = len(span.clock)

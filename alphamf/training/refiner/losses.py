@@ -1,4 +1,4 @@
-"""Losses of both networks: distances of their output from the clean speech."""
+"""Losses of both networks: distances between their output and the clean speech."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAINT = 1e-7
 
 
 class Grid(NamedTuple):
-    """The spectra that a network reads.
+    """The input spectra of a network.
 
     Attributes
     ----------
@@ -46,20 +46,20 @@ class Grid(NamedTuple):
     causal: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
-        """Compute spectra of sounds, as `spectra` does."""
+        """Compute spectra of sounds with the functions of `spectra`."""
         if self.causal:
             return spectra.causal_forward(sounds, self.frame.hop_length)
         return spectra.forward(sounds, self.frame)
 
     def inverse(self, found: Tensor) -> Tensor:
-        """Put sounds together from spectra, as `spectra` does."""
+        """Reconstruct sounds from spectra with the functions of `spectra`."""
         if self.causal:
             return spectra.causal_inverse(found, self.frame.hop_length)
         return spectra.inverse(found, self.frame)
 
 
 class Part(NamedTuple):
-    """The part of the clips that a step uses, and a random equaliser.
+    """The part of the clips that a step uses, with a random equaliser.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a network makes of clips, and what it should have made.
+    """The output of a network for clips, and the clean target.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def found(
     part: Part,
     exponent: float = 1.0,
 ) -> Found:
-    """Run the network of either stage.
+    """Run the network of either stage on clips.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _corrected(
 
 
 def _spectra(sounds: Any, grid: Grid, frames: slice) -> list[Tensor]:
-    """Return spectra of sounds, the first a mixture, in units of its mean power."""
+    """Return spectra of sounds in units of the mean power of the first, which is the mixture."""
     each = [grid.forward(sound.float())[..., frames] for sound in sounds]
     unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
     return [spectrum / unit for spectrum in each]

@@ -1,4 +1,4 @@
-"""A causal refiner that starts from one for whole recordings, of the same windows.
+"""Initialise a causal refiner from a refiner for whole recordings with the same windows.
 
 What a voice looks like across frequency is the same for both. What the other one reads ahead, this
 one takes from the newest frame; a frame comes twice as often here, so that the taps of a block are
@@ -26,7 +26,7 @@ FIRST = 0.1
 def start(
     rng: np.random.Generator, known: Mapping[str, Array], bins: int, sizes: Sizes, bands: int
 ) -> dict[str, Array]:
-    """Return the parameters that a causal refiner starts from.
+    """Return the initial parameters of a causal refiner.
 
     Parameters
     ----------

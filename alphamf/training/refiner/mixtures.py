@@ -1,4 +1,4 @@
-"""Mixtures of speech and noise to train networks on, by the recipe of a configuration."""
+"""Mixtures of speech and noise for training networks, made from the recipe of a configuration."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ that stand in the noise."""
 def mixture(
     rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mixtures
 ) -> tuple[Floats, Floats]:
-    """Draw a mixture: speech in a room, noise, and what a microphone and a file make of both.
+    """Draw a mixture: speech in a room plus noise, after a simulated microphone and file format.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def mixture(
 
 
 def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mixtures) -> Reals:
-    """Draw a voice, at another speed, at times filtered or in a room."""
+    """Draw a voice at a random speed, sometimes filtered or with reverberation."""
     voice = at_speed(rng, pick(rng, recordings.voices), SPEEDS)
     speech = loud_cut(rng, voice, samples, 0.4).astype(float)
     # No number is drawn where none are asked for: recipes of before give the same mixtures.
@@ -101,7 +101,7 @@ def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mi
 
 
 def _sibilance(speech: Reals, rate: int) -> float:
-    """Return the share of a piece's energy that sibilants have; at 8 kHz from 2 kHz on."""
+    """Return the fraction of a piece's energy in sibilants; at 8 kHz, above 2 kHz."""
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)
     return float(energy[above].sum() / energy.sum())

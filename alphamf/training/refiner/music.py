@@ -1,4 +1,4 @@
-"""Noise of music: one to four instruments that play a scale or chords, and drums, in time.
+"""Synthetic music as noise: one to four instruments playing a scale or chords, and drums.
 
 An instrument plays tables of one period, a bright one that fades into a dark one, as strings and
 keys sound after they are struck; those that are bowed or blown last, with vibrato and breath.
@@ -36,7 +36,7 @@ STRUCK = 0.6
 
 
 class Instrument(NamedTuple):
-    """How an instrument sounds.
+    """The timbre of an instrument.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Instrument(NamedTuple):
 
 
 def music(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make music of one to four instruments, half of the time with drums, or of drums alone.
+    """Make music with one to four instruments, half of the time with drums, or drums alone.
 
     Each instrument is tuned for itself.
 
@@ -121,7 +121,7 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
 
 
 def _heard(rng: Rng, sound: Reals) -> Reals:
-    """Return a sound, and next to nothing in the place of silence, which has no level to scale."""
+    """Return a sound, or very low noise if it is silent, because silence has no level to scale."""
     return sound if sound.any() else 1e-9 * rng.standard_normal(len(sound))
 
 
@@ -149,7 +149,7 @@ def _instrument(rng: Rng, rate: int) -> Instrument:
 
 
 def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
-    """Return a table for pitches below 27.5 Hz times each power of two, without aliases."""
+    """Return wavetables for pitches of 27.5 Hz times powers of two, without aliasing."""
     harmonic = np.arange(1, TABLE // 2 + 1)
     spectrum = harmonic**-slope * 10 ** (colour / 20) * np.exp(1j * phases)
     found = []
@@ -161,7 +161,7 @@ def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
 
 
 def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: int) -> Reals:
-    """Play a tone of some samples, and what a struck one needs to fade."""
+    """Play a tone of a given length, plus the decay of a struck one."""
     if instrument.struck:
         samples += int(instrument.seconds * rate)
     clock = np.arange(samples) / rate
@@ -187,7 +187,7 @@ def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: in
 
 
 def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
-    """Play two to five drums, each in a rhythm of sixteen steps that comes again."""
+    """Play two to five drums, each with a repeated rhythm of sixteen steps."""
     step = beat / float(rng.choice([2, 3, 4]))
     first = -rng.uniform(0, 16 * step)
     result = np.zeros(samples)
@@ -204,7 +204,7 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
 
 
 def _drum(rng: Rng, rate: int) -> Reals:
-    """Draw a drum: a skin whose pitch falls, with noise of its wires, or a cymbal or shaker."""
+    """Draw a drum: a membrane with falling pitch and snare noise, or a cymbal or shaker."""
     samples = int(rate * log_uniform(rng, 0.05, 0.8))
     clock = np.arange(samples) / rate
     fade = np.exp(-clock / (samples / rate) * rng.uniform(4, 8))

@@ -39,7 +39,7 @@ def noise(
     sounds: Sequence[Reals],
     recipe: Mixtures,
 ) -> Reals:
-    """Draw a noise of one to three layers, each of one of eight kinds, at times in a room.
+    """Draw a noise of one to three layers of eight kinds, sometimes with reverberation.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def noise(
 
 
 def rumble(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the low-frequency noise of wind and handling, next to nothing above 80 Hz.
+    """Make the low-frequency noise of wind and handling, with almost no energy above 80 Hz.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def rumble(rng: Rng, samples: int, rate: int) -> Reals:
 
 
 def coloured(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make noise of a random smooth spectrum whose level varies.
+    """Make noise with a random smooth spectrum and a varying level.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def babble(
 
 
 def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Cut a piece of a recorded sound, played faster or slower, half of them filtered.
+    """Cut a piece of a recorded noise, at a random speed; half of them are filtered.
 
     Sounds are drawn in proportion to their lengths.
 

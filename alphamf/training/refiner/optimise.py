@@ -1,4 +1,4 @@
-"""The loop over training steps: Muon and AdamW, a running mean of the parameters, and checkpoints.
+"""The training loop: Muon and AdamW, a running mean of the parameters, and checkpoints.
 
 All that is random in a step comes from the configuration's seed and the step's number, so that a
 run that is killed and resumed makes the steps of one that was not.
@@ -44,7 +44,7 @@ SCORED_TOGETHER = 4
 
 
 class Fit:
-    """A network that is being trained.
+    """A network in training, with its optimisers.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Fit:
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step, and return the losses before it by name, and their sum as ``loss``.
+        """Make one step; return the losses before it by name, with their sum as ``loss``.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Fit:
         return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
     def result(self) -> dict[str, Any]:
-        """Return the parameters of the network: the running mean, or a part of the way to it."""
+        """Return the network's parameters: the running mean, or an interpolation to it."""
         moved = self.config.network.moved
         between = {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
         return self._whole(between)
@@ -159,7 +159,7 @@ class Fit:
         return mean, scores(pairs, self.grid.rate) if pairs else None
 
     def save(self, path: Path, rows: list[dict[str, float]]) -> None:
-        """Write a checkpoint, all at once or not at all.
+        """Write a checkpoint completely or not at all.
 
         Parameters
         ----------
@@ -181,7 +181,7 @@ class Fit:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
-        """Go on from a checkpoint; return the rows of the log.
+        """Resume from a checkpoint; return the rows of the log.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Fit:
         return losses(made, self.grid, self.config.losses)
 
     def _part(self) -> Part:
-        """Draw the part of the clips of this step, and the equalisers."""
+        """Draw the part of the clips for this step, and the equalisers."""
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
         hop = self.grid.frame.hop_length
@@ -244,7 +244,7 @@ class Fit:
 def _optimisers(
     parameters: Mapping[str, Tensor], schedule: Schedule
 ) -> list[tuple[torch.optim.Optimizer, float]]:
-    """Return AdamW, and Muon for the matrices where it is wanted, with their shares of a step."""
+    """Return AdamW, and Muon for the matrices if requested, with their relative step sizes."""
     matrices: list[Tensor] = []
     rest: list[Tensor] = []
     for name, value in parameters.items():
@@ -262,13 +262,13 @@ def _optimisers(
 
 
 def _grid(config: Config, dictionary: Dictionary) -> Grid:
-    """Return the spectra that the network of a configuration reads."""
+    """Return the grid of a configuration's network."""
     kind = config.network.kind
     return Grid(kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind))
 
 
 def step_size(config: Config, step: int) -> float:
-    """Return the step size after `step` steps: a rise, then half a cosine."""
+    """Return the step size after `step` steps: a linear rise, then half a cosine."""
     schedule = config.schedule
     rise = min(schedule.warm_up, schedule.steps // 2)
     if step < rise:
@@ -310,7 +310,7 @@ def stacked(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip
 
 
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
-    """Return the clips of a step: in order at first, and in a random one in every later pass.
+    """Return the clips of a step: in order in the first pass, then in random order.
 
     So a short run needs only the first clips.
     """

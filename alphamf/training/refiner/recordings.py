@@ -1,4 +1,4 @@
-"""Recordings that mixtures are made of: found by manifests, decoded once, and mapped from the disk.
+"""Recordings for mixtures: listed by manifests, decoded once, and memory-mapped.
 
 A folder with a ``MANIFEST.csv`` says in its column ``split`` which of its files are to train on
 (``train``) and which to score with (``dev``); those of any other split are never read. Of another
@@ -33,7 +33,7 @@ HELD_OUT = 5
 
 
 class Source(NamedTuple):
-    """A file of a split, and the part of it, in fractions of its length, that is read."""
+    """A file of a split, and the part of it to read, in fractions of its length."""
 
     path: str
     part: tuple[float, float] = (0.0, 1.0)
@@ -84,7 +84,7 @@ def sources(name: str, split: str, most: int = 0) -> list[Source]:
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
-    """Return at most so many rows of each speaker, in their order."""
+    """Return at most `count` rows per speaker, in order."""
     speakers: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         speakers.setdefault(row["speaker"], []).append(row)
@@ -106,7 +106,7 @@ def _without_manifest(paths: list[str], split: str) -> list[Source]:
 
 
 def prepare(data: Data, rate: int, folder: Path) -> None:
-    """Decode and resample all recordings into files of `folder` that `opened` maps.
+    """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
 
     Files that are there are not made again.
 
@@ -147,7 +147,7 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
 
 
 def opened(folder: Path, split: str) -> Recordings:
-    """Return the recordings of a split that `prepare` wrote: views of files, read when used."""
+    """Return the recordings of a split written by `prepare`, as memory-mapped views."""
     return Recordings(*(_read(_file(folder, split, kind)) for kind in Recordings._fields))
 
 
@@ -171,7 +171,7 @@ def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iter
 
 
 def _widened(data: Data, split: str) -> Iterator[Floats]:
-    """Yield the voices of a lower rate, each always with the same band above."""
+    """Yield the voices of a lower rate with a synthetic band above, always the same for a voice."""
     paths = [source.path for name in data.narrow for source in sources(name, split, data.most)]
     for k, path in enumerate(paths):
         sound, found = read(path)

@@ -1,4 +1,4 @@
-"""A training run: mixtures, steps, checkpoints, scores and the network's file, in one folder."""
+"""A training run: mixtures, steps, checkpoints, scores and the network file, in one folder."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 
 
 class Run(NamedTuple):
-    """Where a run lies and what it may use.
+    """Folder and resources of a run.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Run(NamedTuple):
 
 
 def check_installed() -> None:
-    """Check that PyTorch is installed, before any mixture is made.
+    """Raise an AlphaMFError if PyTorch is not installed, before any mixture is made.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def check_installed() -> None:
 
 
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
-    """Train the network of a configuration, or go on where an earlier run was stopped.
+    """Train the network of a configuration, or resume a stopped run.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
 
 
 def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dict[str, float]]:
-    """Go on from the checkpoint, if there is one, to the last step; return the rows of the log."""
+    """Run the remaining steps, from the checkpoint if there is one; return the rows of the log."""
     clips, dev = sets
     checkpoint = run.folder / CHECKPOINT
     rows = fit.load(checkpoint) if checkpoint.exists() else []
@@ -135,7 +135,7 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
 
 
 def check(run: Run) -> str:
-    """Train as far as the configuration's ladder says, and compare.
+    """Train for the steps of the configuration's ladder, and compare the losses with it.
 
     Returns
     -------
@@ -163,7 +163,7 @@ def check(run: Run) -> str:
 def network_of(
     config: Config, dictionary: Dictionary, parameters: Mapping[str, Array], about: dict[str, Any]
 ) -> TrainedNetwork:
-    """Return the network of a configuration with these parameters, as denoising uses it."""
+    """Return the network of a configuration with these parameters, as for denoising."""
     values = {name: np.asarray(value) for name, value in parameters.items()}
     wanted = config.network
     frame = wanted.kind.frame(dictionary)
@@ -171,7 +171,7 @@ def network_of(
 
 
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
-    """Return the parameters to go on from, checked; None for a new network."""
+    """Return the initial parameters, checked; None for a new network."""
     empty = network_of(config, dictionary, {}, {})
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
@@ -196,7 +196,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
 
 
 def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
-    """Check the networks that come before, if there are any: a refiner, and a second stage."""
+    """Check the preceding networks, if any: a refiner, and a second stage."""
     short = second_stage.frame(dictionary.rate)
     wanted = ((Refiner, dictionary.frame), (SecondStage, short))
     for name, (kind, frame) in zip(names, wanted, strict=False):
@@ -208,7 +208,7 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
 
 
 def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
-    """Return the parameters of a network that does the same, with more features and outputs.
+    """Return the parameters of an equivalent network with more features and outputs.
 
     The weights of what is new are zero.
     """
@@ -225,7 +225,7 @@ def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
 
 
 def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
-    """Return the parameters that a causal refiner starts from, given one for whole recordings."""
+    """Return the initial parameters of a causal refiner, given a refiner for whole recordings."""
     from alphamf.training.refiner import made_causal
 
     wanted, known = config.network, Refiner.load(find(refiner))
@@ -241,7 +241,7 @@ def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[s
 
 @contextmanager
 def _claimed(run: Run) -> Iterator[None]:
-    """Keep other processes out of the run's folder; refuse one of another configuration."""
+    """Lock the run's folder against other processes; refuse a folder of another configuration."""
     text = json.dumps(run.config.as_dict(), indent=1) + "\n"
     written = run.folder / CONFIGURATION
     try:
@@ -271,7 +271,7 @@ def _claimed(run: Run) -> Iterator[None]:
 
 
 def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make the clips that are missing for the steps up to the last one.
+    """Make the missing clips for the steps up to the last one.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
 def _stretch(
     run: Run, fit: Fit, clips: Clips, dev: Clips, rows: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Make the steps up to the next line of the log; score and save the network where it is due."""
+    """Run the steps up to the next row of the log; score and save the network when it is due."""
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]
@@ -325,7 +325,7 @@ def _stretch(
 
 
 def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
-    """Write the network, with the configuration that it came from."""
+    """Save the network with its configuration."""
     parameters = {name: value.numpy() for name, value in fit.result().items()}
     packed = np.concatenate([value.ravel() for value in parameters.values()]).astype(np.float16)
     about = {
@@ -341,6 +341,6 @@ def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
 
 
 def _line(row: Mapping[str, float], steps: int) -> str:
-    """Return a row of the log as a line to read."""
+    """Format a row of the log as a line of text."""
     numbers = [f"{name} {row[name]:.4g}" for name in row if name not in ("step", "seconds")]
     return f"step {row['step']} of {steps}, {row['seconds']:.0f} s: {', '.join(numbers)}"

@@ -1,4 +1,4 @@
-"""Random processing of the sounds of training mixtures: cuts, filters, rooms and telephones."""
+"""Random processing of sounds for training mixtures: cuts, filters, rooms and telephones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DB_PER_OCTAVE = 6.02
 
 
 def rms(sound: Reals) -> float:
-    """Return the root mean square; a little more than zero for silence."""
+    """Return the root mean square; slightly above zero for silence."""
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
@@ -38,7 +38,7 @@ def decibels(level: float) -> float:
 
 
 def log_uniform(rng: Rng, low: float, high: float) -> float:
-    """Draw a positive number whose logarithm is uniform.
+    """Draw a positive number with a uniform logarithm.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
 
 
 def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
-    """Draw one of the sounds."""
+    """Draw one of the sounds at random."""
     return sounds[int(rng.integers(len(sounds)))]
 
 
 def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
-    """Play a sound faster or slower, which scales its pitch as well.
+    """Change the speed of a sound, and its pitch with it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
 
 
 def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
-    """Cut a piece from a random place of a sound; a sound that is too short is repeated.
+    """Cut a piece at a random position of a sound; a sound that is too short is repeated.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
 
 
 def put(result: Reals, sound: Reals, start: int) -> None:
-    """Add a sound to another from a sample on, which may lie before its first or after its last.
+    """Add a sound to another at a sample position, which may be outside of it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
 
 
 def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
-    """Cut a piece that is not too quiet, if one is found in `TRIES`.
+    """Cut a piece that is not too quiet; give up after `TRIES`.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Filter a sound as a telephone does: a band from 150 to 350 Hz up to 3 to 3.7 kHz.
+    """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
 
 
 def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Let a sound pause for 0.2 to 1.5 s at a time, with fades of 5 to 100 ms.
+    """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ class Shard(NamedTuple):
 
 
 def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
-    """List the files of the first `clips` clips of a split, whether or not they exist."""
+    """List the files for the first `clips` clips of a split, whether or not they exist."""
     return [
         Shard(config, folder, split, first, min(SIZE, clips - first))
         for first in range(0, clips, SIZE)
@@ -85,7 +85,7 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
 
 
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
-    """Make the files that are absent or hold too few clips, as those of a shorter run may.
+    """Make the files that are missing or have too few clips, for example from a shorter run.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
 
 
 def _claim(folder: Path, config: Config) -> None:
-    """Write the recipe into a folder that has none, or check that it is the same."""
+    """Write the recipe to a new folder, or check that an existing one has the same recipe."""
     recipe = {
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
@@ -157,7 +157,7 @@ def _make(shard: Shard, update: object) -> None:
 
 @cache
 def _weights(network: Network) -> Weights:
-    """Read what clips are made with once per process, for all of its shards."""
+    """Load the models for making clips, once per process."""
     before = network.kind.before
     if isinstance(network.kind, HighBandKind):
         found = find(FULL_BAND, network.model)
@@ -176,7 +176,7 @@ def _rows(shard: Shard) -> Any:
 
 
 class Clips(Sequence[TrainingClip]):
-    """The clips of all files, read from the disk one at a time.
+    """The clips of all files, read from disk one at a time.
 
     Parameters
     ----------

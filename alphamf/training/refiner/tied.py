@@ -1,4 +1,4 @@
-"""Training a network in bands: the stack's weights of neighbouring bins are tied together.
+"""Training with tied weights: neighbouring bins share the weights of the stack.
 
 Up to `NARROW` bins, the harmonics of a voice, every bin has weights of its own; above, bands lie
 evenly apart on a logarithmic axis, and a bin's weights are interpolated between those of the two
@@ -20,7 +20,7 @@ from alphamf.training.refiner.config import NARROW
 
 
 def spread(bins: int, bands: int) -> Floats:
-    """Return how much of a bin belongs to each band, shape (bins, bands); a bin's shares add to 1.
+    """Return the share of each bin in each band, shape (bins, bands); the shares of a bin sum to 1.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def spread(bins: int, bands: int) -> Floats:
 
 
 def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
-    """Return the parameters of the network for all bins.
+    """Expand tied parameters to the parameters of the network for all bins.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]
 
 
 def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
-    """Return the tied parameters whose `whole` is closest to those of a network, as float32.
+    """Return the tied parameters whose expansion is closest to a network's, as float32.
 
     Parameters
     ----------

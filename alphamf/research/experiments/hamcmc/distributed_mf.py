@@ -1,4 +1,4 @@
-r"""``distributed-mf``: ratings of films factorised block by block, in turn or over MPI ranks.
+r"""``distributed-mf``: factorise film ratings in blocks, one after the other or over MPI ranks.
 
 Simsekli et al. (ICML 2016), section 4.3 and figure 5: MovieLens-1M on a grid of 4 x 4 blocks, all
 three variances one, a constant step size, 100 samples of burn-in. Rank 50 in the paper's first
@@ -53,7 +53,7 @@ SEARCHED = {
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method, rank, kind of step size and seed."""
+    """List one job per method, rank, kind of step size and seed."""
     return [
         {
             "method": method,
@@ -75,7 +75,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def sampler_of(job: Job, count: int) -> Any:
-    """Return the sampler of a job on `count` training ratings."""
+    """Return the sampler of a job for `count` training ratings."""
     method, size = job["method"], job["step_size"]
     if method == "HAMCMC":
         return HAMCMC(size, memory=2, gamma=1.0, trust=100.0)
@@ -106,7 +106,7 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed,
 
 
 def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None) -> Walk:
-    """Return the walk of a job at its start.
+    """Return the walk of a job at its initial position.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None)
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Run a job in this process, the blocks in turn."""
+    """Run a job in this process, one block after the other."""
     return _run(job, walk_of(job, hold_out), None)
 
 

@@ -21,7 +21,7 @@ ORDER = {
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return a row a method, rank and kind of step size."""
+    """Return one row per method, rank and kind of step size."""
     rows = []
     keys = ("method", "rank", "kind", "step_size", "steps")
     for key in dict.fromkeys(tuple(job[name] for name in keys) for job, _ in records):
@@ -46,7 +46,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
-    """Return iterations or seconds to the goal, None where a run does not reach it."""
+    """Return iterations or seconds until the goal is reached; None if it is not."""
     found = []
     for numbers in results:
         reached = [point[column] for point in numbers["curve"] if point[2] <= GOAL[rank]]
@@ -57,7 +57,7 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw fig. 5: test RMSE against time, of each seed."""
+    """Draw fig. 5: test RMSE against time, for each seed."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(10, 4), layout="constrained")

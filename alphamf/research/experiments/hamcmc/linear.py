@@ -91,7 +91,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
 
 
 def target_of(size: int, seed: int) -> LinearGaussian:
-    """Draw a data set by the generative model."""
+    """Draw a data set from the generative model."""
     rng = generator(seed, size)
     a = rng.standard_normal((POINTS, size))
     r = CORRELATION[size]
@@ -115,7 +115,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run the chains of one job, and time a single one."""
+    """Run the chains of one job, and time a single chain."""
     if job["size"] == quartic.SIZE:
         return quartic.work(job)
     target = target_of(job["size"], job["seed"])
@@ -132,7 +132,7 @@ def work(job: Job) -> Numbers:
 
 
 def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numbers:
-    """Return errors of the running mean, and of mean and covariance over windows (t / 2, t]."""
+    """Return the errors of the running mean, and of mean and covariance over windows (t / 2, t]."""
     marks = sorted({int(mark) for mark in np.geomspace(10, steps, 40)} | {steps})
     windows = sorted({steps >> k for k in range(8)} - {0})
     total: Array = np.zeros((CHAINS, target.size))
@@ -172,7 +172,7 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
 
 
 def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
-    """Return the time of a step of a single chain: the least of five runs."""
+    """Return the time of one step of a single chain: the minimum of five runs."""
     length = min(500, steps // 10)
     begun, times = 0.0, []
     for state in run(target, sampler, steps=6 * length, seed=0):

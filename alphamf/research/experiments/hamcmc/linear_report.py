@@ -80,7 +80,7 @@ def _time(found: list[Record], name: str = "microseconds") -> float:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw fig. 1, fig. 2 with the covariance's error beside it, and the biases."""
+    """Draw fig. 1, fig. 2 with the error of the covariance, and the biases."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawn = Figure(figsize=(12, 12), layout="constrained")

@@ -1,4 +1,4 @@
-r"""``alpha-mf-speech-search``: hyperparameters of alpha-mf-speech, as many trials for every method.
+r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per method.
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
 runs as many steps as the table on the tuning clips, which are neither in W's training set nor in

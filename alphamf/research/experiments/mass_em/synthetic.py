@@ -1,4 +1,4 @@
-r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal law, and logistic regressions.
+r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal distribution, and logistic regressions.
 
 *RMSE.* It is not defined in the paper. Here it is the root mean square of (draw - true value) over
 all kept draws, which reproduces the printed value of SGHMC (docs/experiments/searches.md). Exact
@@ -61,13 +61,13 @@ TRUE = {"normal-1d": (0.0, 1.0), "logistic-2d": (1.0, -1.0)}
 
 
 def normal_jobs(full: bool, seed: int) -> list[Job]:
-    """List a job per method: a chain per random stream, and the time of one chain."""
+    """List one job per method: one chain per random stream, and the time of one chain."""
     iterations = 5000 if full else 500
     return [_job("normal-1d", method, NORMAL, seed, iterations, full) for method in methods.METHODS]
 
 
 def logistic_jobs(full: bool, seed: int) -> list[Job]:
-    """List a job per method and data set.
+    """List one job per method and data set.
 
     The real data only give times, as in the paper. The Riemannian samplers, whose iterations cost
     about 20 ms, make a tenth of the iterations of the others.
@@ -136,7 +136,7 @@ def work(job: Job) -> Numbers:
 
 
 def times(job: Job, target: Any, start: Array) -> Numbers:
-    """Return the times of an iteration of a method and of its plain form.
+    """Return the time per iteration of a method and of its plain form.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _sampler(job: Job, method: str) -> Any:
 
 
 def _problem(job: Job) -> tuple[Any, Array]:
-    """Return the target, and a start for each chain that all methods share."""
+    """Return the target, and an initial position per chain that all methods share."""
     rng, chains = generator(job["seed"], 0), (job["chains"],)
     if job["experiment"] == "normal-1d":
         target = NormalWishart(rng.standard_normal(job["points"]), batch=job["batch"])
@@ -181,7 +181,7 @@ def _problem(job: Job) -> tuple[Any, Array]:
 
 
 def synthetic(rng: Any, points: int) -> tuple[Array, Array]:
-    """Return features from two normal laws about (1, -1) and (-1, 1), and labels.
+    """Draw features from two normal distributions centred at (1, -1) and (-1, 1), with labels.
 
     Labels are drawn with the probabilities of the model: labels without noise would be separable,
     and the posterior of the weights would not lie near (1, -1).
@@ -198,7 +198,7 @@ def _parameters(theta: Array, target: Any) -> Array:
 
 
 def exact(target: Any) -> tuple[Array, Array, float]:
-    """Return mean, variance and condition number of the covariance of a posterior.
+    """Return the mean, the variance and the covariance's condition number of a posterior.
 
     In closed form, or on a grid about the mode. The condition number is that of theta's covariance,
     with log tau in the normal law.

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the Monte Carlo EM paper beside the printed ones, and drawn."""
+"""Compare tables 1 to 3 of the Monte Carlo EM paper with the printed ones, with figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def normal_table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def logistic_table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return tables 2 and 3 in one."""
+    """Return tables 2 and 3 as one table."""
     data = ("synthetic", "australian-credit", "heart")
     return _table(records, "logistic-2d", ("W0", "W1"), data)
 

@@ -50,7 +50,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def _ratio(several: list[Numbers], plain: list[Numbers]) -> str | None:
-    """Return the time of an adaptive method over that of its plain form; None for the others."""
+    """Return the time of an adaptive method relative to its plain form; None for the others."""
     if several is plain or not several or not plain:
         return None
     own, base = (np.mean([n["milliseconds"] for n in each]) for each in (several, plain))

@@ -1,4 +1,4 @@
-"""``bpmf``: ratings of films predicted by matrix factorisation, optimised and sampled.
+"""``bpmf``: predict film ratings by matrix factorisation, optimised and sampled.
 
 Fu, Luo & Zhang (UAI 2016), section 5.3: MovieLens-1M, rank 10, step 0.01, 10 leaps. The settings
 that it leaves out "follow from the demo code" of Salakhutdinov and Mnih, which starts its sampler
@@ -53,7 +53,7 @@ GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List the jobs, one a method and seed."""
+    """List one job per method and seed."""
     settings = {
         "users": None if full else 600,
         "samples": 120 if full else 40,
@@ -70,7 +70,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def burn_in(job: Job) -> int:
-    """Return the number of discarded samples, with which QNHMC adapts C."""
+    """Return the number of discarded samples, during which QNHMC adapts C."""
     return int(job["samples"]) // 5
 
 
@@ -85,7 +85,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, and start the sampler from there."""
+    """Find the MAP estimate, and run the sampler from there."""
     ratings = Ratings(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,
@@ -149,7 +149,7 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
 
 
 def outside(target: BPMF, mode: Array, seed: int) -> Array:
-    """Return a point slightly outside of the typical set about a mode.
+    """Return a point slightly outside the typical set around a mode.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def outside(target: BPMF, mode: Array, seed: int) -> Array:
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return table 3, a row a method."""
+    """Return table 3, one row per method."""
     rows = []
     for method, paper in METHODS.items():
         own = [numbers for job, numbers in records if job["method"] == method]
@@ -189,7 +189,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw the test RMSE against time, of the first seed."""
+    """Draw the test RMSE of the first seed against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")

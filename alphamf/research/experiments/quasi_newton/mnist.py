@@ -55,7 +55,7 @@ METHODS: dict[str, str | None] = {
 
 
 def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
-    """Return training pixels and labels, the first `rows` of them, and those of the test.
+    """Return training pixels and labels (the first `rows` of them), and those of the test set.
 
     Pixels of both are from 0 to 1, less the means of the training ones.
     """
@@ -70,7 +70,7 @@ def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method; seeds are chains that move together."""
+    """List one job per method; seeds are chains run in one array."""
     sizes = {
         "rows": None if full else 3000,
         "samples": 1024 if full else 256,
@@ -91,7 +91,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method on the training digits, and count its errors on those of the test."""
+    """Run one method on the training digits, and count its errors on the test digits."""
     x, y, x_test, y_test = data(job["rows"])
     target = LogisticRegression(x, y, prior_variance=job["variance"])
     if job["method"] in ("GD", "optimum"):
@@ -136,7 +136,7 @@ def work(job: Job) -> Numbers:
 
 
 def descend(target: LogisticRegression, steps: int) -> Array:
-    """Return where gradient descent on U is after so many steps of 1 / L from zero.
+    """Run gradient descent on U for a number of steps of 1 / L from zero; return the end point.
 
     U's curvature is nowhere above L = |X|^2 / 4 + 1 / v, with the spectral norm of the features, so
     that U falls at every step.
@@ -158,7 +158,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
 
 
 def _optimum(target: LogisticRegression) -> Array:
-    """Return the weights of largest posterior density."""
+    """Return the weights with the highest posterior density."""
     from scipy.optimize import minimize
 
     potential = target.draw(None, np.zeros(target.size, np.float32))
@@ -172,7 +172,7 @@ def _optimum(target: LogisticRegression) -> Array:
 
 
 def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return table 2, a row a method."""
+    """Return table 2, one row per method."""
     rows = []
     for job, numbers in records:
         row = {
@@ -199,7 +199,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw the test error of the latter half of the samples so far against time."""
+    """Draw the test error, averaged over the latter half of the samples so far, against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")

@@ -71,13 +71,13 @@ def _row(what: str, **values: Any) -> dict[str, Any]:
 
 
 def least(records: list[Record], method: str) -> list[tuple[float, float]]:
-    """Return, for each number of kept steps, the least MSE over the step sizes."""
+    """Return the lowest MSE over the step sizes, for each number of kept steps."""
     own = [n for job, n in records if (job["figure"], job["method"]) == ("step", method)]
     return [(float(k), min(n["mse"][i] for n in own)) for i, k in enumerate(own[0]["kept"])]
 
 
 def figure(records: list[Record]) -> Any:
-    """Draw figures 1, 2 and 4, the least MSE against the length of the run, and the exact laws."""
+    """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and exact laws."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(12, 10), layout="constrained")
@@ -122,12 +122,12 @@ def figure(records: list[Record]) -> Any:
 
 
 def _largest(lines: dict[tuple[str, str], list[Record]], method: str) -> Record:
-    """Return the runs of figure 1 (a): those of "step" at its largest step size."""
+    """Return the runs of figure 1 (a): those of "step" with the largest step size."""
     return max(lines["step", method], key=lambda record: float(record.job["gamma"]))
 
 
 def _draw_densities(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> None:
-    """Draw the posterior, and the normal laws of the mean and variance that one run estimates."""
+    """Draw the posterior, and normal densities with the mean and variance estimated by one run."""
     estimates = {"true": _largest(lines, "SGLD").numbers["truth"]}
     estimates |= {m: _largest(lines, m).numbers["found"] for m in ("SGLD", "SGRRLD")}
     centre, variance = estimates["true"]
