@@ -140,7 +140,7 @@ def table(curves: dict[str, Curve]) -> str:
     lines = []
     for name, found in curves.items():
         mean, spread = tables.mean_and_error(found.correlations)
-        names = [name, str(len(found.correlations)), tables.with_error(mean, spread, 3)]
+        names = [name, str(len(found.correlations)), tables.format_mean(mean, spread, 3)]
         for k, kind in enumerate(("cells", "power")):
             both = zip(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), strict=True)
             bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]

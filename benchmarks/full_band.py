@@ -118,7 +118,7 @@ def cell(values: list[float]) -> str:
     if len(known) < 2:
         return "-"
     mean, error = tables.mean_and_error(known)
-    return tables.with_error(mean, error, 2)
+    return tables.format_mean(mean, error, 2)
 
 
 def results(split: str, specs: list[str], path: Path, noises: int = 1) -> Found:

@@ -52,7 +52,7 @@ def differences(own: Scores, others: dict[str, Scores], by: str) -> str:
                 both = [name for name in own if name in other and group in (None, own[name][0])]
                 apart = np.array([own[name][1][k] - other[name][1][k] for name in both])
                 found = tables.mean_and_error(apart[np.isfinite(apart)])
-                line.append(tables.with_error(*found, decimals, "+"))
+                line.append(tables.format_mean(*found, decimals, "+"))
             lines.append(line)
         headings = [f"{score}, by {by}", *(f"less {name}" for name in others)]
         parts.append(tables.markdown(headings, lines))

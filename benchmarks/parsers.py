@@ -196,7 +196,7 @@ def _pairs(data: bytes, folder: Path) -> None:
 def _corpus(data: bytes, folder: Path) -> None:
     """Read the table of a corpus of mixtures; what it names may be removed."""
     (folder / table.TABLE).write_bytes(data)
-    for name in table.written_in(folder / table.TABLE):
+    for name in table.corpus_files(folder / table.TABLE):
         table.check_within(folder / name, folder)
         assert (folder / name).resolve().is_relative_to(folder.resolve()), name
 

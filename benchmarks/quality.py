@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.methods import known
+from alphamf.evaluation.methods import all_methods
 from alphamf.tools import pool, tables
 from benchmarks import paired
 from benchmarks.clip_scores import SCORES, scores
@@ -77,7 +77,7 @@ def mean(values: Any, decimals: int) -> str:
     values = np.asarray([value for value in values if not np.isnan(value)])
     if np.isinf(values).any():
         return "∞"
-    return tables.with_error(*tables.mean_and_error(values), decimals)
+    return tables.format_mean(*tables.mean_and_error(values), decimals)
 
 
 def overall(rows: list[Row]) -> str:
@@ -147,7 +147,7 @@ def main() -> None:
     case = CASES[asked.case]
     methods = (asked.methods or case.methods).split(",")
     try:
-        if unknown := [name for name in methods if name not in known()]:
+        if unknown := [name for name in methods if name not in all_methods()]:
             raise AlphaMFError(f"there is no method {unknown[0]!r}")
         jobs = list(enumerate(sounds(asked.case, asked.clips or case.clips, asked.split)))
     except AlphaMFError as error:

@@ -35,7 +35,7 @@ from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.cost import timed
+from alphamf.evaluation.cost import measure_cost
 from alphamf.evaluation.observers import Observers
 from alphamf.tools import pool, tables
 from alphamf.tools.arrays import Floats
@@ -77,7 +77,7 @@ def spent(method: str, rate: int) -> float:
     for seconds in LENGTHS:
         sound = synthetic_sound(seconds, rate)
         with suppress(AlphaMFError):
-            times.append(timed(method, Clip(sound, rate, sound))[1].cpu)
+            times.append(measure_cost(method, Clip(sound, rate, sound))[1].cpu)
     if len(times) < len(LENGTHS):
         return float("nan")
     return (times[1] - times[0]) / (LENGTHS[1] - LENGTHS[0])

@@ -11,7 +11,7 @@ from alphamf.cli import report
 from alphamf.cli.options import NoSandbox, Quiet, seed_option
 from alphamf.cli.train import check_output
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
     from alphamf.training.refiner.adapt import Adapted
@@ -73,7 +73,7 @@ def adapt(
 
     with report.user_errors():
         if STREAM in (*clean, *noise):
-            raise AlphaMFError("- cannot be a recording to learn from: name files")
+            raise AlphaMFError("standard input cannot be used for training; give file names")
         if rate not in RATES:
             raise AlphaMFError(f"--rate must be 8000 or 16000, not {rate}")
         if not 0 < minutes < 1e4:
@@ -81,7 +81,7 @@ def adapt(
         if jobs is not None and jobs < 1:
             raise AlphaMFError(f"--jobs must be at least 1, not {jobs}")
         if seed < 0:
-            raise AlphaMFError(f"--seed must not be below 0, not {seed}")
+            raise AlphaMFError(f"--seed must be at least 0, not {seed}")
         check_output(output, overwrite=overwrite)
         wish = Wish(clean, noise, rate, minutes, jobs or cores(), seed)
         found = work(wish, lambda line: None if quiet else typer.echo(line, err=True))
@@ -89,18 +89,19 @@ def adapt(
             _print(found)
         if not found.gained > 0:
             raise AlphaMFError(
-                f"nothing was gained on what was held out, and {shown(output)} was not written"
+                "the fine-tuned network is not better on the held-out mixtures, so "
+                f"{printable_name(output)} was not written"
             )
         found.refiner.save(output, replace=overwrite)
     if not quiet:
-        typer.echo(f"{shown(output)}: {found.steps} steps, {found.clips} mixtures")
+        typer.echo(f"{printable_name(output)}: {found.steps} steps, {found.clips} mixtures")
         typer.echo(f"alphamf denoise RECORDING {_options(output, rate)}")
 
 
 def _options(output: str, rate: int) -> str:
     """Return the denoising settings and weights with which the network is evaluated."""
     stage = " --second-stage second-stage-16k" if rate == 16000 else ""
-    return f"--model speech-{rate // 1000}k --refiner {shown(output)}{stage}"
+    return f"--model speech-{rate // 1000}k --refiner {printable_name(output)}{stage}"
 
 
 def _print(found: Adapted) -> None:

@@ -90,5 +90,5 @@ def _run() -> None:
     except SystemExit as end:
         if output.lost is None or end.code:
             raise
-        typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
+        typer.echo(f"Error: cannot write standard output: {output.lost}", err=True)
         raise SystemExit(2) from end

@@ -12,11 +12,11 @@ import typer
 
 from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM, Job, Plan
-from alphamf.audio.search import passed_over
+from alphamf.audio.search import describe_skipped
 from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
@@ -68,10 +68,12 @@ def run(
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
     if files.results and not quiet:
-        sentence = f"results of other inputs, passed over: {len(files.results)}"
-        typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
+        sentence = f"skipped {len(files.results)} denoised files of other inputs"
+        typer.echo(
+            f"Note: {sentence} (to denoise one of them again, give its name alone)", err=True
+        )
     if files.jobs and files.passed and not quiet:
-        typer.echo(f"Note: {passed_over(files.passed)}", err=True)
+        typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     isolated = not _stays_here(files.jobs, request.device)
     each = each_on(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
@@ -86,14 +88,14 @@ def run(
         work = partial(process, request=request)
         for outcome in each(work, files.jobs, workers=processes, update=update):
             if update:
-                update(shown(outcome.item.source), 1.0, 1.0)
+                update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
             text = None if quiet else partial(_sentences, verbose=verbose)
             _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
-        sentence = f"outputs that exist already, left as they are: {skipped}"
-        typer.echo(f"Note: {sentence} (--overwrite replaces them)", err=True)
+        sentence = f"skipped {skipped} outputs that already exist"
+        typer.echo(f"Note: {sentence} (use --overwrite to replace them)", err=True)
     return 1 if 1 in codes else max(codes)
 
 
@@ -156,9 +158,11 @@ def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
 def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
     """Format the result of a file as text of one or more lines."""
     lines = [
-        f"{shown(result['file'])} -> {shown(result['output'])}: "
-        f"{result['duration']:.2f} s in {result['seconds']:.2f} s "
-        f"({result['real_time_factor']:.2f} of real time)"
+        (
+            f"{printable_name(result['file'])} -> {printable_name(result['output'])}: "
+            f"{result['duration']:.2f} s in {result['seconds']:.2f} s (real-time factor "
+            f"{result['real_time_factor']:.2f})"
+        )
     ]
     if verbose:
         lines.append(f"  {_how(result)}")
@@ -168,7 +172,7 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
         lines.append(
-            f"  {result['clipped']} samples beyond full scale were clipped, by up to "
+            f"  {result['clipped']} samples above full scale were clipped, by up to "
             f"{result['clipped_by_db']:.1f} dB"
         )
     if result["scores"]:
@@ -192,8 +196,8 @@ def _agreement(found: Mapping[str, Any]) -> str:
     if difference <= DISAGREEMENT_DB:
         return f"{chains} chains agree to {max(difference, 0.1):.1f} dB"
     return (
-        f"Warning: {chains} chains differ by {difference:.1f} dB: more --steps or more --chains "
-        "make the result surer"
+        f"Warning: {chains} chains differ by {difference:.1f} dB; use more --steps or "
+        "more --chains for a more reliable result"
     )
 
 

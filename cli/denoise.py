@@ -13,7 +13,7 @@ from alphamf.cli import batch, flow, report
 from alphamf.cli.options import (
     RUN,
     Cluster,
-    Device,
+    DeviceChoice,
     NoSandbox,
     build_settings,
     check_least,
@@ -27,7 +27,7 @@ from alphamf.cli.options import (
     wanted_stretches,
 )
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import need
+from alphamf.tools.extras import require_package
 
 
 class Preset(StrEnum):
@@ -347,7 +347,7 @@ def denoise(
         ),
     ] = None,
     cluster: Cluster = None,
-    device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
+    device: Annotated[DeviceChoice, typer.Option(rich_help_panel=RUN)] = DeviceChoice.cpu,
     seed: Annotated[
         int,
         typer.Option(
@@ -385,10 +385,10 @@ def denoise(
     patterns, files whose output exists are passed over: the same command finishes a stopped run.
     """
     if deterministic:
-        from alphamf.cli.deterministic import fix
+        from alphamf.cli.deterministic import restart_with_fixed_paths
 
         with report.user_errors(as_json=as_json):
-            fix(device=device.value, cluster=cluster)
+            restart_with_fixed_paths(device=device.value, cluster=cluster)
     overrides = {
         "sampler": sampler,
         "steps": steps,
@@ -424,7 +424,7 @@ def denoise(
             "--vad": vad,
         }
         if plot is not None:
-            need("--plot", "matplotlib", "report")
+            require_package("--plot", "matplotlib", "report")
         check_extra(extra, files, overwrite=overwrite)
         check_least("--jobs", jobs, 1)
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
@@ -454,7 +454,10 @@ def denoise(
         flows = flow.check(files.jobs, other, whole, low=low, raw=raw)
         part = wanted_part(start, end)
         if trim_silence and part is not None:
-            raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
+            raise AlphaMFError(
+                "--trim-silence needs the whole recording and cannot be combined with --start "
+                "or --end"
+            )
         noise, speech = wanted_stretches(noise_from, speech_from)
         loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
@@ -495,7 +498,7 @@ def denoise(
         documented=as_json or verbose,
     )
     if low:
-        request = flow.lowered(request)
+        request = flow.low_latency_request(request)
     if flows:
         flow.run(request, raw, quiet=quiet)
         return

@@ -27,15 +27,15 @@ from alphamf.cli.options import (
 )
 from alphamf.cli.parallel import Each, each_on
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import need
-from alphamf.tools.files import shown
+from alphamf.tools.extras import require_package
+from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores
-from alphamf.tools.stopping import stoppable
+from alphamf.tools.stopping import allow_stop
 
 if TYPE_CHECKING:
     from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.results import Result
-    from alphamf.evaluation.runner import Job
+    from alphamf.evaluation.runner import EvaluationJob
 
 CORPUS = "Corpus"
 METHOD = "Methods"
@@ -169,15 +169,15 @@ def evaluate(
         check_least("--limit", limit, 1)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
-        need("a report", "matplotlib", "report")
-        need("a report", "jinja2", "report")
+        require_package("a report", "matplotlib", "report")
+        require_package("a report", "jinja2", "report")
         from alphamf.evaluation import outputs, runner
-        from alphamf.evaluation.extra import checked
+        from alphamf.evaluation.extra import parse_extra
         from alphamf.evaluation.methods import DEFAULTS, resolve
         from alphamf.evaluation.pairs import sample
 
         entries = resolve(method or DEFAULTS, model)
-        extra = checked(asr, transcripts, dnsmos)
+        extra = parse_extra(asr, transcripts, dnsmos)
         clips = sample(_pairs(clean, noisy or [], pairs, output), limit)
         crashes: list[str] = []
         each = partial(
@@ -186,8 +186,8 @@ def evaluate(
             workers=jobs or cores(),
             crashes=crashes,
         )
-        with runner.locked(output):
-            earlier = [] if only else outputs.earlier(output, entries)
+        with runner.lock_results(output):
+            earlier = [] if only else outputs.earlier_entries(output, entries)
             # Once: an input that changes meanwhile would have other keys than its results.
             everything = runner.plan(
                 clips, [*earlier, *entries], str(output), seed=seed, extra=extra
@@ -196,8 +196,8 @@ def evaluate(
             todo = [job for job in everything if job.result.method in asked]
             runner.check_inputs(todo, output)
             results = _run(todo, output, each, as_json=as_json, quiet=quiet)
-            shown_results = outputs.ordered(
-                everything, results, runner.finished(everything, output)
+            shown_results = outputs.order_results(
+                everything, results, runner.finished_results(everything, output)
             )
             settings = outputs.describe_run(
                 [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
@@ -218,20 +218,23 @@ def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path)
 
     if table is None:
         if clean is None or not noisy:
-            raise AlphaMFError("name the corpus by --clean and --noisy, or by --pairs")
+            raise AlphaMFError("give the corpus as --clean and --noisy, or as --pairs")
         return find_pairs(clean, noisy, output=str(output))
     if len(noisy) > 1:
-        raise AlphaMFError(f"--noisy names one folder beside --pairs, not {len(noisy)}")
+        raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
     for option, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
         if folder is not None and not os.path.isdir(folder):
-            raise AlphaMFError(f"{option} {shown(folder)} is not a folder, as --pairs needs it")
+            raise AlphaMFError(
+                f"{option} must be a folder if --pairs is given; {printable_name(folder)} "
+                "is not one"
+            )
     return read_pairs(table, clean, next(iter(noisy), None))
 
 
 def _run(
-    todo: Sequence[Job],
+    todo: Sequence[EvaluationJob],
     output: Path,
-    each: Callable[[Sequence[Job]], Iterator[Result]],
+    each: Callable[[Sequence[EvaluationJob]], Iterator[Result]],
     *,
     as_json: bool,
     quiet: bool,
@@ -250,11 +253,13 @@ def _run(
     return [done[job.result.key] for job in todo]
 
 
-def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) -> Iterator[Result]:
+def _each(
+    jobs: Sequence[EvaluationJob], *, pool: Each, workers: int, crashes: list[str]
+) -> Iterator[Result]:
     """Run jobs in parallel; collect unexpected errors (not AlphaMFError) in `crashes`."""
     from alphamf.evaluation.measure import measure
 
-    work = partial(measure, stoppable=stoppable)
+    work = partial(measure, stoppable=allow_stop)
     for outcome in pool(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
@@ -289,5 +294,5 @@ def _print(results: Sequence[Result], output: Path, *, latex: bool) -> None:
         typer.echo(written(*overview(results)))
         return
     report.table(*overview(results), hidden=_HIDDEN)
-    folder = shown(output)
+    folder = printable_name(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

@@ -13,10 +13,10 @@ from alphamf.cli import report
 from alphamf.cli.options import Quiet
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-from alphamf.tools.extras import need
+from alphamf.tools.extras import require_package
 
 if TYPE_CHECKING:
-    from alphamf.research.experiments.base import Experiment, Record
+    from alphamf.research.experiments.base import Experiment, JobRecord
 
 
 def experiment(
@@ -51,9 +51,9 @@ def experiment(
             return
         if name not in EXPERIMENTS:
             raise AlphaMFError(
-                f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
+                f"unknown experiment {name!r}; it must be one of {', '.join(EXPERIMENTS)}"
             )
-        need("an experiment's figure", "matplotlib", "report")
+        require_package("an experiment's figure", "matplotlib", "report")
         from alphamf.research.experiments.base import markdown
         from alphamf.research.experiments.run import run
 
@@ -85,15 +85,15 @@ def _list(experiments: Iterable[Experiment]) -> None:
 
 def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
-) -> Iterator[Record]:
+) -> Iterator[JobRecord]:
     """Run jobs in parallel, each in a process with one thread."""
     work = partial(_work, name=experiment.name)
     report = None if quiet else partial(typer.echo, err=True)
     yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)
 
 
-def _work(job: dict[str, Any], name: str) -> Record:
-    from alphamf.research.experiments.base import Record
+def _work(job: dict[str, Any], name: str) -> JobRecord:
+    from alphamf.research.experiments.base import JobRecord
     from alphamf.research.experiments.catalogue import EXPERIMENTS
 
-    return Record(job, EXPERIMENTS[name].work(job))
+    return JobRecord(job, EXPERIMENTS[name].work(job))

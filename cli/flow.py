@@ -52,14 +52,14 @@ def check(
     """
     flows = low and any(job.source == job.output == STREAM for job in jobs)
     if raw is not None and not flows:
-        raise AlphaMFError("--raw is for a pipe at low latency: denoise - -o - --latency low")
+        raise AlphaMFError("--raw needs a pipe at low latency: denoise - -o - --latency low")
     for option, value in {**(other if low else {}), **(whole if flows else {})}.items():
         if value not in (None, False, "auto", "none"):
-            raise AlphaMFError(f"{option} does not go with --latency low")
+            raise AlphaMFError(f"{option} cannot be combined with --latency low")
     return flows
 
 
-def lowered(request: Request) -> Request:
+def low_latency_request(request: Request) -> Request:
     """Return a copy of the request with the settings for low latency."""
     from alphamf.denoising.flow import estimate
 
@@ -87,7 +87,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
         except BrokenPipeError as error:
             raise typer.Exit(1) from error
         except OSError as error:
-            raise AlphaMFError(f"standard output cannot be written: {reason(error)}") from error
+            raise AlphaMFError(f"cannot write standard output: {reason(error)}") from error
 
     with report.user_errors():
         try:
@@ -101,6 +101,6 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
                 max_channels=request.max_channels,
             )
         except OSError as error:
-            raise AlphaMFError(f"standard input cannot be read: {reason(error)}") from error
+            raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
     if not quiet:
-        typer.echo(f"-: {seconds:.1f} s denoised as they came", err=True)
+        typer.echo(f"-: {seconds:.1f} s denoised in real time", err=True)

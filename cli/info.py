@@ -35,7 +35,7 @@ def info(
         network = network_file.find(name)
         if network_file.holds_network(network):
             _model(network_file.TrainedNetwork.load(network), as_json)
-        elif name in dictionary.shipped() or name.endswith(".npz"):
+        elif name in dictionary.shipped_dictionaries() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)
         else:
             helper.prepare()

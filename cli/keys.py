@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def pressed() -> Iterator[Callable[[], str] | None]:
+def read_keys() -> Iterator[Callable[[], str] | None]:
     """Yield a function that returns the keys pressed since its last call.
 
     None where standard input is no terminal, or this process is in its background.

@@ -96,7 +96,7 @@ def live(
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
-        with streams.silenced():  # ALSA and PortAudio tell more than anybody asked
+        with streams.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
             from alphamf.audio.devices import find, suit
             from alphamf.audio.take import names
 
@@ -104,7 +104,9 @@ def live(
             lines = suit(source, target, channels, rate)
             files = names(record) if record is not None else None
             if not quiet and rate not in (None, lines[0].rate):
-                typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead")
+                typer.echo(
+                    f"The devices do not support {rate} Hz; using {lines[0].rate} Hz instead"
+                )
             _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
 
 
@@ -113,7 +115,7 @@ def _list() -> None:
 
     found = devices()
     if not found:
-        raise AlphaMFError("there are no devices here")
+        raise AlphaMFError("no audio devices were found")
     system = default("input"), default("output")
     rows = [
         [f"{d.number}", d.name, d.api, f"{d.inputs}", f"{d.outputs}", f"{d.rate}",
@@ -148,10 +150,9 @@ def _run(
         held = round(1000 * stream.latency)
         if not quiet:
             typer.echo(
-                f"{source.device.name} to {target.device.name}, {source.rate} Hz, "
-                f"{channels} channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms "
-                f"denoiser + {waiting} ms waiting + {last} ms output = "
-                f"{first + held + waiting + last} ms"
+                f"{source.device.name} to {target.device.name}, {source.rate} Hz, {channels} "
+                f"channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms denoiser "
+                f"+ {waiting} ms buffer + {last} ms output = {first + held + waiting + last} ms"
             )
         running = stack.enter_context(Running(monitor, duplex))
         with suppress(KeyboardInterrupt):
@@ -164,7 +165,7 @@ def _run(
 
 def _watch(running: Running, monitor: Monitor, lost: Lost, *, quiet: bool) -> None:
     """Show levels and act on key presses until the user presses q."""
-    with keys.pressed() as pressed, meter.shown(
+    with keys.read_keys() as pressed, meter.live_display(
         monitor, lost, quiet=quiet, keys=pressed is not None
     ) as show:  # fmt: skip
         while obey(pressed() if pressed else "", monitor):

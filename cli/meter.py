@@ -68,7 +68,9 @@ def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
 
 
 @contextmanager
-def shown(monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool) -> Iterator[Callable[[], None]]:
+def live_display(
+    monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool
+) -> Iterator[Callable[[], None]]:
     """Yield a function that shows the current state on standard output, for frequent calls.
 
     Parameters

@@ -15,7 +15,7 @@ from alphamf.audio.inputs import STREAM, Problem
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
     from alphamf.evaluation.mixing.table import Mixture
@@ -101,14 +101,14 @@ def mix(
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
         speech = list(sorter.good(recordings.speech(clean, output_dir)))
         found = sorter.good(recordings.noises(noise, output_dir))
-        noises = list(sorter.good(corpus.usable(found)))
+        noises = list(sorter.good(corpus.usable_noises(found)))
         todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
         made: list[Mixture] = []
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]
             planned = [recipe.files for recipe in todo]
             table.claim(output_dir, inputs, planned, overwrite=overwrite)
-            with table.writing(output_dir, planned, made):
+            with table.write_table(output_dir, planned, made):
                 mixtures = corpus.make(
                     todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
                 )
@@ -118,9 +118,10 @@ def mix(
                         update("mixing", len(made), len(todo))
     if made and not quiet:
         typer.echo(
-            f"{shown(output_dir)}: {len(made)} mixtures of "
+            f"{printable_name(output_dir)}: {len(made)} mixtures of "
             f"{len({mixture.clean for mixture in made})} recordings in "
-            f"{time.perf_counter() - started:.1f} s, listed in {shown(output_dir / table.TABLE)}"
+            f"{time.perf_counter() - started:.1f} s, listed in "
+            f"{printable_name(output_dir / table.TABLE)}"
         )
     if sorter.problems:
         raise typer.Exit(2)
@@ -135,7 +136,7 @@ def _ratios(text: str, most: float) -> list[float]:
         found = [math.nan]
     if not all(abs(ratio) <= most for ratio in found):
         raise AlphaMFError(
-            f"--snr must be numbers from {-most:g} to {most:g} with commas between, not {text!r}"
+            f"--snr must be numbers from {-most:g} to {most:g}, separated by commas, not {text!r}"
         )
     return list(dict.fromkeys(found))
 
@@ -146,7 +147,7 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(f"--rate must be from {RATES[0]} to {RATES[1]} Hz, not {rate}")
     if STREAM in names:
-        raise AlphaMFError("- cannot be speech or noise: name files")
+        raise AlphaMFError("standard input cannot be used as speech or noise; give file names")
 
 
 def _note(sentence: str) -> None:

@@ -27,7 +27,7 @@ RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
 
 
-class Device(StrEnum):
+class DeviceChoice(StrEnum):
     """Device that the sampler runs on."""
 
     cpu = "cpu"
@@ -42,7 +42,7 @@ Cluster = Annotated[
         help="Address of a Dask scheduler whose cluster does the work, or local for a "
         "cluster of --jobs workers on this machine. All machines need this version of "
         "alphamf, and must find the files at the same absolute paths.",
-        show_default="processes of this machine, without Dask",
+        show_default="processes on this machine, without Dask",
         rich_help_panel=RUN,
     ),
 ]
@@ -127,7 +127,7 @@ def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]
         return list(dict.fromkeys(kind(part) for part in text.split(",")))
     except ValueError:
         raise AlphaMFError(
-            f"{option} takes a number, or several with commas between, not {text!r}"
+            f"{option} must be a number, or several separated by commas, not {text!r}"
         ) from None
 
 
@@ -158,17 +158,22 @@ def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> Non
         Options of these names.
     """
     if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
-        raise AlphaMFError("--cluster takes files, not - for standard input or output")
+        raise AlphaMFError("--cluster needs files; it cannot use standard input or output (-)")
     if any(job.source == STREAM for job in jobs):
         streams.check_input()
         if sys.stdin.isatty():
-            raise AlphaMFError("- reads audio from standard input, which is a terminal here")
+            raise AlphaMFError(
+                "- reads audio from standard input, but standard input is a terminal; use a "
+                "pipe or a file"
+            )
     if any(job.output == STREAM for job in jobs):
         streams.check_output()
         if as_json:
-            raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
+            raise AlphaMFError(
+                "--json and audio cannot both be written to standard output; use -o FILE"
+            )
         if sys.stdout.isatty():
-            raise AlphaMFError("audio is not written to a terminal: use -o FILE or a pipe")
+            raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
 def name_template(suffix: str | None, name: str | None, output: str | None) -> str | None:
@@ -183,7 +188,7 @@ def name_template(suffix: str | None, name: str | None, output: str | None) -> s
     options = [option for option, value in given.items() if value is not None]
     if len(options) > 1 or (options and output is not None):
         both = " and ".join(["-o"] * (output is not None) + options)
-        raise AlphaMFError(f"{both} all name the output: give one of them")
+        raise AlphaMFError(f"{both} all set the output name; give only one of them")
     if suffix is not None:
         name = f"{{stem}}{suffix.replace('{', '{{').replace('}', '}}')}{{ext}}"
     if name is not None:
@@ -206,7 +211,7 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
     first = 0.0 if start is None else seconds("--start", start)
     last = None if end is None else seconds("--end", end)
     if last is not None and last <= first:
-        raise AlphaMFError(f"--end {end} must come after --start {start or 0}")
+        raise AlphaMFError(f"--end {end} must be after --start {start or 0}")
     return Part(first, last)
 
 
@@ -321,5 +326,5 @@ def choose_device(wanted: str, *, quiet: bool) -> str:
 
     found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
     if wanted == "auto" and found == "cpu" and not quiet:
-        typer.echo("Note: no CUDA device answers, so the CPU does the work", err=True)
+        typer.echo("Note: no CUDA GPU was found; using the CPU", err=True)
     return found

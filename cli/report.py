@@ -12,7 +12,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
 from alphamf.tools.work import Update
 
@@ -29,7 +29,7 @@ def user_errors(*, as_json: bool = False) -> Iterator[None]:
         sentence = str(error) if isinstance(error, AlphaMFError) else "there is not enough memory"
         if as_json:
             json_line({"error": sentence})
-        typer.echo(f"Error: {shown(sentence)}", err=True)
+        typer.echo(f"Error: {printable_name(sentence)}", err=True)
         raise typer.Exit(2) from error
 
 
@@ -45,12 +45,12 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
     as_json
         Whether to print it as JSON on standard output, too.
     """
-    name = shown(source)
+    name = printable_name(source)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {shown(sentence)}", err=True)
+    typer.echo(f"Error: {printable_name(sentence)}", err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:

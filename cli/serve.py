@@ -75,7 +75,7 @@ def serve(
             from alphamf.serving.server import Serving, serve
         except ModuleNotFoundError as error:
             raise AlphaMFError(
-                f"the page needs {error.name}, of the extra `web`: pip install 'alphamf[web]'"
+                f"the web page needs {error.name}; install it with pip install 'alphamf[web]'"
             ) from error
         from alphamf.tools.pool import cores
 

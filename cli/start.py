@@ -14,9 +14,9 @@ def main() -> None:
         # Its helper processes would have the working directory on their path: see `safe_path`.
         os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
     if "--deterministic" in sys.argv:
-        from alphamf.cli.deterministic import begin
+        from alphamf.cli.deterministic import restart_early
 
-        begin()
+        restart_early()
     # No program comes from the working directory, which Windows searches first.
     os.environ["NoDefaultCurrentDirectoryInExePath"] = "1"
     interrupt = signal.getsignal(signal.SIGINT)

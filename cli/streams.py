@@ -85,7 +85,7 @@ def _printed(stream: object, number: int) -> Printed:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def suppress_stderr() -> Iterator[None]:
     """Suppress what system libraries print on standard error."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
@@ -107,7 +107,7 @@ def check_input() -> None:
         It is closed.
     """
     if sys.stdin is None:
-        raise AlphaMFError("- reads audio from standard input, which is closed here")
+        raise AlphaMFError("- reads audio from standard input, but standard input is closed")
 
 
 def check_output() -> None:

@@ -13,7 +13,7 @@ from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, check_writable, refuse_links, shown
+from alphamf.tools.files import already_there, check_writable, printable_name, refuse_links
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -109,7 +109,7 @@ def train(
     skipped: list[str] = []
     with report.user_errors():
         if STREAM in clean:
-            raise AlphaMFError("- cannot be clean speech: name files")
+            raise AlphaMFError("standard input cannot be used as clean speech; give file names")
         check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         if above is not None:
@@ -130,7 +130,7 @@ def train(
         folder = f"{output}.checkpoint"
         refuse_links(folder, os.path.dirname(output) or os.curdir)
         several = len(ranks) * len(alphas) > 1
-        with report.training_progress(shown(output), quiet, several=several) as progress:
+        with report.training_progress(printable_name(output), quiet, several=several) as progress:
             selection = select(
                 find(clean),
                 settings,
@@ -165,14 +165,15 @@ def _extend(
 
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
-        progress = update and partial(update, shown(output))
+        progress = update and partial(update, printable_name(output))
         extended = extend(load(name), clean, seconds=seconds, seed=seed, progress=progress)
     extended.save(output, replace=overwrite)
     if not quiet:
         elapsed = time.perf_counter() - started
         typer.echo(
-            f"{shown(output)}: {shown(name)} and what lies above, from {len(clean)} files "
-            f"in {elapsed:.1f} s"
+            f"{printable_name(output)}: {printable_name(name)} with rows above its band, "
+            f"from {len(clean)} "
+            f"files in {elapsed:.1f} s"
         )
 
 
@@ -189,7 +190,8 @@ def _print(selection: Selection, output: str, seconds: float) -> None:
     about = selection.model.about
     by_voice = f" in {about['voices']} voices" if "voices" in about else ""
     typer.echo(
-        f"{shown(output)}: {summary(selection.model)}, from {about['files']} files{by_voice} "
+        f"{printable_name(output)}: {summary(selection.model)}, from {about['files']} "
+        f"files{by_voice} "
         f"({about['seconds']:.0f} s of speech) in {seconds:.1f} s"
     )
 
@@ -199,7 +201,7 @@ def _table(selection: Selection) -> str:
     from alphamf.tools.tables import mean_and_error
 
     best = selection.best
-    lines = ["  rank  alpha   log density of a hidden cell   less than the best"]
+    lines = ["  rank  alpha   log density of a hidden cell   difference to the best"]
     for candidate in selection.candidates:
         mean, error = mean_and_error(candidate.scores)
         line = f"{candidate.rank:6}  {candidate.alpha:5g}   {mean:12.4f} ± {error:.4f}"
@@ -215,7 +217,7 @@ def _table(selection: Selection) -> str:
 def check_output(output: str, *, overwrite: bool) -> None:
     """Raise an AlphaMFError before the work starts if the output file cannot be written."""
     if not output.lower().endswith(".npz"):
-        raise AlphaMFError(f"-o {shown(output)} must end in .npz")
+        raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)
     if exists(output) and not overwrite:
         raise already_there(output)

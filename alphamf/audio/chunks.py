@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Extent, Pieces, patched, short
+from alphamf.audio.cut import Extent, Pieces, patched, truncation_error
 from alphamf.audio.view import holds_sound
 from alphamf.errors import AlphaMFError
 
@@ -93,7 +93,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     if promised == 0:
         unknown = end < size
     elif not unknown and promised > there:
-        raise short(name, promised, there)
+        raise truncation_error(name, promised, there)
     if unknown:
         return Extent(*_sized(file, size, there, data))
     for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
@@ -167,7 +167,7 @@ def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
         start, promised = file.tell(), max(0, promised - 24)
         if kind.startswith(b"data"):
             if size - start < promised < _UNKNOWN:
-                raise short(name, promised, size - start)
+                raise truncation_error(name, promised, size - start)
             end = start + (promised + 7) // 8 * 8
             return Extent(min(end, size) if promised else size, stops=False)
         if promised > size:
@@ -193,7 +193,7 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
         if kind == b"data":
             there = patched(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
-                raise short(name, promised - 4, size - start - 4, there)
+                raise truncation_error(name, promised - 4, size - start - 4, there)
             end = _after_chunks(file, start + max(0, promised), size, ">", long=True)
             unknown = promised == -1 or (promised == 0 and end < size)
             return Extent(size, there) if unknown else Extent(end)
@@ -204,7 +204,7 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _without_samples(name: str) -> AlphaMFError:
-    return AlphaMFError(f"{name} is cut short: its header ends before any samples")
+    return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
 def _after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:

@@ -98,7 +98,7 @@ def patched(end: int, position: int, data: bytes) -> Pieces:
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
 
-def short(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:
+def truncation_error(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:
     """Return the error for a file with fewer bytes of samples than its header promises.
 
     Parameters
@@ -111,7 +111,9 @@ def short(name: str, promised: int, there: int, pieces: Pieces | None = None) ->
         As for `Cut`.
     """
     return Cut(
-        f"{name} is cut short: its header promises {promised} bytes of samples and "
-        f"{max(0, there)} are there",
+        (
+            f"{name} is truncated: its header promises {promised} bytes of samples, but it "
+            f"has only {max(0, there)}"
+        ),
         pieces,
     )

@@ -60,12 +60,12 @@ def library() -> Any:
         import sounddevice
     except ModuleNotFoundError as error:
         raise AlphaMFError(
-            f"sound devices need {error.name}, of the extra `live`: pip install 'alphamf[live]'"
+            f"audio devices need {error.name}; install it with pip install 'alphamf[live]'"
         ) from error
     except OSError as error:
         raise AlphaMFError(
-            "sound devices need the library PortAudio, which is not installed here (on Debian and "
-            "Ubuntu: apt install libportaudio2)"
+            "audio devices need the library PortAudio, which is not installed (on Debian "
+            "and Ubuntu: apt install libportaudio2)"
         ) from error
     return sounddevice
 
@@ -118,7 +118,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
         number = default(kind)
         found = [device for device in able if device.number == number] or able[:1]
         if not found:
-            raise AlphaMFError(f"there is no {kind} device here")
+            raise AlphaMFError(f"no {kind} device was found")
     elif wanted.isdecimal():
         found = [device for device in able if device.number == int(wanted)]
     else:
@@ -127,9 +127,9 @@ def find(wanted: str | None, kind: Kind) -> Device:
         found = [device for device in found if device.name == wanted] or found
     if len(found) > 1:
         names = ", ".join(f"{d.number} ({d.name}, {d.api})" for d in found)
-        raise AlphaMFError(f"{wanted!r} may be any of the {kind} devices {names}: give a number")
+        raise AlphaMFError(f"{wanted!r} matches several {kind} devices {names}; give a number")
     if not found:
-        raise AlphaMFError(f"there is no {kind} device {wanted!r}: --list-devices shows them")
+        raise AlphaMFError(f"there is no {kind} device {wanted!r}; use --list-devices to list them")
     return found[0]
 
 
@@ -153,7 +153,7 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
     """
     if channels > source.inputs:
         raise AlphaMFError(
-            f"the input {source.name} has only {source.inputs} of the {channels} channels"
+            f"the input {source.name} has only {source.inputs} channels, not {channels}"
         )
     refusals: list[str] = []
     for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):
@@ -161,7 +161,7 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
         second = _line(target, "output", channels, each, refusals)
         if first and second:
             return first, second
-    raise AlphaMFError(f"no rate suits the input and the output: {'; '.join(refusals)}")
+    raise AlphaMFError(f"no sampling rate is supported by both devices: {'; '.join(refusals)}")
 
 
 def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[str]) -> Line | None:

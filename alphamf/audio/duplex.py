@@ -233,4 +233,6 @@ class Duplex:
         """
         for line, stream, called in zip(self._lines, self._streams, self._called, strict=True):
             if not stream.active or time.monotonic() - called > PATIENCE:
-                raise AlphaMFError(f"the {line.kind} {line.device.name} has gone, or has stopped")
+                raise AlphaMFError(
+                    f"the {line.kind} {line.device.name} was disconnected or has stopped"
+                )

@@ -29,7 +29,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
     file, size, name
         As for `alphamf.audio.headers.check_au`.
     """
-    start = mp3.after_tag(file)
+    start = mp3.tag_end(file)
     file.seek(start)
     head = file.read(42)
     if not head.startswith(START) or len(head) < 42:

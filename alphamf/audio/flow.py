@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import chunks, subtypes
-from alphamf.audio.cut import LEAST, Cut, left_out, short
+from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
 from alphamf.audio.live import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.stopping import finish_asked
+from alphamf.tools.stopping import finish_requested
 
 MOST = 1 << 16
 """Most bytes that are read at a time."""
@@ -32,7 +32,7 @@ RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32":
 """Samples without a header, little-endian, and libsndfile's names of them."""
 
 
-class Kind(NamedTuple):
+class SampleFormat(NamedTuple):
     """Format of raw samples: rate in Hz, channels, and libsndfile's name of the subtype."""
 
     rate: int
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
         return subtypes.get(self.subtype).size * self.channels
 
 
-def raw_kind(text: str) -> Kind:
+def raw_kind(text: str) -> SampleFormat:
     """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16.
 
     Raises
@@ -56,13 +56,13 @@ def raw_kind(text: str) -> Kind:
     rate, _, rest = text.partition(":")
     channels, _, name = rest.partition(":")
     try:
-        kind = Kind(int(rate), int(channels), RAW[name])
+        kind = SampleFormat(int(rate), int(channels), RAW[name])
     except (ValueError, KeyError):
         kind = None
     if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= CHANNELS:
         raise AlphaMFError(
-            f"--raw must be RATE:CHANNELS:FORMAT such as 48000:1:s16, with a format of "
-            f"{', '.join(RAW)}, not {text!r}"
+            "--raw must be RATE:CHANNELS:FORMAT, such as 48000:1:s16, where FORMAT is one "
+            f"of {', '.join(RAW)}; not {text!r}"
         )
     return kind
 
@@ -90,15 +90,15 @@ class Flow:
         What comes is no WAV, or one of another kind than PCM, floats, A-law and u-law.
     """
 
-    def __init__(self, pipe: int, raw: Kind | None = None) -> None:
+    def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
         self._pipe, self._held = pipe, b""
         found = None if raw else wav_header(self._first)
         if raw is None and found is None:
             raise AlphaMFError(
-                f"{NAME} is no WAV: low latency reads that, or bare samples with --raw"
+                f"{NAME} is not a WAV file; for headerless samples, give their format with --raw"
             )
         self.header: bytes = found.data if found else b""
-        self.kind: Kind = raw or _kind(self.header)
+        self.kind: SampleFormat = raw or _kind(self.header)
         self._promised = found.promised if found else None
         self._held = self._held[len(self.header) :]
 
@@ -112,7 +112,7 @@ class Flow:
 
     def _read(self) -> bytes:
         """Return the next bytes; empty at the end or after Ctrl-C."""
-        while not finish_asked():
+        while not finish_requested():
             if os.name != "posix" or select.select([self._pipe], [], [], _WAKE)[0]:
                 return os.read(self._pipe, MOST)
         return b""
@@ -135,14 +135,14 @@ class Flow:
             whole = len(data) // size * size
             read += whole
             if whole:
-                yield decoded(data[:whole], self.kind)
+                yield decode_raw(data[:whole], self.kind)
             if self._promised is not None and read > self._promised - size:
                 return self._check_end(rest, read // size / self.kind.rate)
             if not (new := self._read()):
                 break
             data = data[whole:] + new
-        if self._promised is not None and not finish_asked():
-            raise short(NAME, self._promised, read)
+        if self._promised is not None and not finish_requested():
+            raise truncation_error(NAME, self._promised, read)
 
     def _check_end(self, rest: bytes, duration: float) -> None:
         """Read to the pipe's end, and refuse sound that follows what the header promises."""
@@ -156,22 +156,24 @@ class Flow:
             raise Cut(left_out(NAME, duration, seconds))
 
 
-def _kind(header: bytes) -> Kind:
+def _kind(header: bytes) -> SampleFormat:
     try:
         with open_bytes(header, NAME) as file:
-            kind = Kind(file.samplerate, file.channels, file.subtype)
+            kind = SampleFormat(file.samplerate, file.channels, file.subtype)
     except AlphaMFError:
         kind = None
     if kind is None or kind.subtype not in SIMPLE:
-        raise AlphaMFError(f"{NAME} is no WAV of samples that stand for themselves")
+        raise AlphaMFError(
+            f"{NAME} is a WAV file with compressed samples; low latency needs uncompressed samples"
+        )
     return kind
 
 
-def _options(kind: Kind) -> dict[str, Any]:
+def _options(kind: SampleFormat) -> dict[str, Any]:
     return {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
 
 
-def decoded(data: bytes, kind: Kind) -> Floats:
+def decode_raw(data: bytes, kind: SampleFormat) -> Floats:
     """Decode headerless samples to float32, shape (samples, channels)."""
     import soundfile
 
@@ -182,7 +184,7 @@ def decoded(data: bytes, kind: Kind) -> Floats:
     return found
 
 
-def encoded(audio: Floats, kind: Kind) -> bytes:
+def encode_raw(audio: Floats, kind: SampleFormat) -> bytes:
     """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
     import soundfile
 

@@ -6,7 +6,7 @@ import re
 import struct
 from typing import BinaryIO, Literal
 
-from alphamf.audio.cut import Extent, patched, short
+from alphamf.audio.cut import Extent, patched, truncation_error
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
@@ -34,7 +34,7 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     if promised == 0xFFFFFFFF:  # not known
         return Extent(size)
     if promised > size - start:
-        raise short(name, promised, size - start)
+        raise truncation_error(name, promised, size - start)
     # There is nothing but samples after the header, so that more of them are read, too.
     pieces = patched(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
     return Extent(start + promised if promised else size, pieces, stops=False)
@@ -67,5 +67,5 @@ def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
     count = int(fields.get(b"sample_count", 0))
     promised = count * int(fields.get(b"channel_count", 1)) * int(fields.get(b"sample_n_bytes", 1))
     if promised > size - int(start[1]):
-        raise short(name, promised, size - int(start[1]))
+        raise truncation_error(name, promised, size - int(start[1]))
     return Extent(int(start[1]) + promised if promised else size, stops=False)

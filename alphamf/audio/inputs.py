@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from alphamf.audio.outputs import derived_name, final_name, possible_names, resolve
-from alphamf.audio.search import RESULT, Found, expand
+from alphamf.audio.search import RESULT, InputFile, expand
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, refuse_links, shown
+from alphamf.tools.files import already_there, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
 
 STREAM = "-"
@@ -119,21 +119,23 @@ def plan(
         `output` and `output_dir` do not go together, with each other or with the inputs.
     """
     if output is not None and output_dir is not None:
-        raise AlphaMFError("-o names one output and --output-dir a folder: give one of them")
+        raise AlphaMFError("-o names a file and --output-dir a folder; give only one of them")
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:
-            raise AlphaMFError("- has no name to use in --output-dir: use -o FILE")
+            raise AlphaMFError("standard input has no name to use in --output-dir; use -o FILE")
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
-            raise AlphaMFError(f"--output-dir {shown(output_dir)} is not a folder")
+            raise AlphaMFError(f"--output-dir {printable_name(output_dir)} is not a folder")
     found, problems, passed = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
     if template is not None:
         found = _not_made(found, output_dir, template)
-    guarded = {_identify(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()}
-    guarded |= {_identify(item.path): f"the input {shown(item.path)}" for item in found}
+    guarded = {
+        _identify(path): f"{o} {printable_name(path)}" for o, path in (protected or {}).items()
+    }
+    guarded |= {_identify(item.path): f"the input {printable_name(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, template, guarded)
     taken: dict[Identity, str] = {}
     conflicts: dict[Job, str] = {}
@@ -190,16 +192,18 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         if path is None:
             continue
         if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
+            raise AlphaMFError(f"{option} {printable_name(path)} can be used with one input only")
         if path == STREAM or os.path.isdir(path):
-            raise AlphaMFError(f"{option} {shown(path)} must name a file")
+            raise AlphaMFError(f"{option} {printable_name(path)} must name a file")
         if not path.lower().endswith(_ENDINGS.get(option, "")):
-            raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
+            raise AlphaMFError(f"{option} {printable_name(path)} must end in {_ENDINGS[option]}")
         file = _identify(path)
         if file in files.guarded and file not in inputs:
-            raise AlphaMFError(f"{option} {shown(path)} is also {files.guarded[file]}")
+            raise AlphaMFError(f"{option} {printable_name(path)} is also {files.guarded[file]}")
         if file in taken | inputs:
-            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
+            raise AlphaMFError(
+                f"{option} {printable_name(path)} is also the input or another output"
+            )
         if exists(path) and not overwrite:
             raise already_there(path)
         taken.add(file)
@@ -212,16 +216,16 @@ def exists(output: str) -> bool:
 
 def _find(
     inputs: Iterable[str], output_dir: str | None
-) -> tuple[list[Found], list[Problem], set[str]]:
+) -> tuple[list[InputFile], list[Problem], set[str]]:
     """Return the distinct input files, the problems, and the recordings that are skipped."""
-    found: list[Found] = []
+    found: list[InputFile] = []
     problems: list[Problem] = []
     passed: set[str] = set()
     for name in inputs:
         try:
             _check_name(name)
             if name == STREAM:
-                found.append(Found(STREAM, STREAM, searched=False))
+                found.append(InputFile(STREAM, STREAM, searched=False))
             else:
                 found.extend(expand(name, output_dir, passed))
         except AlphaMFError as error:
@@ -233,15 +237,18 @@ def _find(
 def _check_single(output: str, count: int) -> None:
     if count > 1:
         raise AlphaMFError(
-            f"-o {shown(output)} names one output and there are {count} inputs: use --output-dir"
+            f"-o {printable_name(output)} names one output, but there are {count} inputs; "
+            "use --output-dir"
         )
     if output == STREAM:
         return
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
-        raise AlphaMFError(f"-o {shown(output)} is a folder: name a file, or use --output-dir")
+        raise AlphaMFError(
+            f"-o {printable_name(output)} is a folder; give a file name, or use --output-dir"
+        )
 
 
-def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
+def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]]:
     """Split off denoised files that were given together with their originals."""
     stems = {os.path.splitext(real_path(item.path))[0] for item in found}
     results = []
@@ -252,7 +259,7 @@ def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
     return [item for item in found if item.path not in results], results
 
 
-def _not_made(found: list[Found], output_dir: str | None, template: str) -> list[Found]:
+def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
     """Drop files that an earlier run made from the other files with this template."""
     made = set()
     for item in found:
@@ -262,7 +269,7 @@ def _not_made(found: list[Found], output_dir: str | None, template: str) -> list
 
 
 def _jobs(
-    found: list[Found],
+    found: list[InputFile],
     output: str | None,
     output_dir: str | None,
     template: str | None,
@@ -286,7 +293,9 @@ def _is_renamed(job: Job) -> bool:
 
 def _check_name(path: str) -> None:
     if "\0" in path:
-        raise AlphaMFError(f"{shown(path)} is no file: no name holds a NUL")
+        raise AlphaMFError(
+            f"{printable_name(path)} is not a valid file name: it contains a NUL character"
+        )
 
 
 def _identify(path: str) -> Identity:
@@ -311,18 +320,20 @@ def _conflict(
     overwrite
         Whether outputs may be replaced.
     """
-    source = shown(job.source)
+    source = printable_name(job.source)
     if job.output == STREAM:
         return None
     file = _identify(job.output)
     if file == _identify(job.source):
-        return f"{source} is also its own output: choose another -o or --output-dir"
+        return f"{source} is also its own output; choose another -o or --output-dir"
     if file in guarded:
         return f"{source} would replace {guarded[file]}: choose another -o or --output-dir"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
         if (other := taken.get(_identify(name))) is not None:
-            return f"{source} has the same output as {shown(other)}: {shown(name)}"
+            return (
+                f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
+            )
     if exists(job.output) and not overwrite:
         return None if job.searched and job.derived else str(already_there(job.output))
     if job.within is not None:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.cut import LEAST, Cut, left_out, short
+from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
 from alphamf.audio.reader import Recording, open_reader
-from alphamf.audio.spool import Spool, spooled
+from alphamf.audio.spool import Spool, spool_pipe
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
 from alphamf.errors import AlphaMFError
-from alphamf.tools.stopping import finish_asked, finishing
+from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 
 NAME = "standard input"
 
@@ -36,7 +36,7 @@ _MOST = 2**32 - 2**20
 """The most bytes of samples that are read, as a WAV file holds no more."""
 
 
-class Header(NamedTuple):
+class WavHeader(NamedTuple):
     """The header of a WAV file.
 
     Attributes
@@ -68,7 +68,7 @@ class Live:
     track: None = None
     note: None = None
 
-    def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
+    def __init__(self, spool: Spool, header: WavHeader, *, salvage: bool) -> None:
         self._spool, self._header, self._salvage = spool, header, salvage
         self.path: Path = spool.path
         with open_bytes(header.data, NAME) as file:
@@ -121,7 +121,7 @@ class Live:
                 yield block
             check_samples(self.name, self.rate, self._samples)
             spare = 0
-            if promised is not None and read > promised - size and not finish_asked():
+            if promised is not None and read > promised - size and not finish_requested():
                 there = int(self._spool.wait(math.inf))
                 spare = chunks.spare(file, start + promised, there)
             self._end(read, promised, size, spare / size / self.rate)
@@ -138,15 +138,15 @@ class Live:
 
     def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
         """Set `cut` to the reason if the recording ended early."""
-        if finish_asked() and read != promised:
+        if finish_requested() and read != promised:
             self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
         elif promised is None and read > _MOST - size:
             self.cut = f"only the first 4 GB were read: {self.duration:.2f} s"
         elif promised is not None and read <= promised - size:
-            error = short(self.name, promised, read)
+            error = truncation_error(self.name, promised, read)
             if not self._salvage:
                 raise error
-            self.cut = f"{error}; {self.duration:.2f} s of it are used"
+            self.cut = f"{error}; using the first {self.duration:.2f} s"
         elif spare >= LEAST:
             sentence = left_out(self.name, self.duration, spare)
             if not self._salvage:
@@ -186,7 +186,7 @@ def open_input(
         with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:
             yield file
         return
-    with finishing(), spooled(source, NAME) as spool:
+    with finish_on_interrupt(), spool_pipe(source, NAME) as spool:
         header = None if whole or track else _header(spool)
         live = header and _live(spool, header, salvage=salvage)
         if live:
@@ -194,7 +194,7 @@ def open_input(
             yield live
             return
         spool.wait(math.inf)
-        salvage = salvage or finish_asked()
+        salvage = salvage or finish_requested()
         with (
             spool.path.open("rb") as copy,
             open_reader(copy, salvage=salvage, max_channels=max_channels, track=track) as reader,
@@ -210,7 +210,7 @@ def _is_pipe(stream: BinaryIO) -> bool:
         return False
 
 
-def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
+def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> Live | None:
     """Return a `Live` recording for a header; None if its samples are compressed."""
     try:
         live = Live(spool, header, salvage=salvage)
@@ -219,7 +219,7 @@ def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
     return live if live.subtype in SIMPLE else None
 
 
-def _header(spool: Spool) -> Header | None:
+def _header(spool: Spool) -> WavHeader | None:
     """Return the header of a WAV file as soon as it has arrived; None for any other file."""
 
     def first(count: int) -> bytes | None:
@@ -231,7 +231,7 @@ def _header(spool: Spool) -> Header | None:
     return wav_header(first)
 
 
-def wav_header(first: Callable[[int], bytes | None]) -> Header | None:
+def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
     """Return the header of a WAV file, None for any other file.
 
     Parameters
@@ -247,6 +247,6 @@ def wav_header(first: Callable[[int], bytes | None]) -> Header | None:
             return None
         kind, size = struct.unpack_from("<4sI", data, position)
         if kind == b"data":
-            return None if size == 0 else Header(data, None if is_placeholder(size) else size)
+            return None if size == 0 else WavHeader(data, None if is_placeholder(size) else size)
         position = end + size + size % 2
     return None

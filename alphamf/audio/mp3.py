@@ -59,7 +59,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
     Cut
         The last frame ends early, or there are fewer frames than the header promises.
     """
-    first = at = after_tag(file)
+    first = at = tag_end(file)
     frames, gaps = 0, False
     promise, start = _Promise(), None
     shortest, longest = size, 0
@@ -85,7 +85,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         shortest, longest = min(shortest, frame.length), max(longest, frame.length)
         at += frame.length
         if at > size:
-            raise Cut(f"{name} is cut short: its last MP3 frame is not whole")
+            raise Cut(f"{name} is truncated: its last MP3 frame is incomplete")
         frames += 1
     # Encoders differ in whether their count holds the frame of the Xing header itself.
     cut = frames == promise.frames and at - first < promise.bytes
@@ -113,7 +113,7 @@ def _header(file: BinaryIO, at: int, frames: int) -> bytes:
     return (start.ljust(frame.xing, b"\0") + count).ljust(frame.length, b"\0")
 
 
-def sound(file: BinaryIO) -> tuple[int, bool]:
+def first_frame(file: BinaryIO) -> tuple[int, bool]:
     """Return the position of the first frame, and whether the bit rate is variable.
 
     Parameters
@@ -121,7 +121,7 @@ def sound(file: BinaryIO) -> tuple[int, bool]:
     file
         The open file.
     """
-    start = after_tag(file)
+    start = tag_end(file)
     file.seek(start)
     frame = _frame(file.read(4))
     if frame is None:
@@ -149,7 +149,7 @@ def least_constant(rate: int, channels: int) -> int:
     return next(filter(holds_header, _KILOBITS[1 if first else 2]))
 
 
-def after_tag(file: BinaryIO, at: int = 0) -> int:
+def tag_end(file: BinaryIO, at: int = 0) -> int:
     """Return the position after the ID3 tag at another, if there is one."""
     file.seek(at)
     head = file.read(10)
@@ -204,7 +204,7 @@ def _promise(file: BinaryIO, at: int) -> _Promise | None:
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:
     """Return where the next frame begins that another follows, beyond a tag or something else."""
-    at = after_tag(file, at)
+    at = tag_end(file, at)
     while (at := find(file, b"\xff", at)) >= 0 and at + 4 <= size:
         file.seek(at)
         frame = _frame(file.read(4))

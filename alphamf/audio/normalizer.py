@@ -7,7 +7,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from alphamf.audio.loudness import Meter, chunks, decibels, limited, normalizing_gain, true_peaks
+from alphamf.audio.loudness import (
+    Meter,
+    amplitude_to_decibels,
+    chunks,
+    limit_peaks,
+    normalizing_gain,
+    true_peaks,
+)
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -78,11 +85,15 @@ class Normalizer:
             for block in chunks(audio):
                 self._writer.write(block)
             return None
-        for block in limited(audio, self._rate, found.gain):
+        for block in limit_peaks(audio, self._rate, found.gain):
             peak = max(peak, float(true_peaks(block).max()))
             self._writer.write(block)
-        return {"before": found.before, "after": found.after, "true_peak_db": decibels(peak)}
+        return {
+            "before": found.before,
+            "after": found.after,
+            "true_peak_db": amplitude_to_decibels(peak),
+        }
 
 
 def _failed(error: OSError) -> AlphaMFError:
-    return AlphaMFError(f"a copy in {temporary_place()} cannot be written: {reason(error)}")
+    return AlphaMFError(f"cannot write a temporary copy in {temporary_place()}: {reason(error)}")

@@ -51,7 +51,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
             time = time._replace(last=page.granule, highest=max(time.highest, page.granule))
         at += page.length
         if at > size:
-            raise Cut(f"{name} is cut short: its last Ogg page is not whole")
+            raise Cut(f"{name} is truncated: its last Ogg page is incomplete")
     if clock and time.last < time.highest:
         raise Cut(
             f"{name} counts its time from {time.highest / clock:.2f} s back to "
@@ -102,7 +102,7 @@ def _clock(file: BinaryIO, at: int) -> int:
     return 0
 
 
-def sound(file: BinaryIO) -> int:
+def first_sound_page(file: BinaryIO) -> int:
     """Return the position of the first page after the header pages; headers may contain a picture.
 
     Parameters

@@ -10,13 +10,13 @@ from string import Formatter
 
 from alphamf.audio.formats import FORMATS
 from alphamf.audio.media import kinds
-from alphamf.audio.search import RESULT, Found
+from alphamf.audio.search import RESULT, InputFile
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import is_special, shown
+from alphamf.tools.files import is_special, printable_name
 from alphamf.tools.paths import Identity, identify
 
 
-def derived_name(item: Found, output_dir: str | None, template: str | None = None) -> str:
+def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
     """Return the output name: in a folder, or beside the input with `RESULT` added.
 
     Parameters
@@ -61,8 +61,9 @@ def check_template(option: str, template: str) -> None:
         name = ""
     if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
         raise AlphaMFError(
-            f"{option} must be a name that ends in {{ext}}, such as '{{stem}}-clean{{ext}}', not "
-            f"{shown(template)!r}: the ending stays, and folders are for --output-dir"
+            f"{option} must be a file name that ends in {{ext}}, such as "
+            f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
+            "change, and --output-dir sets the folder"
         )
 
 
@@ -118,7 +119,7 @@ def _format(path: str) -> str | None:
     try:
         if (kind := kinds.find(Path(path))) is not None:
             return kind.format
-        with open_sound(Path(path), shown(path)) as file:
+        with open_sound(Path(path), printable_name(path)) as file:
             return str(file.format)
     except (ValueError, OSError):  # the run itself says what is wrong
         return None

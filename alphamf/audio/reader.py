@@ -18,7 +18,7 @@ from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.parts import Part
-from alphamf.audio.sources import decodable
+from alphamf.audio.sources import decodable_path
 from alphamf.audio.survey import BLOCK, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -181,11 +181,11 @@ class Reader:
 
     def _changed(self, frames: int) -> AlphaMFError:
         """Return the error for a file that changed between two readings."""
-        what = f"{self.name} changed while it was read"
+        what = f"{self.name} changed while it was being read"
         if not 0 < frames < self.frames:
             return AlphaMFError(what)
         return AlphaMFError(
-            f"{what}: it held {self.duration:.2f} s, and {frames / self.rate:.2f} s are left"
+            f"{what}: it had {self.duration:.2f} s, and now has {frames / self.rate:.2f} s"
         )
 
 
@@ -223,7 +223,7 @@ def open_reader(
         before what its header promises, it has more than `max_channels`, its sampling rate is
         outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
-    with decodable(source, salvage=salvage) as (path, name, layout):
+    with decodable_path(source, salvage=salvage) as (path, name, layout):
         found = survey(path, name, layout, salvage=salvage, max_channels=max_channels, track=track)
         samples = found.samples
         yield Reader(

@@ -15,11 +15,11 @@ from alphamf.audio import formats
 from alphamf.audio.cut import Cut
 from alphamf.audio.parts import Layout
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown, temporary_place
+from alphamf.tools.files import printable_name, reason, temporary_place
 
 
 @contextmanager
-def decodable(
+def decodable_path(
     source: str | os.PathLike[str] | BinaryIO, *, salvage: bool = False
 ) -> Iterator[tuple[Path, str, Layout]]:
     """Yield a path to decode, the name of the source in messages, and what is in it.
@@ -41,7 +41,7 @@ def decodable(
     """
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
-            name, path = shown(source), Path(source)
+            name, path = printable_name(source), Path(source)
             stream = _unseekable(path, name)
         else:
             name, stream = "standard input", source

@@ -93,5 +93,5 @@ def active_power(audio: Floats, rate: int) -> float:
             fraction = above[before] / (above[before] - above[after])
             return float(10 ** ((level[before] + fraction * (level[after] - level[before])) / 10))
     raise AlphaMFError(
-        "an active speech level needs speech that is not silent, and some 0.1 s of it"
+        "the active speech level needs speech that is not silent and lasts about 0.1 s or more"
     )

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, temporary_place
-from alphamf.tools.stopping import finish_asked
+from alphamf.tools.stopping import finish_requested
 
 _LAST = 1.0
 """How long what writes may still take after a Ctrl-C that asks to finish, in seconds."""
@@ -77,7 +77,7 @@ class Spool:
 
     def _given_up(self) -> bool:
         """Return whether the time that the pipe's writer has after Ctrl-C is over."""
-        if not finish_asked():
+        if not finish_requested():
             return False
         if self._last is None:
             self._last = time.monotonic() + _LAST
@@ -85,7 +85,7 @@ class Spool:
 
 
 @contextmanager
-def spooled(stream: BinaryIO, name: str) -> Iterator[Spool]:
+def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
     """Start copying a pipe to a temporary file in a thread.
 
     Parameters

@@ -108,7 +108,7 @@ def survey(
         except LeftOut as error:
             cut = cut or f"{name} {error}"
         except Undecodable as error:
-            cut = cut or f"{name} is damaged or cut short: {error}"
+            cut = cut or f"{name} is damaged or truncated: {error}"
         promised = file.frames
         about = file.about() if hasattr(file, "about") else None
         if isinstance(file, Joined) and file.wrong:
@@ -118,7 +118,7 @@ def survey(
     least = promised - slack if promised < UNKNOWN else 1
     if frames < least and frames:
         cut = cut or (
-            f"{name} is cut short: its header promises {promised / rate:.2f} s and "
+            f"{name} is truncated: its header promises {promised / rate:.2f} s, but only "
             f"{frames / rate:.2f} s can be decoded"
         )
     spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
@@ -128,7 +128,7 @@ def survey(
         raise Cut(cut)
     check_samples(name, rate, samples)
     if cut is not None:
-        cut = f"{cut}; {frames / rate:.2f} s of it are used"
+        cut = f"{cut}; using the first {frames / rate:.2f} s"
     return Survey(rate, channels, form, subtype, samples, cut, note, about)
 
 
@@ -155,24 +155,25 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     """
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
-            f"{name} has a sampling rate of {rate} Hz, and rates are read from {RATES[0]} to "
+            f"{name} has a sampling rate of {rate} Hz; supported rates are {RATES[0]} to "
             f"{RATES[1]} Hz"
         )
     if max_channels is not None and channels > max_channels:
         raise AlphaMFError(
-            f"{name} has {channels} channels, more than {max_channels}: --max-channels allows more"
+            f"{name} has {channels} channels, more than {max_channels}; raise "
+            "--max-channels to allow more"
         )
 
 
 def check_samples(name: str, rate: int, samples: Samples) -> None:
     """Refuse a file without samples, or with samples that are not finite."""
     if not samples.frames:
-        raise AlphaMFError(f"{name} holds no samples")
+        raise AlphaMFError(f"{name} has no samples")
     if samples.bad:
         noun = "sample that is" if samples.bad == 1 else "samples that are"
         first = samples.first_bad / rate
         raise AlphaMFError(
-            f"{name} holds {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
+            f"{name} contains {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
         )
 
 

@@ -31,7 +31,7 @@ def seconds(option: str, text: str) -> float:
         time = 3600 * hours + 60 * minutes + rest
         if math.isfinite(time):
             return time
-    raise AlphaMFError(f"{option} takes a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
+    raise AlphaMFError(f"{option} must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
 
 
 def stretch(option: str, text: str) -> tuple[float, float]:
@@ -51,6 +51,6 @@ def stretch(option: str, text: str) -> tuple[float, float]:
     """
     times = text.split("-")
     if len(times) != 2:
-        raise AlphaMFError(f"{option} takes a stretch such as 0:00-0:03, not {text!r}")
+        raise AlphaMFError(f"{option} must be a time range such as 0:00-0:03, not {text!r}")
     start, end = (seconds(option, time) for time in times)
     return start, end

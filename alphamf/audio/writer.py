@@ -25,7 +25,7 @@ from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason
 
 
 class Destination(NamedTuple):
@@ -84,7 +84,9 @@ def destination(
         wanted = formats.by_suffix(ending, preferred=reader.format)
         if wanted is None:
             known = ", ".join(formats.SUFFIXES)
-            raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
+            raise AlphaMFError(
+                f"the extension of {printable_name(path)} is not a known audio format: {known}"
+            )
         subtype = wanted.suffix_subtypes.get(ending, subtype)
     form = wanted.encoding(subtype, samples=reader.frames * reader.channels)
     notes = []
@@ -179,7 +181,7 @@ class Writer:
             self._file.write(data)
         except soundfile.LibsndfileError as error:
             what = error.error_string.rstrip(".")
-            what = "the disk is full or fails" if what in ("", "System error") else what
+            what = "the disk is full or has failed" if what in ("", "System error") else what
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
         self._sink.check()
         self.frames += len(block)
@@ -236,9 +238,9 @@ def open_writer(
 
     name = "standard output"
     if isinstance(target, (str, os.PathLike)):
-        name = shown(target)
+        name = printable_name(target)
         if "\0" in os.fspath(target):
-            raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
+            raise AlphaMFError(f"cannot write {name}: file names cannot contain a NUL character")
     keep.check(format, history)
     with atomic(target, mode=mode, within=within, replace=replace) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
@@ -256,8 +258,7 @@ def open_writer(
             raise
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
-                f"{name} cannot be written as {format} {subtype} with {channels} channels at "
-                f"{rate} Hz"
+                f"cannot write {name} as {format} {subtype} with {channels} channels at {rate} Hz"
             ) from error
         with file:
             writer = Writer(file, sink, name, gain)
@@ -315,6 +316,6 @@ def _verify(part: Path, name: str, frames: int) -> None:
     except AlphaMFError:
         found = 0
     if found < frames:
-        raise AlphaMFError(f"{name} cannot be written: the disk is full or fails")
+        raise AlphaMFError(f"cannot write {name}: the disk is full or has failed")
     if found > frames:
-        raise AlphaMFError(f"{name} cannot be written: it comes back longer than it is")
+        raise AlphaMFError(f"cannot write {name}: its length changes when it is read back")

@@ -30,7 +30,7 @@ from alphamf.denoising.samples import Samples
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import make_folder, permissions, shown
+from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.sums import total
 from alphamf.tools.work import Update
@@ -150,7 +150,8 @@ def _check_renamed(job: Job, target: Destination) -> None:
     """Refuse to replace a file that was not known to be the output when all were named."""
     if target.path != job.output and exists(target.path):
         raise AlphaMFError(
-            f"{shown(target.path)} exists already, and that {shown(job.source)} would be written "
+            f"{printable_name(target.path)} exists already, and that "
+            f"{printable_name(job.source)} would be written "
             "there was not known before it was read: use -o"
         )
 
@@ -188,7 +189,7 @@ def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[f
     def progress(seconds: float) -> None:
         leave_if_stopped()
         if update is not None:
-            update(shown(job.source), seconds, duration)
+            update(printable_name(job.source), seconds, duration)
 
     return progress
 

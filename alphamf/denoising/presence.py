@@ -6,7 +6,7 @@ import numpy as np
 
 from alphamf.denoising.activity import BAND, LEVEL, RATIO, SPAN, WEIGHTS
 from alphamf.denoising.grids import Grid
-from alphamf.factorization.forgetting import forgotten
+from alphamf.factorization.forgetting import forgetting_factor
 from alphamf.tools.arrays import Floats
 
 LOUD_SECONDS = 10.0
@@ -27,7 +27,10 @@ class Presence:
     def __init__(self, grid: Grid, hop: float) -> None:
         spacing = grid.rate / grid.frame.n_fft
         self._bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)
-        self._share, self._decay = forgotten(hop, SPAN / 2), 1 - forgotten(hop, LOUD_SECONDS)
+        self._share, self._decay = (
+            forgetting_factor(hop, SPAN / 2),
+            1 - forgetting_factor(hop, LOUD_SECONDS),
+        )
         self._loud = 0.0
         self._ratio, self._level = RATIO[0], LEVEL[0]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from alphamf.audio.stft import Complexes
 from alphamf.denoising.spatial import SHARED
-from alphamf.factorization.forgetting import forgotten
+from alphamf.factorization.forgetting import forgetting_factor
 from alphamf.tools.arrays import Floats
 
 SECONDS = 0.5
@@ -25,7 +25,7 @@ class Sharing:
     """
 
     def __init__(self, channels: int, hop: float) -> None:
-        self._share = np.float32(forgotten(hop, SECONDS))
+        self._share = np.float32(forgetting_factor(hop, SECONDS))
         self._cross: Complexes | None = None
         self._power = np.zeros((channels, 1), np.float32)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, reason, shown, temporary_place
+from alphamf.tools.files import atomic, printable_name, reason, temporary_place
 
 
 class Archive:
@@ -56,7 +56,7 @@ class Archive:
             self._files[name].flush()
         except OSError as error:
             raise AlphaMFError(
-                f"no room in {temporary_place()} for {name}: {reason(error)}"
+                f"there is not enough disk space in {temporary_place()} for {name}: {reason(error)}"
             ) from error
         *rest, last = self._shapes[name]
         self._shapes[name] = (*rest, last + part.shape[-1])
@@ -108,4 +108,6 @@ class Archive:
                     with archive.open(f"{name}.npy", "w") as entry:
                         np.lib.format.write_array(entry, array, allow_pickle=False)
         except OSError as error:
-            raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} cannot be written: {reason(error)}"
+            ) from error

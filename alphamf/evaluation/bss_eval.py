@@ -84,9 +84,9 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
     target, both = _projections(np.stack([s, n]), e, taps)
     padded = np.pad(e, (0, taps - 1))
     return BSSEval(
-        sdr=decibels(target, padded - target),
-        sir=decibels(target, both - target),
-        sar=decibels(both, padded - both),
+        sdr=energy_ratio_db(target, padded - target),
+        sir=energy_ratio_db(target, both - target),
+        sar=energy_ratio_db(both, padded - both),
     )
 
 
@@ -123,7 +123,7 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
     """
     s, e = signals(reference=reference, estimate=estimate)
     (target,) = _projections(s[None], e, taps)
-    return decibels(target, np.pad(e, (0, taps - 1)) - target)
+    return energy_ratio_db(target, np.pad(e, (0, taps - 1)) - target)
 
 
 def signals(**audio: Reals) -> list[Doubles]:
@@ -137,7 +137,7 @@ def signals(**audio: Reals) -> list[Doubles]:
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise AlphaMFError(
-            f"{_listed(audio)} must be of one shape (samples,), not {_listed(map(str, shapes))}"
+            f"{_listed(audio)} must have the same shape (samples,), not {_listed(map(str, shapes))}"
         )
     return [_signal(signal, name) for name, signal in audio.items()]
 
@@ -150,13 +150,13 @@ def _listed(words: Iterable[str]) -> str:
 def _signal(audio: Reals, name: str) -> Doubles:
     signal = np.array(audio, np.float64)
     if not np.isfinite(signal).all():
-        raise AlphaMFError(f"the {name} holds values that are not finite")
+        raise AlphaMFError(f"the {name} contains values that are not finite")
     if not len(signal) or np.ptp(signal) == 0:
         raise AlphaMFError(f"the {name} is silent")
     return signal
 
 
-def decibels(signal: Doubles, error: Doubles) -> float:
+def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
     """Ratio of two energies in dB."""
     signal_energy, error_energy = float(signal @ signal), float(error @ error)
     if error_energy == 0:

@@ -17,17 +17,17 @@ from alphamf.evaluation.summary import (
     clips,
     costs,
     groups,
-    present,
+    present_scores,
     values,
 )
 from alphamf.tools import tables
-from alphamf.tools.files import shown
-from alphamf.tools.tables import mean_and_error, with_error
+from alphamf.tools.files import printable_name
+from alphamf.tools.tables import format_mean, mean_and_error
 
 LEGEND = (
-    "- Mean ± standard error over the clips; (1 of 2): over those that have the score, where some "
-    "lack it. Better on: clips whose SI-SDR rises. MB: the most that a process held, interpreter "
-    "and libraries included."
+    "- Mean ± standard error over the clips; (1 of 2): the score exists for one of "
+    "two clips. Better on: clips whose SI-SDR improves. MB: peak memory of a "
+    "process, including interpreter and libraries."
 )
 
 MOST_FAILURES = 10
@@ -35,7 +35,7 @@ MOST_FAILURES = 10
 
 def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows of the table of methods: means ± standard errors."""
-    scores, total = present(results), len(clips(results))
+    scores, total = present_scores(results), len(clips(results))
     headings = ["method", "clips", *(SCORES[score].heading for score in scores)]
     headings += ["better on", "CPU s per s", "real time", "MB"]
     methods = groups(results).items()
@@ -61,7 +61,7 @@ def markdown(results: Sequence[Result]) -> str:
 
 def _plain(text: str) -> str:
     """Escape text for Markdown on one line: no HTML, links or images."""
-    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
+    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(printable_name(text), quote=False))
 
 
 def _row(group: Sequence[Result], scores: Sequence[str], total: int) -> list[str]:
@@ -97,7 +97,7 @@ def _cell(results: Sequence[Result], score: str, total: int) -> str:
     if not found:
         return "-"
     part = f"({len(found)} of {total}) " if len(found) < total else ""
-    return part + with_error(*mean_and_error(found), SCORES[score].decimals)
+    return part + format_mean(*mean_and_error(found), SCORES[score].decimals)
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:

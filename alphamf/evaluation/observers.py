@@ -16,7 +16,7 @@ from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, make_folder, reason, shown
+from alphamf.tools.files import atomic, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -51,7 +51,8 @@ class ReferenceScores:
         needed = reader.rate, reader.frames, reader.channels
         if found != needed:
             raise AlphaMFError(
-                f"--reference {shown(path)} must match {reader.name}: (rate, samples, channels) "
+                f"--reference {printable_name(path)} must match {reader.name}: (rate, "
+                "samples, channels) "
                 f"is {found}, not {needed}"
             )
         self.before: list[Floats] = []
@@ -209,4 +210,6 @@ class Observers:
             with atomic(path, mode=self._mode, replace=self._replace) as part:
                 part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
         except OSError as error:
-            raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} cannot be written: {reason(error)}"
+            ) from error

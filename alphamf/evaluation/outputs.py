@@ -17,8 +17,8 @@ from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.runner import Job
-from alphamf.evaluation.summary import present
+from alphamf.evaluation.runner import EvaluationJob
+from alphamf.evaluation.summary import present_scores
 from alphamf.tools import jsonlines
 from alphamf.tools.files import atomic
 
@@ -56,7 +56,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     }
 
 
-def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
+def earlier_entries(output: Path, entries: Sequence[Entry]) -> list[Entry]:
     """Return the methods named in a folder's settings, except those in `entries`."""
     try:
         settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
@@ -64,11 +64,11 @@ def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
     except (OSError, ValueError, KeyError, TypeError):
         return []
     new = {entry.spec for entry in entries}
-    return [entry for entry in methods.earlier(described) if entry.spec not in new]
+    return [entry for entry in methods.restore_entries(described) if entry.spec not in new]
 
 
-def ordered(
-    jobs: Sequence[Job], results: Sequence[Result], known: Mapping[str, Result]
+def order_results(
+    jobs: Sequence[EvaluationJob], results: Sequence[Result], known: Mapping[str, Result]
 ) -> list[Result]:
     """Return the results of this and earlier runs, in the order of their jobs.
 
@@ -110,7 +110,7 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
         atomic(output / "results.csv", within=output) as part,
         part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
-        names = present(results)
+        names = present_scores(results)
         rows = [_flat(result, names) for result in results]
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -131,8 +131,9 @@ def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
             lower = sum(found is not None and found < rate for found in rates)
             if lower:
                 yield (
-                    f"{entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
-                    f"denoises sound below badly ({lower} of {len(rates)} clips)"
+                    f"{entry.spec}: its dictionary is for sound at {rate} Hz or more, so "
+                    "results at "
+                    f"lower rates are poor ({lower} of {len(rates)} clips)"
                 )
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.tools.files import is_special, reason, shown
+from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
@@ -77,9 +77,9 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
     else:
         clean_files = _without(clean_files, noisy_files)
     if not noisy_files:
-        raise AlphaMFError(f"--noisy {shown(noisy[0])} holds no audio file but clean ones")
+        raise AlphaMFError(f"--noisy {printable_name(noisy[0])} contains only clean audio files")
     if not clean_files:
-        raise AlphaMFError(f"--clean {shown(clean)} holds no audio file but noisy ones")
+        raise AlphaMFError(f"--clean {printable_name(clean)} contains only noisy audio files")
     names = _names(clean_files, [clean_root])
     by_core: dict[str, list[tuple[str, str]]] = {}
     for path, name in zip(clean_files, names, strict=True):
@@ -104,14 +104,16 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
         The table cannot be read, or a row of it is incomplete.
     """
     if is_special(table):
-        raise AlphaMFError(f"{shown(table)} is a pipe or a device, and --pairs needs a file")
+        raise AlphaMFError(
+            f"--pairs needs a file, but {printable_name(table)} is a pipe or a device"
+        )
     try:
         with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, csv.Error) as error:
-        raise AlphaMFError(f"{shown(table)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(table)} cannot be read: {reason(error)}") from error
     if not lines:
-        raise AlphaMFError(f"{shown(table)} holds no pairs")
+        raise AlphaMFError(f"{printable_name(table)} contains no pairs")
     cleans, clean_names = _column("clean", lines, table, clean)
     noisies, noisy_names = _column("noisy", lines, table, noisy)
     pairs = []
@@ -148,10 +150,10 @@ def _column(
     folder = os.path.dirname(table) if folder is None else folder
     for number, row in enumerate(rows, 1):
         if not row.get(name):
-            raise AlphaMFError(f"{shown(table)} names no {name} file in row {number}")
+            raise AlphaMFError(f"row {number} of {printable_name(table)} has no {name} file")
         if "\0" in row[name] or len(row[name]) > MOST_PATH:
-            sentence = f"{shown(table)} names a {name} file that cannot exist in row {number}"
-            raise AlphaMFError(f"{sentence}: {shown(row[name][:MOST_SHOWN])}...")
+            sentence = f"the {name} file in row {number} of {printable_name(table)} cannot exist"
+            raise AlphaMFError(f"{sentence}: {printable_name(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
 
@@ -162,7 +164,7 @@ def _number(text: str, table: str, number: int) -> float:
         if math.isfinite(found := float(text)):
             return found
     start = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
-    sentence = f"{shown(table)} has an snr that is no number in row {number}"
+    sentence = f"the snr in row {number} of {printable_name(table)} is not a number"
     raise AlphaMFError(f"{sentence}: {start!r}")
 
 
@@ -174,10 +176,10 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
     noise, snr = condition(name, best[0][1] if best else "")
     if len(best) == 1:
         return Pair(path, best[0][0], name, best[0][1], noise, snr)
-    sentence = f"no clean file for {shown(name)}"
+    sentence = f"no clean file matches {printable_name(name)}"
     if best:
-        some = " and ".join(shown(clean) for _, clean in best[:2])
-        sentence = f"more than one clean file for {shown(name)}: {some}"
+        some = " and ".join(printable_name(clean) for _, clean in best[:2])
+        sentence = f"several clean files match {printable_name(name)}: {some}"
     return Pair(path, "", name, "", noise, snr, sentence)
 
 
@@ -190,13 +192,13 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
     taken: dict[str, str] = {}
     result = []
     for pair in dict.fromkeys(pairs):
-        stem, name = os.path.splitext(pair.noisy_name)[0], shown(pair.noisy_name)
+        stem, name = os.path.splitext(pair.noisy_name)[0], printable_name(pair.noisy_name)
         if stem in taken:
             pair = pair._replace(problem=f"{name} would have the same output as {taken[stem]}")
         if is_special(pair.noisy) or is_special(pair.clean):
             path = pair.noisy if is_special(pair.noisy) else pair.clean
             # They are not opened at all, not even to look whether an earlier run has used them.
-            problem = f"{shown(path)} is a pipe or a device, not a file"
+            problem = f"{printable_name(path)} is a pipe or a device, not a file"
             pair = pair._replace(noisy="", clean="", problem=problem)
         taken.setdefault(stem, name)
         result.append(pair)
@@ -210,7 +212,7 @@ def _root(option: str, name: str) -> str:
     parts = Path(name).parts[:-1]
     if not os.path.lexists(name):
         if not glob.has_magic(name):
-            raise AlphaMFError(f"{option} {shown(name)} does not exist")
+            raise AlphaMFError(f"{option} {printable_name(name)} does not exist")
         fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         parts = parts[:fixed]
     return real_path(os.path.join(os.curdir, *parts))

@@ -14,7 +14,7 @@ from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason
 
 _COLUMNS = 1200
 """Most columns of a panel: about one per pixel."""
@@ -38,7 +38,7 @@ _CHUNK = 256
 """Frames transformed at a time."""
 
 
-class Columns:
+class ColumnMeans:
     """Averages frames into the columns of a picture, in constant memory.
 
     Parameters
@@ -87,7 +87,7 @@ class Spectrogram:
         self._hop = n_fft // 4
         self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
         self.width: int = min(_COLUMNS, 1 + frames // self._hop)
-        self._columns = Columns(self.width, n_fft // 2 + 1)
+        self._columns = ColumnMeans(self.width, n_fft // 2 + 1)
         # Frame j is centred on sample j * hop.
         self._done = 0
         self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
@@ -137,7 +137,7 @@ class Picture:
         self._title = title
         self._frames = frames
         self._rate = rate
-        self._found: tuple[Columns, Columns, Columns] | None = None
+        self._found: tuple[ColumnMeans, ColumnMeans, ColumnMeans] | None = None
         self._found_frames = 0
 
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
@@ -154,7 +154,7 @@ class Picture:
         """
         if self._found is None:
             rows = (frame.bins, frame.bins, 3)
-            speech, error, level = (Columns(self.before.width, each) for each in rows)
+            speech, error, level = (ColumnMeans(self.before.width, each) for each in rows)
             self._found = speech, error, level
         power = powers(audio, frame, gain.shape[2])
         found = (
@@ -207,7 +207,9 @@ class Picture:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:
-                raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+                raise AlphaMFError(
+                    f"{printable_name(path)} cannot be written: {reason(error)}"
+                ) from error
         figure.clear()
 
     def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
@@ -239,9 +241,9 @@ class Picture:
         ratio = 10 * np.log10((error + _QUIETEST) / (speech + _QUIETEST))
         brightness = np.clip(1 + loud / _HEARD, 0, 1)
         picture = colours(scale(ratio))[..., :3] * brightness[..., None]
-        title = "Where the speech may be wrong (bright: loud, orange: unsure)"
+        title = "Uncertainty of the speech (bright: loud, orange: uncertain)"
         self._spectrogram(axes, picture, title)
-        label = "error over speech, dB"
+        label = "error relative to speech, dB"
         axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
 
     def _levels(self, axes: Any, level: Floats) -> None:
@@ -250,7 +252,7 @@ class Picture:
         seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
         axes.fill_between(seconds, low, high, color=_DOUBTS[2], alpha=0.5, linewidth=0)
         axes.plot(seconds, middle, color=_DOUBTS[0], linewidth=1)
-        axes.set(title="Level of the speech, and the range that it may be in", ylim=(-_RANGE, 0))
+        axes.set(title="Level of the speech with its range of uncertainty", ylim=(-_RANGE, 0))
         axes.set(xlabel="Time", ylabel="dB of full scale")
 
 

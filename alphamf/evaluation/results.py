@@ -77,7 +77,7 @@ class Result:
         """
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
-                raise TypeError(f"{name} is no {kind}")
+                raise TypeError(f"{name} is not a {kind}")
         return cls(**{each.name: item[each.name] for each in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.tools import jobs
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 from alphamf.tools.paths import Identity, identify
 
 LINES = "results.jsonl"
@@ -29,7 +29,7 @@ MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
 NOTHING = Extra()
 
 
-class Job(NamedTuple):
+class EvaluationJob(NamedTuple):
     """A clip to process with a method.
 
     Attributes
@@ -84,7 +84,7 @@ def plan(
     *,
     seed: int,
     extra: Extra = NOTHING,
-) -> list[Job]:
+) -> list[EvaluationJob]:
     """List the jobs clip by clip: each clip with each method.
 
     Parameters
@@ -122,11 +122,11 @@ def plan(
                 seed=seed,
                 error=pair.problem or no_noisy or no_clean or problem,
             )
-            found.append(Job(pair, entry.model, output, result, estimate, extra))
+            found.append(EvaluationJob(pair, entry.model, output, result, estimate, extra))
     return found
 
 
-def locked(output: Path) -> AbstractContextManager[None]:
+def lock_results(output: Path) -> AbstractContextManager[None]:
     """Lock the folder of results against other runs; create it if needed.
 
     Raises
@@ -134,11 +134,11 @@ def locked(output: Path) -> AbstractContextManager[None]:
     AlphaMFError
         Another run works there, it cannot be written to, or it holds files of others.
     """
-    sentence = f"another evaluation is writing to --output {shown(output)}"
+    sentence = f"another evaluation is writing to --output {printable_name(output)}"
     return _file(output).locked(sentence, [output / name for name in MADE])
 
 
-def check_inputs(todo: Iterable[Job], output: Path) -> None:
+def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
     """Refuse jobs that would replace a file that one of them reads.
 
     Raises
@@ -157,13 +157,16 @@ def check_inputs(todo: Iterable[Job], output: Path) -> None:
     for name in names:
         if (path := inputs.get(identify(output / name))) is not None:
             raise AlphaMFError(
-                f"{shown(path)} lies where --output {shown(output)} has a result: choose another "
+                f"{printable_name(path)} lies where --output {printable_name(output)} has a "
+                "result: choose another "
                 "folder"
             )
 
 
 def run(
-    todo: Sequence[Job], output: Path, each: Callable[[Sequence[Job]], Iterable[Result]]
+    todo: Sequence[EvaluationJob],
+    output: Path,
+    each: Callable[[Sequence[EvaluationJob]], Iterable[Result]],
 ) -> Iterator[Result]:
     """Yield the results of all jobs: first the stored ones, then the new ones.
 
@@ -185,7 +188,7 @@ def run(
     """
     file = _file(output)
 
-    def do(left: Sequence[Job]) -> Iterator[Result]:
+    def do(left: Sequence[EvaluationJob]) -> Iterator[Result]:
         yield from (job.result for job in left if job.result.error is not None)
         yield from each(_with_originals(job for job in left if job.result.error is None))
 
@@ -199,7 +202,7 @@ def run(
     )
 
 
-def finished(todo: Sequence[Job], output: Path) -> dict[str, Result]:
+def finished_results(todo: Sequence[EvaluationJob], output: Path) -> dict[str, Result]:
     """Return the stored results of some jobs by key, except failed ones."""
     return {
         key: result
@@ -213,7 +216,7 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
     return jobs.ResultsFile(output / LINES, key, encode=Result.to_json, decode=Result.from_json)
 
 
-def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Result]:
+def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dict[str, Result]:
     """Return the last result for the key of each job, unless another job has replaced its audio.
 
     A line that names another clip or method than its key stands for is passed over.
@@ -230,7 +233,7 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Res
     }
 
 
-def _with_originals(left: Iterable[Job]) -> list[Job]:
+def _with_originals(left: Iterable[EvaluationJob]) -> list[EvaluationJob]:
     """Assign each original sound to one job, so that parallel jobs never write the same file."""
     todo = list(left)
     # The method of that name writes the noisy sound.
@@ -262,4 +265,4 @@ def _digest(path: str) -> tuple[str, str | None]:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), None
     except OSError as error:
-        return "", f"{shown(path)} cannot be read: {reason(error)}"
+        return "", f"{printable_name(path)} cannot be read: {reason(error)}"

@@ -128,7 +128,7 @@ def values(results: Iterable[Result], score: str) -> list[float]:
     return [value for value in found if value is not None]
 
 
-def present(results: Iterable[Result]) -> list[str]:
+def present_scores(results: Iterable[Result]) -> list[str]:
     """Return the names of the scores to show; those in `EXTRA` only if a result has them."""
     there = {name for result in results for name in result.scores}
     return [name for name in SCORES if name in USUAL or name in there]

@@ -27,7 +27,7 @@ def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
         No word was said.
     """
     if not said:
-        raise AlphaMFError("there is no word to recognise in the clean speech")
+        raise AlphaMFError("the clean speech contains no words to recognise")
     row = list(range(len(heard) + 1))
     for k, word in enumerate(said, 1):
         before, row[0] = row[0], k

@@ -69,7 +69,7 @@ def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
     return [rng if alpha < 2 else None for alpha in alphas]
 
 
-def stable(rng: Any, alpha: float, out: Array) -> Array:
+def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
     """Fill an array with draws of Phi from its prior; see `positive_stable`."""
     return positive_stable(rng, alpha, out)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization.cells import Cells, Want
-from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.frame import FrameState, Moves
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -49,7 +49,7 @@ def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
     return [word_state(rng, _loops.LANES) if alpha < 2 else None for alpha in alphas]
 
 
-def stable(rng: Any, alpha: float, out: Array) -> Array:
+def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
     """See `alphamf.factorization.cells.stable`."""
     _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
     return out
@@ -87,7 +87,7 @@ def evaluate(
     return accepted
 
 
-def move(frame: Frame, moves: Moves) -> int:
+def move(frame: FrameState, moves: Moves) -> int:
     """See `alphamf.factorization.frame.move`; arrays must be contiguous."""
     context, columns, _ = frame.basis.shape
     steps, keep, alpha, shape, exponent = moves

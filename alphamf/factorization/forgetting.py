@@ -73,7 +73,7 @@ SETTLED_SECONDS = 0.5
 """Time after a rise in which the noise is not known well."""
 
 
-def forgotten(hop: float, seconds: float) -> float:
+def forgetting_factor(hop: float, seconds: float) -> float:
     """Return the weight of the newest frame in a running mean over `seconds`."""
     return float(1 - np.exp(-hop / seconds))
 
@@ -111,7 +111,7 @@ class Extreme:
         self._parts[:, channels] = self._none
 
 
-class Noise:
+class NoiseVariance:
     """Online estimate of the variance of the noise in each bin.
 
     Parameters
@@ -134,10 +134,10 @@ class Noise:
         self.power: Floats = np.zeros(shape, np.float32)
         self.risen: Flags = np.zeros(channels, bool)
         self._presence = np.full(shape, np.float32(0.5))
-        self._share = np.float32(forgotten(hop, NOISE_SECONDS))
+        self._share = np.float32(forgetting_factor(hop, NOISE_SECONDS))
         self._start = max(1, round(START_SECONDS / hop))
         self._frames = 0
-        self._smooth_share = np.float32(forgotten(hop, SMOOTH_SECONDS))
+        self._smooth_share = np.float32(forgetting_factor(hop, SMOOTH_SECONDS))
         self._smooth = np.zeros(shape, np.float32)
         self._part = max(1, round(PART_SECONDS / hop))
         self._least = Extreme(np.minimum, shape, PARTS, self._part)

@@ -36,7 +36,7 @@ class Moves(NamedTuple):
     exponent: float
 
 
-class Frame(NamedTuple):
+class FrameState(NamedTuple):
     """The newest frames, and the arrays that the steps update.
 
     Attributes
@@ -81,7 +81,7 @@ class Frame(NamedTuple):
     minus: Floats
 
 
-def move(frame: Frame, moves: Moves) -> int:
+def move(frame: FrameState, moves: Moves) -> int:
     """Run the steps for one frame, and return the number of accepted Phi proposals."""
     count = 0
     for step in range(moves.steps):
@@ -103,7 +103,7 @@ def move(frame: Frame, moves: Moves) -> int:
     return count
 
 
-def _evaluated(frame: Frame, alpha: float) -> int:
+def _evaluated(frame: FrameState, alpha: float) -> int:
     """Move Phi of the newest frame, and compute both parts of dU/dv of the speech."""
     accepted = 0
     for part, state in ((slice(None, -1), None), (slice(-1, None), frame.state)):

@@ -18,8 +18,8 @@ import numpy as np
 from alphamf.factorization import cells, compiled
 from alphamf.factorization import frame as steps
 from alphamf.factorization.cells import FLOOR
-from alphamf.factorization.forgetting import Extreme, Noise, forgotten
-from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
+from alphamf.factorization.frame import FrameState, Moves
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
@@ -47,7 +47,7 @@ would go to a mode in which speech explains all."""
 RELAXATION = 1.5
 
 
-class Found(NamedTuple):
+class OnlineEstimate(NamedTuple):
     """Results for one frame.
 
     Attributes
@@ -118,7 +118,7 @@ class OnlineAlphaMF:
         self._level = np.zeros((channels, 1), np.float32)
         self._loudest = Extreme(np.maximum, (channels, 1), 1, max(1, round(LOUD_SECONDS / hop)))
         self._frames = 0
-        self._noise = Noise(channels, bins, hop)
+        self._noise = NoiseVariance(channels, bins, hop)
         self._response = Response(channels, bins, spacing, hop)
 
     @property
@@ -130,7 +130,7 @@ class OnlineAlphaMF:
         """Current estimate of the noise power, shape (channels, bins)."""
         return self._noise.power
 
-    def step(self, power: Floats) -> Found:
+    def step(self, power: Floats) -> OnlineEstimate:
         """Process a frame and return its gain.
 
         Parameters
@@ -145,7 +145,7 @@ class OnlineAlphaMF:
         # The prior's units: the amplitude ratio to the noise that h = 1 of a column stands for.
         # By einsum, not by BLAS, whose threads would cost more than this and change its last bit.
         ratio = np.einsum("tcf,tfk->ck", response / np.sqrt(2 * noise + FLOOR), self._back)
-        frame = Frame(
+        frame = FrameState(
             power=self._powers[self._places] / self._level,
             noise=noise,
             phi=self._phi[self._places],
@@ -170,7 +170,7 @@ class OnlineAlphaMF:
         plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
         self._response.learn(plus, minus, spoken & self._noise.settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
-        return Found(
+        return OnlineEstimate(
             gain=mean,
             gain_std=std,
             acceptance=accepted / (STEPS * power.size),
@@ -182,7 +182,7 @@ class OnlineAlphaMF:
     def _take(self, power: Floats) -> None:
         """Shift in the newest frame, and update its noise and the level."""
         self._frames += 1
-        share = max(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))
+        share = max(1 / self._frames, forgetting_factor(self._hop, LEVEL_SECONDS))
         mean = power.mean(axis=-1, keepdims=True)
         self._level += np.float32(share) * (mean - self._level)
         np.minimum(self._level, MOST_OVER * self._loudest.add(mean), out=self._level)

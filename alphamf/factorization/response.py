@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.factorization.forgetting import forgotten
+from alphamf.factorization.forgetting import forgetting_factor
 from alphamf.tools.arrays import Flags, Floats
 
 RESPONSE_SECONDS = 3.0
@@ -44,7 +44,7 @@ class Response:
         reach = max(1, int(3 * SMOOTH_HZ / spacing))
         distance = np.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
         self._kernel = np.exp(-0.5 * distance**2).astype(np.float32)
-        self._share = np.float32(forgotten(hop, RESPONSE_SECONDS))
+        self._share = np.float32(forgetting_factor(hop, RESPONSE_SECONDS))
         self._sums = np.zeros((2, channels, bins), np.float32)
         self._frames = np.zeros(channels, int)
         self.gain: Floats = np.ones((channels, bins), np.float32)

@@ -122,14 +122,14 @@ def tail(power: Reals) -> Tail:
     frames = power.mean(axis=0)
     power = power[:, frames > FLOOR * np.median(frames)] if frames.any() else power[:, :0]
     if power.shape[1] < LEAST_FRAMES:
-        return counted(np.empty(0))
+        return count_levels(np.empty(0))
     median = np.median(power, axis=1, keepdims=True)
     heard = median[:, 0] > QUIETEST * median.max()
     ratio = power[heard] / median[heard]
-    return counted(np.log(np.maximum(ratio, np.exp(LOWEST), out=ratio)))
+    return count_levels(np.log(np.maximum(ratio, np.exp(LOWEST), out=ratio)))
 
 
-def counted(log_ratio: Reals) -> Tail:
+def count_levels(log_ratio: Reals) -> Tail:
     """Count values of log |X|^2 / m, any shape, in classes."""
     place = ((log_ratio.ravel() - LOWEST) / STEP).astype(int)
     last = round((HIGHEST - LOWEST) / STEP) - 1

@@ -133,7 +133,7 @@ def _check(
     if segment < 1:
         raise AlphaMFError(f"segment must be at least 1, not {segment}")
     if start is not None and chains:
-        raise AlphaMFError(f"chains {chains} must not be given together with start")
+        raise AlphaMFError(f"chains {chains} cannot be combined with start")
 
 
 def _no_save(state: State) -> None:
@@ -156,6 +156,6 @@ def _check_finite(state: State, sampler: Sampler[Any]) -> None:
     total = float(state.theta.sum())
     if not isfinite(total):
         raise AlphaMFError(
-            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is {total}): "
-            "it needs a smaller step_size, or another sampler"
+            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is "
+            f"{total}); use a smaller step_size, or another sampler"
         )

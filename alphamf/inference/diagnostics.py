@@ -118,7 +118,7 @@ def summarise(draws: Array) -> Summary:
     )
 
 
-def interleaved(draws: Array, count: int) -> Array:
+def separate_chains(draws: Array, count: int) -> Array:
     """Separate the draws of a sampler that moves `count` chains in turn into one series per chain.
 
     HAMCMC's newest sample (count = memory) and HMC-BFGS's (count = ensemble) are correlated with

@@ -53,7 +53,7 @@ def moments(draws: Array) -> Moments:
     return Moments(len(draws), draws.mean(0), draws.var(0))
 
 
-def joined(first: Moments, second: Moments) -> Moments:
+def merge_moments(first: Moments, second: Moments) -> Moments:
     """Merge the moments of two consecutive parts of the same chains.
 
     References

@@ -72,7 +72,7 @@ class Mean:
 
     def keeps(self, step: int) -> bool:
         """Return whether the state after `step` steps is kept."""
-        return kept(step, self.burn_in, self.thin)
+        return is_kept(step, self.burn_in, self.thin)
 
     def add(self, state: Any, target: Any) -> None:
         """Add one state."""
@@ -162,7 +162,7 @@ class Trace:
 
     def add(self, state: Any, target: Any) -> None:
         """Add one state."""
-        if kept(state.step, self.burn_in, self.thin):
+        if is_kept(state.step, self.burn_in, self.thin):
             self._values.append(np.array(to_host(self.statistic(state.theta, target))))
 
     @property
@@ -282,6 +282,6 @@ def check_kept(burn_in: int, thin: int = 1) -> None:
         raise AlphaMFError(f"thin must be at least 1, not {thin}")
 
 
-def kept(step: int, burn_in: int, thin: int) -> bool:
+def is_kept(step: int, burn_in: int, thin: int) -> bool:
     """Return whether a record keeps the state after a number of steps."""
     return step > burn_in and (step - burn_in) % thin == 0

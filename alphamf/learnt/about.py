@@ -6,7 +6,7 @@ from typing import Any
 
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
@@ -35,7 +35,13 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
             "frames": f"{model.context} in a column",
             "alpha": f"{model.alpha:g}",
         }
-    return {**lines, **{shown(str(key)): shown(str(value)) for key, value in model.about.items()}}
+    return {
+        **lines,
+        **{
+            printable_name(str(key)): printable_name(str(value))
+            for key, value in model.about.items()
+        },
+    }
 
 
 def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:

@@ -20,7 +20,7 @@ EDGE = (0.85, 0.9)
 and end below their band; where they end differs, and says nothing of speech."""
 
 
-def below_edge(features: Array, xp: Any) -> Array:
+def fill_band_end(features: Array, xp: Any) -> Array:
     """Replace the features at the end of the band by the mean of those just below.
 
     Parameters
@@ -71,7 +71,7 @@ class CausalRefiner(TrainedNetwork):
         each = (np.log(values + np.float32(network.SILENT)) for values in (power, speech, noise))
         logs = [values[..., None] for values in each]
         pair = gain[..., None], gain_std[..., None]
-        features = below_edge(network.features(logs[0], *pair, logs[1], logs[2], np), np)
+        features = fill_band_end(network.features(logs[0], *pair, logs[1], logs[2], np), np)
         logit = network.logits(self.outputs(features, np, memories), features)[:, 0]
         refined: Floats = layers.logistic(logit, np) ** np.float32(self.exponent)
         return refined

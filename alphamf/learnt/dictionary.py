@@ -97,9 +97,9 @@ class Dictionary:
         rows = self.context * self.bins
         if n_fft > self.rate or rows * self.rate > MAX_CELLS * hop_length:
             raise AlphaMFError(
-                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, {self.context} "
-                f"in a column, are too large: a window lasts a second at most, and a second has "
-                f"{MAX_CELLS} cells at most"
+                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, "
+                f"{self.context} in a column, are too large: a window may last at most one "
+                f"second, and a second may have at most {MAX_CELLS} cells"
             )
         if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
             raise AlphaMFError(
@@ -109,7 +109,7 @@ class Dictionary:
         if not (np.isfinite(self.basis).all() and (self.basis >= 0).all()):
             raise AlphaMFError("the basis must be finite and not negative")
         if not self.basis.any(axis=0).all():
-            raise AlphaMFError("no column of the basis may be all zero")
+            raise AlphaMFError("the basis has a column that is all zero")
         if self.above is not None:
             self._check_above(self.above)
 
@@ -228,11 +228,11 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     16000
     """
     model = file_name("model", model, "a file or the name of a shipped dictionary")
-    path = shipped().get(model, Path(model))
+    path = shipped_dictionaries().get(model, Path(model))
     if not is_file(path):
-        names = ", ".join(shipped())
+        names = ", ".join(shipped_dictionaries())
         raise AlphaMFError(f"there is no model {model!r}: give a file, or one of {names}")
-    name = path.stem if path in shipped().values() else str(path)
+    name = path.stem if path in shipped_dictionaries().values() else str(path)
     return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 
 
@@ -242,7 +242,7 @@ def _make(
     basis = arrays["basis"]
     for array in (basis, arrays.get("above", basis)):
         if array.dtype.kind != "f":
-            raise AlphaMFError(f"its basis holds {array.dtype}, not floats")
+            raise AlphaMFError(f"its basis has the type {array.dtype}, not float")
     with np.errstate(all="ignore"):  # what is not finite is refused by the dictionary
         basis = basis.astype(np.float32)
         unit = np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
@@ -270,7 +270,7 @@ def folder() -> Path:
     return beside if beside.is_dir() else package.parent / "models"
 
 
-def shipped() -> dict[str, Path]:
+def shipped_dictionaries() -> dict[str, Path]:
     """Return the dictionaries in the package: name to file."""
     return {path.stem: path for path in sorted(folder().glob("speech-*.npz"))}
 

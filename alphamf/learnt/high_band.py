@@ -13,7 +13,7 @@ from alphamf.audio.stft import Frame
 from alphamf.learnt import bands, layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.second_stage import WINDOW
-from alphamf.learnt.windows import in_windows
+from alphamf.learnt.windows import apply_in_windows
 from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
@@ -39,7 +39,7 @@ class HighBand(TrainedNetwork):
             Power, gain and its standard deviation, power of the speech and of the noise; shape
             (bands.COUNT, frames) each.
         """
-        return in_windows(self._gains, inputs, WINDOW)
+        return apply_in_windows(self._gains, inputs, WINDOW)
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
         """Compute `gains` for one window."""

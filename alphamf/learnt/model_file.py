@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, shown
-from alphamf.tools.jsonlines import finite
+from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.jsonlines import replace_infinite
 
 Model = TypeVar("Model")
 
@@ -68,7 +68,7 @@ def write(
     AlphaMFError
         The file cannot be written, or exists and may not be replaced.
     """
-    text = np.array(json.dumps(finite({"format": FORMAT, **header}), ensure_ascii=False))
+    text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
     with (
         atomic(path, replace=replace) as part,
@@ -146,15 +146,17 @@ def load(
         arrays = read(path, limits, optional)
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
-            text = shown(str(header["format"])[:MOST_SHOWN])
-            raise AlphaMFError(f"it is of the unknown {kind} format {text}")
+            text = printable_name(str(header["format"])[:MOST_SHOWN])
+            raise AlphaMFError(f"it has the unknown {kind} format {text}")
         return make(header, arrays, origin)
     except AlphaMFError as error:
-        raise AlphaMFError(f"{shown(path)} is not a usable {kind}: {error}") from error
+        raise AlphaMFError(f"{printable_name(path)} is not a usable {kind}: {error}") from error
     except MemoryError as error:
-        raise AlphaMFError(f"there is not enough memory to read {shown(path)}") from error
+        raise AlphaMFError(f"there is not enough memory to read {printable_name(path)}") from error
     except Exception as error:  # zipfile, zlib, numpy and json each have their own
-        raise AlphaMFError(f"{shown(path)} is not a {kind} that alphamf wrote") from error
+        raise AlphaMFError(
+            f"{printable_name(path)} was not written by alphamf as a {kind}"
+        ) from error
 
 
 def read(
@@ -200,14 +202,14 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
         raise AlphaMFError(f"its {name} would unpack to {size} bytes")
     # Of others, zipfile unpacks all that it has read, however much that becomes.
     if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise AlphaMFError(f"its {name} is packed in a way that numpy does not use")
+        raise AlphaMFError(f"its {name} has a compression that numpy does not use")
     with archive.open(found) as entry:
         header = _HEADERS[np.lib.format.read_magic(entry)]
         shape, fortran, dtype = header(entry)
         start = entry.tell()
     count = math.prod(shape)
     if dtype.hasobject or count * dtype.itemsize > size:
-        raise AlphaMFError(f"its {name} of the shape {shape} is not in the file")
+        raise AlphaMFError(f"its {name} of the shape {shape} is incomplete")
     if found.compress_type == zipfile.ZIP_DEFLATED or not size - start:
         with archive.open(found) as entry:
             array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)

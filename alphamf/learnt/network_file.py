@@ -19,12 +19,12 @@ from alphamf.learnt import compiled, layers, model_file, network
 from alphamf.learnt.dictionary import folder
 from alphamf.learnt.memory import Memories
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import is_file, shown
+from alphamf.tools.files import is_file, printable_name
 
 MAX_BYTES = 64 * 2**20
 """Most bytes of all parameters, and of the header: checked before anything is read."""
 
-ANOTHER = "its parameters are those of another network"
+ANOTHER = "its parameters do not fit this kind of network"
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class TrainedNetwork:
             There is no such file, or it is not a network.
         """
         if not is_file(path):
-            raise AlphaMFError(f"there is no {cls.kind} {shown(path)}")
+            raise AlphaMFError(f"the {cls.kind} {printable_name(path)} does not exist")
         limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
         return model_file.load(path, cls.kind, limits, partial(cls._make, path.stem))
 
@@ -211,7 +211,7 @@ def holds_network(path: Path) -> bool:
         return False
 
 
-def shipped() -> dict[str, Path]:
+def shipped_networks() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
     kinds = ("refiner", "second-stage", "high-band", "causal")
     paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
@@ -220,4 +220,4 @@ def shipped() -> dict[str, Path]:
 
 def find(name: str) -> Path:
     """Return the file of a shipped network by its name, or the given file."""
-    return shipped().get(name, Path(name))
+    return shipped_networks().get(name, Path(name))

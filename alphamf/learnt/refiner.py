@@ -6,7 +6,7 @@ from typing import Any
 
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import in_windows, mean_level
+from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 160
@@ -34,7 +34,7 @@ class Refiner(TrainedNetwork):
             Posterior means of both variances, in the power's units.
         """
         inputs = (power, gain, gain_std, speech, noise)
-        (refined,) = in_windows(self._refine, inputs, WINDOW)
+        (refined,) = apply_in_windows(self._refine, inputs, WINDOW)
         return refined
 
     def _refine(

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import in_windows, mean_level
+from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326
@@ -93,7 +93,7 @@ class SecondStage(TrainedNetwork):
         noisy, first
             Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
         """
-        sound, speech, *taps = in_windows(self._coefficients, (noisy, first), WINDOW)
+        sound, speech, *taps = apply_in_windows(self._coefficients, (noisy, first), WINDOW)
         for tap in taps:
             tap *= CHANGE
         return Coefficients(CHANGE * sound, CHANGE * speech + (1 - CHANGE), tuple(taps))
@@ -142,14 +142,14 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
         (noisy.conj() * first).imag / length,
     ]
     for spectrum, power in ((noisy, powers[0]), (first, powers[2])):
-        before = shifted(spectrum, -1, xp)
+        before = shift_frames(spectrum, -1, xp)
         length = xp.sqrt(power * (before.real**2 + before.imag**2) + 1e-12)
         turn = spectrum * before.conj() / length
         each += [turn.real, turn.imag]
     return network.cells_of(each, xp)
 
 
-def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
+def shift_frames(spectrum: Array, frames: int, xp: Any) -> Array:
     """Shift a spectrum by `frames` frames, and rotate each bin by its phase advance.
 
     Parameters
@@ -205,5 +205,5 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
     each = [(spectrum, frames) for spectrum in (noisy, first) for frames in SHIFTS]
     for tap, (spectrum, frames) in zip(factors.taps, each, strict=False):
         low = tap.shape[-2]
-        made[..., :low, :] += tap * shifted(spectrum[..., :low, :], frames, xp)
+        made[..., :low, :] += tap * shift_frames(spectrum[..., :low, :], frames, xp)
     return made

@@ -13,7 +13,7 @@ OVERLAP = 0.15
 better."""
 
 
-def in_windows(
+def apply_in_windows(
     function: Callable[..., tuple[Array, ...]], inputs: Sequence[Array], window: int
 ) -> tuple[Array, ...]:
     """Apply a function to overlapping windows, and crossfade the results.

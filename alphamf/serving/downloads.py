@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
-from alphamf.serving.query import checked, find, number, read
-from alphamf.serving.recording import Recording
+from alphamf.serving.query import check_number, find, number, read
+from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
 from alphamf.serving.sound import (
     PART,
@@ -27,7 +27,7 @@ from alphamf.serving.sound import (
     SOUND,
     SPEECH,
     Extract,
-    Sound,
+    SoundShape,
     parts,
     preview_name,
 )
@@ -96,16 +96,16 @@ class Downloads:
         wanted = request.query_params.getlist("id")
         parts = request.query_params.getlist("dry") or ["0"] * len(wanted)
         if not 0 < len(wanted) <= self.most or len(parts) != len(wanted):
-            raise HTTPException(400, "name recordings by id=, and a dry= for each or for none")
+            raise HTTPException(400, "give recordings as id=, and either no dry= or one for each")
         files = []
         async with AsyncExitStack() as stack:
             for key, part in zip(wanted, parts, strict=True):
                 recording = self.recordings.get(key)
                 if recording is None:
-                    raise HTTPException(404, "one of these recordings was removed, or is too old")
-                dry = checked("dry", part, float, 0, 1)
+                    raise HTTPException(404, "one of these recordings was removed or has expired")
+                dry = check_number("dry", part, float, 0, 1)
                 files.append(await self._file(recording, dry, _format(request), stack))
-            titles = names.distinct([each.name for each in files])
+            titles = names.distinct_names([each.name for each in files])
             members = list(zip(titles, [each.path for each in files], strict=True))
             body = stack.enter_context(closing(_zipped(members)))
             headers = {"content-disposition": names.attachment("alphamf.zip")}
@@ -113,7 +113,7 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(
-        self, recording: Recording, dry: float, ending: str | None, stack: AsyncExitStack
+        self, recording: ServerRecording, dry: float, ending: str | None, stack: AsyncExitStack
     ) -> Download:
         """Return a result; if it needs a part of the input or another format, it is written first.
 
@@ -121,10 +121,12 @@ class Downloads:
         """
         report, about = recording.result, recording.about
         if report is None or about is None:
-            raise HTTPException(409, "the recording is not done")
+            raise HTTPException(409, "the recording is not finished yet")
         own = str(about["format"])
         if ending and by_suffix(ending, own) is None:
-            raise HTTPException(400, "format must be the ending of an audio format, such as flac")
+            raise HTTPException(
+                400, "format must be the extension of an audio format, such as flac"
+            )
         name = names.result_name(recording.name, own, ending)
         if dry == 0 and not ending:
             return Download(name, Path(report["output"]))
@@ -136,8 +138,8 @@ class Downloads:
 
 
 def _sources(
-    recording: Recording, start: int, count: int
-) -> tuple[str, list[tuple[Path, Sound, int]]]:
+    recording: ServerRecording, start: int, count: int
+) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
     """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]

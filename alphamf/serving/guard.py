@@ -102,7 +102,9 @@ class Guard:
         else:
             first, *rest = path.removeprefix("/").split("/", 1)
             if not _same(first, self._token):
-                await _answer(guarded, 404, "nothing is here: use the address that alphamf printed")
+                await _answer(
+                    guarded, 404, "this page does not exist; use the address that alphamf printed"
+                )
             elif not rest:
                 await _answer(guarded, 308, "", {"location": f"/{self._token}/"})
             else:
@@ -115,7 +117,7 @@ class Guard:
         """Return status and sentence for a request from elsewhere, by all values of its headers."""
         hosts = _values(scope, b"host")
         if len(hosts) != 1 or not self._known(hosts[0]):
-            return 421, "this server does not answer to that name"
+            return 421, "this server cannot be used under that host name"
         own = all(_place(origin) == hosts[0] for origin in _values(scope, b"origin"))
         near = {"same-origin", "none"}.issuperset(_values(scope, b"sec-fetch-site"))
         navigates = _values(scope, b"sec-fetch-mode") == ["navigate"] and scope["method"] == "GET"

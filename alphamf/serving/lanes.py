@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from alphamf.serving.tasks import Task, work
-from alphamf.tools.processes import Worker, awaited, end
+from alphamf.tools.processes import Worker, end, wait_for_workers
 from alphamf.tools.work import Outcome
 
 _WAKE = 0.1
 """Longest wait before a lane looks whether its task is to stop, in seconds."""
 
-KILLED = "its process was killed, perhaps for want of memory"
-TOO_SLOW = "reading it takes too long"
+KILLED = "its process was killed, perhaps because memory ran out"
+TOO_SLOW = "reading it took too long"
 
 
 @dataclass(eq=False)
@@ -134,7 +134,7 @@ class Lanes:
                     ticket.done(Outcome(None, error=TOO_SLOW, code=2))
                 return None
             try:
-                message = worker.receive() if awaited([worker], _WAKE) else None
+                message = worker.receive() if wait_for_workers([worker], _WAKE) else None
             except EOFError:
                 end([worker])
                 if not idle:
@@ -157,7 +157,7 @@ def _given(ticket: Ticket, worker: Worker | None) -> Worker | None:
     try:
         worker = worker or Worker(work, True)
     except OSError as error:
-        ticket.done(Outcome(None, error=f"no process can be started: {error}", code=1))
+        ticket.done(Outcome(None, error=f"cannot start a process: {error}", code=1))
         return None
     worker.give(0, ticket.task)
     return worker

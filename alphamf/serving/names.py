@@ -6,13 +6,13 @@ import os
 from urllib.parse import quote
 
 from alphamf.audio.outputs import derived_name, final_name
-from alphamf.audio.search import Found
+from alphamf.audio.search import InputFile
 
 LONGEST = 120
 """Most characters of a name."""
 
 
-def clean(text: str) -> str:
+def sanitize_name(text: str) -> str:
     """Return the last part of a file name sent by a browser, without unprintable characters."""
     name = text.replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
@@ -33,11 +33,11 @@ def result_name(name: str, format: str, ending: str | None = None) -> str:
     ending
         Of another format that the user chose, such as ``.flac``.
     """
-    derived = final_name(derived_name(Found(name, name), None), format)
+    derived = final_name(derived_name(InputFile(name, name), None), format)
     return derived if ending is None else os.path.splitext(derived)[0] + ending
 
 
-def distinct(names: list[str]) -> list[str]:
+def distinct_names(names: list[str]) -> list[str]:
     """Make the names of an archive's members distinct."""
     taken: set[str] = set()
     for k, name in enumerate(names):

@@ -83,7 +83,7 @@ class Columns:
         return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
 
 
-class Picture:
+class SoundPicture:
     """Waveform and spectrogram of a signal that arrives in blocks.
 
     Parameters

@@ -12,14 +12,14 @@ from typing import Any
 
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
-from alphamf.serving.sound import SOURCE, SPEECH, Sound, held
+from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, stored_samples
 from alphamf.tools.work import Outcome
 
-FAULT = "a fault of alphamf stopped this: the terminal of the server says more"
+FAULT = "an internal error occurred; see the terminal of the server for details"
 
 
 @dataclass(eq=False)
-class Recording:
+class ServerRecording:
     """A recording, its state and its results.
 
     Attributes
@@ -69,14 +69,14 @@ class Recording:
     rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def sound(self) -> Sound:
+    def sound(self) -> SoundShape:
         """Rate, channels and length."""
         about = self.about or {}
-        return Sound(about["rate"], about["channels"], about["frames"])
+        return SoundShape(about["rate"], about["channels"], about["frames"])
 
     def ready(self) -> int:
         """Return the number of samples per channel of the speech that are ready."""
-        return held(self.folder / SPEECH, self.sound) if self.about else 0
+        return stored_samples(self.folder / SPEECH, self.sound) if self.about else 0
 
     def json(self) -> dict[str, Any]:
         """Return the state for the browser."""

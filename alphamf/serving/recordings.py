@@ -14,7 +14,7 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
-from alphamf.serving.recording import Recording
+from alphamf.serving.recording import ServerRecording
 from alphamf.serving.render import Render
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
@@ -44,17 +44,17 @@ class Recordings:
 
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
-        self._all: dict[str, Recording] = {}
+        self._all: dict[str, ServerRecording] = {}
         self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
 
-    def get(self, name: str) -> Recording | None:
+    def get(self, name: str) -> ServerRecording | None:
         """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
-    def new(self, name: str, preset: str, seed: int) -> Recording:
+    def new(self, name: str, preset: str, seed: int) -> ServerRecording:
         """Create the folder and the entry for an upload.
 
         Raises
@@ -66,18 +66,18 @@ class Recordings:
         """
         if len(self._all) >= self._limits.jobs:
             raise AlphaMFError(
-                f"the server holds {self._limits.jobs} recordings already: remove some"
+                f"the server already holds {self._limits.jobs} recordings; remove some of them"
             )
         key, folder = new_folder(self.store)
-        self._all[key] = Recording(key, folder, name, preset, seed)
+        self._all[key] = ServerRecording(key, folder, name, preset, seed)
         return self._all[key]
 
-    def begin(self, recording: Recording) -> None:
+    def begin(self, recording: ServerRecording) -> None:
         """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
         task = Look(recording.folder, self._limits.samples, self._limits.spare)
         self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
 
-    def start_preview(self, recording: Recording, start: int) -> None:
+    def start_preview(self, recording: ServerRecording, start: int) -> None:
         """Denoise ten seconds from `start` before the rest."""
         recording.previewing = True
         spare = self._limits.spare
@@ -87,7 +87,7 @@ class Recordings:
 
     @asynccontextmanager
     async def render(
-        self, recording: Recording, ending: str | None, dry: float
+        self, recording: ServerRecording, ending: str | None, dry: float
     ) -> AsyncIterator[Path]:
         """Write a download if needed, and yield its file, which is kept until the context ends.
 
@@ -122,11 +122,11 @@ class Recordings:
                 if not recording.readers[old]:
                     recording.renders.pop(old).unlink(missing_ok=True)
 
-    async def _awaited(self, recording: Recording, task: Task) -> Outcome:
+    async def _awaited(self, recording: ServerRecording, task: Task) -> Outcome:
         """Queue a task, wait for it, and return its outcome."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
-        def done(_: Recording, found: Outcome) -> None:
+        def done(_: ServerRecording, found: Outcome) -> None:
             if not outcome.done():
                 outcome.set_result(found)
 
@@ -139,11 +139,11 @@ class Recordings:
             raise AlphaMFError(recording.sentence(outcome.result()))
         return outcome.result()
 
-    def _check_kept(self, recording: Recording) -> None:
+    def _check_kept(self, recording: ServerRecording) -> None:
         if recording.id not in self._all:
             raise AlphaMFError("the recording was removed")
 
-    def remove(self, recording: Recording) -> None:
+    def remove(self, recording: ServerRecording) -> None:
         """Stop the tasks of a recording, and delete it."""
         if self._all.pop(recording.id, None) is None:
             return
@@ -169,7 +169,7 @@ class Recordings:
         """Stop all tasks and worker processes."""
         await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
 
-    async def _delete(self, recording: Recording) -> None:
+    async def _delete(self, recording: ServerRecording) -> None:
         for ticket in recording.tickets:
             self._long.stop(ticket)
             self._short.stop(ticket)
@@ -179,9 +179,9 @@ class Recordings:
     def _put(
         self,
         lanes: Lanes,
-        recording: Recording,
+        recording: ServerRecording,
         task: Task,
-        done: Callable[[Recording, Outcome], None],
+        done: Callable[[ServerRecording, Outcome], None],
         *,
         seconds: float | None = None,
         first: bool = False,
@@ -208,32 +208,32 @@ class Recordings:
         lanes.put(ticket, first=first)
         return ticket
 
-    def _touch(self, recording: Recording) -> None:
+    def _touch(self, recording: ServerRecording) -> None:
         recording.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _started(self, recording: Recording, task: Task) -> None:
+    def _started(self, recording: ServerRecording, task: Task) -> None:
         if isinstance(task, Whole):
             recording.state, recording.begun = "denoising", time.monotonic()
             self._touch(recording)
 
-    def _progressed(self, recording: Recording, done: float, total: float) -> None:
+    def _progressed(self, recording: ServerRecording, done: float, total: float) -> None:
         recording.done = done
         self._touch(recording)
 
-    def _fail(self, recording: Recording, outcome: Outcome) -> None:
+    def _fail(self, recording: ServerRecording, outcome: Outcome) -> None:
         recording.state, recording.error = "failed", recording.sentence(outcome)
         self._touch(recording)
 
-    def _looked(self, recording: Recording, outcome: Outcome) -> None:
+    def _looked(self, recording: ServerRecording, outcome: Outcome) -> None:
         if outcome.error is not None:
             self._fail(recording, outcome)
             return
         recording.about, recording.state = outcome.result, "waiting"
         self.start_preview(recording, 0)
 
-    def _previewed(self, recording: Recording, outcome: Outcome) -> None:
+    def _previewed(self, recording: ServerRecording, outcome: Outcome) -> None:
         recording.previewing = False
         if outcome.error is None:
             if recording.preview not in (None, outcome.result):
@@ -248,7 +248,7 @@ class Recordings:
             self._put(self._long, recording, task, self._finished)
         self._touch(recording)
 
-    def _finished(self, recording: Recording, outcome: Outcome) -> None:
+    def _finished(self, recording: ServerRecording, outcome: Outcome) -> None:
         if outcome.error is not None:
             self._fail(recording, outcome)
             return

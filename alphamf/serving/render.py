@@ -17,7 +17,7 @@ from alphamf.denoising.request import Request
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
 from alphamf.errors import AlphaMFError
-from alphamf.serving.sound import SOURCE, SPEECH, Sound, samples
+from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
 from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 from alphamf.tools.work import Update
@@ -51,7 +51,7 @@ class Render:
     output: str
     derived: bool
     dry: float
-    sound: Sound
+    sound: SoundShape
     segments: tuple[int, ...]
     spare: int
 
@@ -84,7 +84,7 @@ class Render:
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked
-            raise AlphaMFError("the recording is longer than what was denoised")
+            raise AlphaMFError("the recording is longer than its denoised result")
 
 
 class _Nobody:

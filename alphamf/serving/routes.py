@@ -62,8 +62,10 @@ class Api:
         seed = number(request, "seed", int, 0, 2**63 - 1)
         upload.check(request, self.limits, self.recordings.store)
         if self.uploads >= self.limits.uploads:
-            raise HTTPException(503, "too many uploads at a time: try again", {"retry-after": "5"})
-        name = names.clean(request.query_params.get("name", ""))
+            raise HTTPException(
+                503, "too many uploads at the same time; try again later", {"retry-after": "5"}
+            )
+        name = names.sanitize_name(request.query_params.get("name", ""))
         try:
             recording = self.recordings.new(name, preset, seed)
         except AlphaMFError as error:
@@ -76,7 +78,7 @@ class Api:
         except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
             self.recordings.remove(recording)
             if isinstance(error, ClientDisconnect):
-                raise HTTPException(400, "the upload was cut off") from error
+                raise HTTPException(400, "the upload was interrupted") from error
             raise
         finally:
             self.uploads -= 1
@@ -113,14 +115,14 @@ class Api:
         """``GET /api/events?id=...``: the states of recordings, sent whenever they change."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.limits.jobs:
-            raise HTTPException(400, "name one recording or more by id=")
+            raise HTTPException(400, "give one or more recordings as id=")
         return StreamingResponse(self._states(wanted), media_type="text/event-stream")
 
     async def preview(self, request: Request) -> Response:
         """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
         recording = read(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
-            raise HTTPException(409, "there is a preview already, or no need for one")
+            raise HTTPException(409, "a preview exists already, or is not needed")
         rate, _, frames = recording.sound
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)

@@ -123,15 +123,15 @@ def _token(serving: Serving) -> str:
         return secrets.token_urlsafe(24)
     if not token:
         raise AlphaMFError(
-            f"--host {serving.host} lets other machines ask: set the environment variable {TOKEN} "
-            "to a secret"
+            f"--host {serving.host} makes the server reachable from other machines; set the "
+            f"environment variable {TOKEN} to a secret token"
         )
     if len(token) < SHORTEST or not all(
         c.isascii() and (c.isalnum() or c in "-_.~") for c in token
     ):
         raise AlphaMFError(
-            f"{TOKEN} must be {SHORTEST} or more letters, digits and -_.~ as it is a part of the "
-            "address"
+            f"{TOKEN} must have at least {SHORTEST} characters, all of them letters, digits "
+            "or -_.~ because it is part of the address"
         )
     if serving.host not in LOOPBACK and not serving.names:
         raise AlphaMFError(
@@ -146,7 +146,7 @@ def _listen(serving: Serving) -> socket.socket:
         listener = socket.create_server((serving.host, serving.port), family=family)
     except OSError as error:
         place = f"{_bracketed(serving.host)}:{serving.port}"
-        raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
+        raise AlphaMFError(f"cannot listen on {place}: {reason(error)}") from error
     if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
         # Otherwise the system holds megabytes of an answer, and says late that some were read.
         listener.setsockopt(socket.IPPROTO_TCP, lowest, PART)  # its connections inherit it

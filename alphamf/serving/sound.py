@@ -28,7 +28,7 @@ SAMPLE = 4
 """Bytes of a sample."""
 
 
-class Sound(NamedTuple):
+class SoundShape(NamedTuple):
     """Rate in Hz, number of channels, and samples per channel of a recording."""
 
     rate: int
@@ -40,7 +40,7 @@ class Extract(NamedTuple):
     """A part of a file of samples: the open file, what it holds, and the first sample."""
 
     file: BinaryIO
-    sound: Sound
+    sound: SoundShape
     start: int
 
 
@@ -49,7 +49,7 @@ def preview_name(start: int) -> str:
     return f"preview-{start}.f32"
 
 
-def write(file: BinaryIO, sound: Sound, start: int, block: Floats) -> None:
+def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
     """Write samples, shape (samples, channels), at their place in a file of samples.
 
     Parameters
@@ -68,9 +68,9 @@ def write(file: BinaryIO, sound: Sound, start: int, block: Floats) -> None:
         file.write(values.tobytes())
 
 
-def samples(path: Path, sound: Sound, start: int, count: int) -> Floats:
+def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
     """Return samples of a file of samples, shape (samples, channels), as far as they are there."""
-    count = max(0, min(count, held(path, sound) - start))
+    count = max(0, min(count, stored_samples(path, sound) - start))
     with path.open("rb") as file:
         data = b"".join(parts([Extract(file, sound, start)], count))
     return np.ascontiguousarray(np.frombuffer(data, "<f4").reshape(sound.channels, count).T)
@@ -87,7 +87,7 @@ def parts(extracts: Sequence[Extract], count: int) -> Generator[bytes]:
                 yield data
 
 
-def held(path: Path, sound: Sound) -> int:
+def stored_samples(path: Path, sound: SoundShape) -> int:
     """Return how many samples per channel a file of samples holds so far."""
     try:
         size = os.stat(path).st_size

@@ -15,13 +15,13 @@ from alphamf.denoising.api import PRESETS, denoise_stream
 from alphamf.denoising.file import process
 from alphamf.denoising.request import Request
 from alphamf.errors import AlphaMFError
-from alphamf.serving.picture import Picture
+from alphamf.serving.picture import SoundPicture
 from alphamf.serving.render import Render
 from alphamf.serving.sound import (
     INPUT_PICTURE,
     SOUND,
     SOURCE,
-    Sound,
+    SoundShape,
     preview_name,
     samples,
     write,
@@ -60,14 +60,15 @@ class Look:
             if size > self.samples:
                 longest = self.samples / reader.channels / reader.rate / 60
                 raise AlphaMFError(
-                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, and of this rate and "
-                    f"number of channels {longest:.0f} are taken: `alphamf denoise` takes any"
+                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, but the page accepts "
+                    f"at most {longest:.0f} minutes at this rate and number of channels; use "
+                    "`alphamf denoise` instead"
                 )
             check_room(self.folder, 2 * 4 * size, self.spare)
-            sound = Sound(reader.rate, reader.channels, reader.frames)
+            sound = SoundShape(reader.rate, reader.channels, reader.frames)
             file = st.enter_context((self.folder / SOUND).open("wb"))
             drawing = st.enter_context((self.folder / INPUT_PICTURE).open("wb"))
-            picture = Picture(reader.frames, reader.rate, drawing)
+            picture = SoundPicture(reader.frames, reader.rate, drawing)
             place = 0
             for block in reader.blocks():
                 write(file, sound, place, block)
@@ -101,7 +102,7 @@ class Preview:
     """
 
     folder: Path
-    sound: Sound
+    sound: SoundShape
     start: int
     seed: int
     jobs: int
@@ -119,7 +120,7 @@ class Preview:
         speech = np.concatenate([segment.audio for segment in segments])
         with atomic(self.folder / preview_name(self.start)) as part:
             with part.open("wb") as file:
-                write(file, Sound(rate, channels, count), 0, speech)
+                write(file, SoundShape(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}
 
 

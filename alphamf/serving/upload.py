@@ -12,7 +12,7 @@ from starlette.requests import Request
 from alphamf.serving.limits import MB, Limits
 from alphamf.serving.store import has_room
 
-FULL = "the server's disk has no room for this file"
+FULL = "the server's disk does not have enough free space for this file"
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 """Content types that are taken; a request without one is taken, too."""
@@ -29,7 +29,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
-            415, "send the file itself as the body, of type application/octet-stream"
+            415, "send the file as the request body, with the type application/octet-stream"
         )
     size = int(request.headers.get("content-length", "0"))
     check_size(size, limits)
@@ -42,8 +42,10 @@ def check_size(size: int, limits: Limits) -> None:
     if size > limits.upload:
         raise HTTPException(
             413,
-            f"the file is larger than {limits.upload / MB:g} MB: --max-size allows more, and "
-            "`alphamf denoise` takes any",
+            (
+                f"the file is larger than {limits.upload / MB:g} MB; start the server with a "
+                "larger --max-size, or use `alphamf denoise`"
+            ),
         )
 
 
@@ -65,7 +67,7 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                 try:
                     chunk = await asyncio.wait_for(anext(stream, None), limits.idle)
                 except TimeoutError:
-                    raise HTTPException(408, "the upload came to a stop") from None
+                    raise HTTPException(408, "the upload stalled") from None
                 if chunk is None:
                     break
                 size += len(chunk)

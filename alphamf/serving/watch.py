@@ -10,8 +10,8 @@ from typing import Any
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.stream import Segment
-from alphamf.serving.picture import Band, Picture
-from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE, Sound, write
+from alphamf.serving.picture import Band, SoundPicture
+from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE, SoundShape, write
 from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 
@@ -40,8 +40,8 @@ class Watch:
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
         """Open the files for a recording, and return this observer."""
-        self._sound = Sound(reader.rate, reader.channels, reader.frames)
-        self._picture = Picture(reader.frames, reader.rate, self._drawing)
+        self._sound = SoundShape(reader.rate, reader.channels, reader.frames)
+        self._picture = SoundPicture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
         return self
 

@@ -19,7 +19,7 @@ RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
 
 
 @cache
-def settle() -> bool:
+def configure_allocator() -> bool:
     """Let the process keep up to 128 MB of freed memory; return whether it could be set.
 
     The arrays of a segment of sound are freed and asked for again all the time. Given back to the
@@ -29,7 +29,7 @@ def settle() -> bool:
 
 
 @contextmanager
-def freed_kept() -> Iterator[bool]:
+def keep_freed_memory() -> Iterator[bool]:
     """Let the process keep all freed memory for reuse; return the memory to the system at the end.
 
     A step of training asks for the same gigabyte as the one before. Given back to the system after
@@ -40,7 +40,7 @@ def freed_kept() -> Iterator[bool]:
     bool
         Whether it does.
     """
-    settle()  # or the first sound that is denoised meanwhile would undo it
+    configure_allocator()  # or the first sound that is denoised meanwhile would undo it
     kept = _told(KEEP)
     try:
         yield kept

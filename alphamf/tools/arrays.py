@@ -85,8 +85,8 @@ def module(device: str) -> ModuleType:
         if device == "auto":
             return np
         raise AlphaMFError(
-            "device cuda needs CuPy and a CUDA device: pip install 'alphamf[cuda12]' or "
-            f"'alphamf[cuda13]' ({type(error).__name__})"
+            f"device cuda needs CuPy and a CUDA GPU ({type(error).__name__}); install CuPy "
+            "with pip install 'alphamf[cuda12]' or 'alphamf[cuda13]'"
         ) from error
     return cupy  # type: ignore[no-any-return]
 

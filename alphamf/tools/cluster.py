@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import caution, connected, describe
-from alphamf.tools.files import shown
+from alphamf.tools.connection import caution, connect_client, describe
+from alphamf.tools.files import printable_name
 from alphamf.tools.paths import current_folder
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
@@ -84,7 +84,7 @@ def each(
     folder = current_folder()
     if report and (note := caution(address)):
         report(note)
-    with connected(address, min(workers, len(items))) as client:
+    with connect_client(address, min(workers, len(items))) as client:
         topic = f"alphamf-{uuid4()}" if update else None
         task = Task(work, folder, version("alphamf"), topic)
         _check(client, task)
@@ -121,7 +121,7 @@ def _other_version(task: Task) -> str | None:
     found = version("alphamf")
     if found == task.version:
         return None
-    return f"has alphamf {found}, and the machine that asks it has {task.version}"
+    return f"has alphamf {found}, but this machine has {task.version}"
 
 
 def _unfit(task: Task, dask_worker: Worker) -> str | None:
@@ -129,9 +129,9 @@ def _unfit(task: Task, dask_worker: Worker) -> str | None:
     threads = dask_worker.state.nthreads
     if threads != 1:
         # Threads would share the working folder, and the counters of time and memory.
-        return f"has {threads} threads: start it with --nthreads 1"
+        return f"has {threads} threads; start it with --nthreads 1"
     if not os.path.isdir(task.folder):
-        return f"does not see the folder {shown(task.folder)}"
+        return f"cannot find the folder {printable_name(task.folder)}"
     return _other_version(task)
 
 
@@ -156,12 +156,15 @@ def _outcomes(
             if status == "finished":
                 yield k, result._replace(item=items[k])
             elif status != "error":
-                raise AlphaMFError("--cluster: the scheduler was lost, or cancelled the tasks")
+                raise AlphaMFError(
+                    "--cluster: the connection to the scheduler was lost, or the scheduler "
+                    "cancelled the tasks"
+                )
             elif issubclass(result[0], KilledWorker):
                 if len(places) > 1:
                     suspects.append(k)
                     continue
-                sentence = "its worker was killed again and again, perhaps for want of memory"
+                sentence = "its worker was killed several times, perhaps because memory ran out"
                 yield k, Outcome(items[k], error=sentence, code=1)
             else:
                 sentence = f"{result[0].__name__}: {result[1]}"

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.processes import safe_path, starting
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PATIENCE = 10.0
 
 
 @contextmanager
-def connected(address: str, workers: int) -> Iterator[Client]:
+def connect_client(address: str, workers: int) -> Iterator[Client]:
     """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it.
 
     Parameters
@@ -46,7 +46,10 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         from distributed import Client, LocalCluster
         from distributed.security import Security
     except ImportError as error:
-        sentence = "--cluster needs the package distributed: pip install 'alphamf[cluster]'"
+        sentence = (
+            "--cluster needs the package distributed; install it with pip install "
+            "'alphamf[cluster]'"
+        )
         raise AlphaMFError(sentence) from error
     # Errors that concern the user are raised as sentences.
     for name in ("distributed", "distributed.client"):
@@ -91,8 +94,8 @@ def caution(address: str) -> str | None:
     if address == LOCAL or address.startswith("tls://"):
         return None
     return (
-        f"Note: without TLS, whoever reaches --cluster {shown(address)} can run code on its "
-        "workers: use tls:// where others may (docs/scale.md)"
+        f"Note: without TLS, everybody who can connect to --cluster {printable_name(address)} "
+        "can run code on its workers; on a shared network, use tls:// (docs/scale.md)"
     )
 
 
@@ -106,7 +109,7 @@ def _check_scheduler(address: str) -> None:
             comm = await connect(address, **Security().get_connection_args("client"))
             await comm.close()
 
-    sentence = f"no Dask scheduler answers at --cluster {shown(address)}"
+    sentence = f"no Dask scheduler answered at --cluster {printable_name(address)}"
     try:
         asyncio.run(call())
     except TimeoutError as error:

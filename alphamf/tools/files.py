@@ -15,12 +15,12 @@ from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.paths import real_path
-from alphamf.tools.temporary import claimed, held, lock, publish, through
+from alphamf.tools.temporary import claim_temporary, descriptor_path, hold_lock, lock, publish
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
+def printable_name(path: str | os.PathLike[str]) -> str:
     """Format a file name for messages: on one line, with unprintable characters escaped."""
     text = os.fspath(path)
     if text.isprintable():
@@ -76,7 +76,7 @@ def atomic(
         with _copied(target, "standard output") as copy:
             yield copy
         return
-    name = shown(target)
+    name = printable_name(target)
     final = Path(real_path(target))
     if within is not None:
         refuse_links(target, within)
@@ -96,12 +96,12 @@ def atomic(
     with ExitStack() as stack:
         with _disk_errors(name, every=True):
             part, file = stack.enter_context(
-                claimed(final, f"{name} is being written by another run", mode)
+                claim_temporary(final, f"{name} is being written by another run", mode)
             )
         if not replace and os.path.lexists(final):
             raise already_there(target)
         with _disk_errors(name):
-            yield through(part, file)
+            yield descriptor_path(part, file)
         with _disk_errors(name, every=True):
             try:
                 publish(part, file, final, replace=replace)
@@ -111,7 +111,7 @@ def atomic(
 
 def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
     """Return the error of an output that exists and may not be replaced."""
-    return AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
+    return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
@@ -137,17 +137,21 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
         except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
-            raise AlphaMFError(f"{shown(place)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(place)} cannot be written: {reason(error)}"
+            ) from error
         if stat.S_ISLNK(mode):
-            raise AlphaMFError(f"{shown(place)} is a link, which no output goes through: remove it")
+            raise AlphaMFError(
+                f"{printable_name(place)} is a link, which no output goes through: remove it"
+            )
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise AlphaMFError(f"{shown(place)} is a pipe or a device: remove it")
+            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device: remove it")
 
 
 def temporary_place() -> str:
     """Return the folder for temporary files for use in messages, even if no such folder exists."""
     try:
-        return shown(tempfile.gettempdir())
+        return printable_name(tempfile.gettempdir())
     except OSError:
         return "a temporary folder"
 
@@ -173,7 +177,7 @@ def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | N
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+        raise AlphaMFError(f"cannot create {printable_name(folder)}: {reason(error)}") from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -184,13 +188,14 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     AlphaMFError
         It is a folder, its name is too long, or its folder is absent or not the user's to write.
     """
-    name = shown(path)
+    name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):
         raise AlphaMFError(
-            f"{name} cannot be written: the folder does not exist or is not yours to write"
+            f"cannot write {name}: the folder does not exist or you do not have permission "
+            "to write to it"
         )
     if os.path.isdir(path):
-        raise AlphaMFError(f"{name} is a folder: name a file")
+        raise AlphaMFError(f"{name} is a folder; give a file name")
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -234,7 +239,7 @@ def is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be opened: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be opened: {reason(error)}") from error
 
 
 @contextmanager
@@ -263,7 +268,7 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
+def exclusive_lock(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
     """Hold the lock of a folder, or of a file, which is created if needed.
 
     Parameters
@@ -287,11 +292,13 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bo
     """
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
-            with _disk_errors(shown(path), every=True):
-                locked = stack.enter_context(held(path.with_name(f"{path.name}.lock"), sentence))
+            with _disk_errors(printable_name(path), every=True):
+                locked = stack.enter_context(
+                    hold_lock(path.with_name(f"{path.name}.lock"), sentence)
+                )
             yield locked
         return
-    with _disk_errors(shown(path), every=True):
+    with _disk_errors(printable_name(path), every=True):
         flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         file = os.open(path, flags, 0o666)
     try:

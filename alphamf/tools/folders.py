@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import exclusive, reason, shown
+from alphamf.tools.files import exclusive_lock, printable_name, reason
 
 
 @contextmanager
@@ -34,9 +34,11 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
     except OSError as error:
-        raise AlphaMFError(f"no temporary folder can be made: {reason(error)}") from error
+        raise AlphaMFError(f"cannot create a temporary folder: {reason(error)}") from error
     try:
-        with exclusive(folder, f"{shown(folder)} is used by another process", folder=True):
+        with exclusive_lock(
+            folder, f"{printable_name(folder)} is being used by another process", folder=True
+        ):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -54,6 +56,6 @@ def _clear(prefix: str) -> None:
             found = folder.lstat()
             own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
             if own and stat.S_ISDIR(found.st_mode):
-                with exclusive(folder, "", folder=True) as locked:
+                with exclusive_lock(folder, "", folder=True) as locked:
                     if locked:
                         shutil.rmtree(folder, ignore_errors=True)

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools import jsonlines
-from alphamf.tools.files import exclusive, reason, refuse_links, shown
+from alphamf.tools.files import exclusive_lock, printable_name, reason, refuse_links
 
 _START = b'{"version": '
 """What every line of a file of results begins with."""
@@ -63,14 +63,16 @@ class ResultsFile(Generic[Result]):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+            raise AlphaMFError(
+                f"cannot create {printable_name(folder)}: {reason(error)}"
+            ) from error
         for path in (self.path, *made):
             refuse_links(path, folder)
         if os.path.lexists(self.path):
             self._check_own()
         elif (other := next(filter(os.path.lexists, made), None)) is not None:
             raise _not_ours(other)
-        with exclusive(self.path, sentence):
+        with exclusive_lock(self.path, sentence):
             yield
 
     def _check_own(self) -> None:
@@ -81,7 +83,9 @@ class ResultsFile(Generic[Result]):
                 if not own and file.tell():
                     raise _not_ours(self.path)
         except OSError as error:
-            raise AlphaMFError(f"{shown(self.path)} cannot be read: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be read: {reason(error)}"
+            ) from error
 
     def read(self) -> Iterator[Result]:
         """Yield the results in the order in which they were appended.
@@ -100,7 +104,9 @@ class ResultsFile(Generic[Result]):
                     continue
                 yield result
         except OSError as error:
-            raise AlphaMFError(f"{shown(self.path)} cannot be read: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be read: {reason(error)}"
+            ) from error
 
     def last(self) -> dict[str, Result]:
         """Return the last result for each key."""
@@ -117,12 +123,15 @@ class ResultsFile(Generic[Result]):
         try:
             jsonlines.append(self.path, self.encode(result))
         except OSError as error:
-            raise AlphaMFError(f"{shown(self.path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be written: {reason(error)}"
+            ) from error
 
 
 def _not_ours(path: Path) -> AlphaMFError:
     return AlphaMFError(
-        f"{shown(path)} exists already and is not a result of alphamf: choose another folder"
+        f"{printable_name(path)} exists already and is not a result of alphamf: choose "
+        "another folder"
     )
 
 

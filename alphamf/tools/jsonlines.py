@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 
-def finite(value: Any) -> Any:
+def replace_infinite(value: Any) -> Any:
     """Replace infinities and NaN, which JSON does not support, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: replace_infinite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [replace_infinite(item) for item in value]
     return value
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
     """Serialize values as JSON, with null for infinities and NaN."""
-    return json.dumps(finite(value), indent=indent, allow_nan=False)
+    return json.dumps(replace_infinite(value), indent=indent, allow_nan=False)
 
 
 def _no_json(word: str) -> None:

@@ -32,6 +32,6 @@ def total() -> int | None:
     return min(found, default=None)
 
 
-def amount(count: float) -> str:
+def format_gigabytes(count: float) -> str:
     """Format a number of bytes in GB."""
     return f"{count / 1e9:.3g} GB" if count < 1e12 else f"{count / 1e9:,.0f} GB"

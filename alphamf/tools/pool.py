@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alphamf.tools.files import reason
-from alphamf.tools.stopping import stoppable
+from alphamf.tools.stopping import allow_stop
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def results(
 
 
 def _compute(item: Item, update: Update | None, function: Callable[[Item], Result]) -> Result:
-    with stoppable():
+    with allow_stop():
         return function(item)
 
 
@@ -171,19 +171,19 @@ class _Crew:
         died = len(self._suspects) > known
         if died or self._todo:
             self._todo.clear()
-            times = "twice" if died else "and no other could be started"
-            sentence = f"its process was killed {times}, perhaps for want of memory"
+            times = "twice" if died else "and no other process could be started"
+            sentence = f"its process was killed {times}, perhaps because memory ran out"
             if self._crash:
                 sentence = f"its process crashed {times}: {self._crash}"
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
         """Process the remaining items; an item whose worker dies becomes a suspect."""
-        from alphamf.tools.processes import awaited
+        from alphamf.tools.processes import wait_for_workers
 
         self._assign()
         while self._workers and (self._todo or self._free() < len(self._workers)):
-            done = [self._receive(worker) for worker in awaited(self._workers, _WAKE)]
+            done = [self._receive(worker) for worker in wait_for_workers(self._workers, _WAKE)]
             self._assign()
             yield from filter(None, done)
 
@@ -231,7 +231,7 @@ class _Crew:
             self._suspects.append(worker.place)
             self._crash = worker.crash()
         elif not worker.ready:
-            self._shrink("it ended while it started")
+            self._shrink("it ended during its start")
         end([worker])
 
     def _shrink(self, why: str) -> None:
@@ -240,4 +240,6 @@ class _Crew:
         if self._report:
             rest = max(1, self._count)
             processes = "1 process does" if rest == 1 else f"{rest} processes do"
-            self._report(f"Note: a further process cannot be started ({why}): {processes} the work")
+            self._report(
+                f"Note: no further process can be started ({why}), so {processes} the work"
+            )

@@ -19,12 +19,12 @@ from typing import Any
 
 from alphamf.tools.stopping import (
     GRACE,
+    allow_stop,
     at_work,
-    blocked,
+    block_signals,
     leave_if_stopped,
     patience,
     prepare_worker,
-    stoppable,
 )
 from alphamf.tools.work import Outcome, Update, Work, attempt
 
@@ -68,7 +68,7 @@ def starting() -> Iterator[None]:
     with safe_path():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
-        with blocked(signal.SIGINT, signal.SIGTERM):
+        with block_signals(signal.SIGINT, signal.SIGTERM):
             yield
 
 
@@ -131,7 +131,7 @@ class Worker:
                 process.start()
         except EOFError as error:  # the server could not fork, and has ended
             self.connection.close()
-            raise ChildProcessError("no process could be forked") from error
+            raise ChildProcessError("cannot fork a process") from error
         except BaseException:
             self.connection.close()
             raise
@@ -173,7 +173,7 @@ class Worker:
         return signal.strsignal(number)
 
 
-def awaited(workers: Sequence[Worker], timeout: float) -> list[Worker]:
+def wait_for_workers(workers: Sequence[Worker], timeout: float) -> list[Worker]:
     """Wait until some workers have sent a message or ended, and return them.
 
     Parameters
@@ -214,7 +214,7 @@ def _serve(parent: connection.Connection, work: Work, reports: bool) -> None:
     with suppress(EOFError, OSError):
         parent.send(None)
         while True:
-            with stoppable():
+            with allow_stop():
                 packed = parent.recv_bytes()
             with at_work:
                 outcome = _done(packed, work, _reporter(parent) if reports else _quiet)

@@ -67,7 +67,7 @@ at_work: threading.Lock = threading.Lock()
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def allow_stop() -> Iterator[None]:
     """Allow a stop to end this block of a worker immediately, not at its next progress.
 
     For computations: not for code that writes files.
@@ -81,7 +81,7 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def blocked(*signals: signal.Signals) -> Iterator[None]:
+def block_signals(*signals: signal.Signals) -> Iterator[None]:
     """Block signals; processes and threads started in the block never receive them.
 
     The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
@@ -103,7 +103,7 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 @contextmanager
-def finishing() -> Iterator[None]:
+def finish_on_interrupt() -> Iterator[None]:
     """In this block, the first Ctrl-C asks to finish what was read; the second one stops.
 
     Where no thread counts the signals, the first one stops.
@@ -115,7 +115,7 @@ def finishing() -> Iterator[None]:
         _state.may_finish = False
 
 
-def finish_asked() -> bool:
+def finish_requested() -> bool:
     """Return whether Ctrl-C was pressed to finish what was read."""
     return _state.is_to_finish
 

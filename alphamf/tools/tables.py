@@ -17,7 +17,7 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
     return mean, error
 
 
-def with_error(mean: float, error: float, decimals: int, sign: str = "") -> str:
+def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str:
     """Format a mean with its standard error; without the error if it is NaN.
 
     Parameters

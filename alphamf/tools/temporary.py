@@ -19,7 +19,7 @@ _FAR = 0x7FFF_FFF0
 
 
 @contextmanager
-def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
+def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
     """Create and lock the temporary file of a target; delete it if it was not renamed.
 
     Parameters
@@ -60,7 +60,7 @@ def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int |
 @contextmanager
 def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
     """Create the temporary file of a target, closed, with a separate lock file beside it."""
-    with held(_hidden(final, ".lock"), sentence) as has_locks:
+    with hold_lock(_hidden(final, ".lock"), sentence) as has_locks:
         part = _hidden(final, ".part") if has_locks else _random(final)
         part.unlink(missing_ok=True)  # what a killed run left
         os.close(_create(part, mode))
@@ -72,7 +72,7 @@ def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
 
 
 @contextmanager
-def held(path: Path, sentence: str) -> Iterator[bool]:
+def hold_lock(path: Path, sentence: str) -> Iterator[bool]:
     """Create and lock a file; delete it at the end.
 
     Parameters
@@ -108,7 +108,7 @@ def held(path: Path, sentence: str) -> Iterator[bool]:
             path.unlink()
 
 
-def through(part: Path, file: int | None) -> Path:
+def descriptor_path(part: Path, file: int | None) -> Path:
     """Return a path that refers to an open file by descriptor, or `part` if there is none."""
     path = Path(f"/proc/self/fd/{file}")
     try:

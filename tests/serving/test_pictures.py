@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.stft import Frame, forward, frame_count
-from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, Picture
+from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, SoundPicture
 
 RATE = 16000
 
 
 def columns(sound, rate=RATE, sizes=(10**9,)):
     file = io.BytesIO()
-    picture = Picture(len(sound), rate, file)
+    picture = SoundPicture(len(sound), rate, file)
     start = k = 0
     while start < len(sound):
         size = sizes[k % len(sizes)]

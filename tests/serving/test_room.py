@@ -20,7 +20,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving import store
 from alphamf.serving.limits import Limits
 from alphamf.serving.render import Render
-from alphamf.serving.sound import PART, SOURCE, Sound
+from alphamf.serving.sound import PART, SOURCE, SoundShape
 from alphamf.serving.tasks import Look, Preview, Whole
 from tests.support.page import Page
 
@@ -96,7 +96,7 @@ def test_uploads_that_come_at_once_leave_the_spare_room_together(page, tmp_path,
 
 def test_no_task_writes_where_there_is_no_room(tmp_path):
     (tmp_path / SOURCE).write_bytes(wav())
-    sound = Sound(RATE, 1, FRAMES)
+    sound = SoundShape(RATE, 1, FRAMES)
     tasks = (
         lambda spare: Look(tmp_path, 10**9, spare),
         lambda spare: Preview(tmp_path, sound, 0, 0, 1, spare),

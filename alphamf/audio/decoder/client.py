@@ -17,7 +17,7 @@ from alphamf.audio.decoder.connection import Connection, Unconfined
 from alphamf.audio.media.track import About
 from alphamf.audio.view import pack
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 CHANNELS = 1024
 """Most channels that libsndfile reads."""
@@ -145,7 +145,7 @@ class Sound:
 
 
 def _name(value: object) -> str:
-    return shown(str(value)[:_LONGEST]) if value != "" else ""
+    return printable_name(str(value)[:_LONGEST]) if value != "" else ""
 
 
 def open_apart(path: Path, name: str, track: int | None, pieces: Pieces | None = None) -> Sound:

@@ -10,7 +10,7 @@ from typing import Any
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.decoder import helper, messages
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 _TEXT = 1 << 20
 """Most bytes of a sentence, or of what is known of a file."""
@@ -98,7 +98,7 @@ class Connection:
         error = _ERRORS.get(kind)
         if error is None:
             raise self.crashed()
-        raise error(shown(self._bytes(length).decode("utf-8", "replace")))
+        raise error(printable_name(self._bytes(length).decode("utf-8", "replace")))
 
     def facts(self, length: int) -> Any:
         """Return an answer that is JSON."""

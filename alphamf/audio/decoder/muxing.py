@@ -10,7 +10,7 @@ from alphamf.audio.decoder import messages
 from alphamf.audio.decoder.connection import Connection
 from alphamf.audio.media.copy import Original
 from alphamf.audio.sink import Sink
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 
 class ConfinedMuxer:
@@ -72,7 +72,7 @@ class ConfinedMuxer:
             self._process = Connection(asked, files, f"{output} cannot be written")
         try:
             found = self._process.facts(self._process.answer())
-            self.left_out: tuple[str, ...] = tuple(shown(str(words)) for words in found)
+            self.left_out: tuple[str, ...] = tuple(printable_name(str(words)) for words in found)
         except BaseException:
             self._process.close()
             raise

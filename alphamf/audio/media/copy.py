@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from alphamf.audio.media.kinds import Kind, Openable
-from alphamf.audio.media.track import BROKEN, About, opened
+from alphamf.audio.media.track import BROKEN, About, open_container
 from alphamf.errors import AlphaMFError
 
 ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
@@ -63,7 +63,9 @@ class Copy:
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original
         self._track = original.track.index
-        self._input = stack.enter_context(opened(original.path, original.name, original.kind))
+        self._input = stack.enter_context(
+            open_container(original.path, original.name, original.kind)
+        )
         self._streams: dict[int, Any] = {}
         self._least: dict[int, int] = {}
         self._same = original.kind.demuxer in (

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio import chunks, view
-from alphamf.audio.cut import Cut, Extent, patched, short
+from alphamf.audio.cut import Cut, Extent, patched, truncation_error
 from alphamf.errors import AlphaMFError
 
 EXTRA = "pip install 'alphamf[media]'"
@@ -142,10 +142,10 @@ def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
         if at + length > size:
             if not index:
                 break
-            raise short(name, length, size - at)
+            raise truncation_error(name, length, size - at)
         at += length
     if not index:
-        raise AlphaMFError(f"{name} is cut short: its index (moov) is missing")
+        raise AlphaMFError(f"{name} is truncated: its index (moov) is missing")
     return Extent(size, stops=False)
 
 
@@ -157,7 +157,7 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     file.seek(4)
     header = _number(file) or 0
     if header > size:
-        raise short(name, header, size - file.tell())
+        raise truncation_error(name, header, size - file.tell())
     file.seek(header, os.SEEK_CUR)
     if file.read(4) != _SEGMENT:
         return Extent(size, stops=False)
@@ -165,7 +165,7 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     length = _number(file)
     start = file.tell()
     if length is not None and length > size - start:
-        raise short(name, length, size - start)
+        raise truncation_error(name, length, size - start)
     if length is not None and (start + length == size or _at(file, start + length, _EBML)):
         return Extent(start + length, stops=False)
     end = _find_next(file, _EBML, start, size, _is_header)
@@ -228,7 +228,7 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     promised = int.from_bytes(head[at + 40 : at + 48], "little")
     live = head[at + 88] & 1
     if not live and promised > size:
-        raise short(name, promised, size)
+        raise truncation_error(name, promised, size)
     start = int.from_bytes(head[16:24], "little")
     file.seek(min(start, size))
     data = file.read(24)
@@ -239,7 +239,7 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     if length >= 50 and (after == end or _at(file, after + 6, _ASF_OBJECT)):
         return Extent(end, stops=False)
     if after > end == size:
-        raise short(name, length, size - start)
+        raise truncation_error(name, length, size - start)
     return Extent(end, patched(end, start + 16, bytes(8)), stops=False)
 
 
@@ -256,7 +256,7 @@ def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
         kind = head[0] >> 3 & 15
         at += lengths[kind] if kind < len(lengths) else 1
     if at > size:
-        raise Cut(f"{name} is cut short: its last AMR frame is not whole")
+        raise Cut(f"{name} is truncated: its last AMR frame is incomplete")
     return Extent(size, stops=False)
 
 
@@ -275,5 +275,5 @@ def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
         form = now
         at += length
     if at > size:
-        raise Cut(f"{name} is cut short: its last AAC frame is not whole")
+        raise Cut(f"{name} is truncated: its last AAC frame is incomplete")
     return Extent(size, stops=False)

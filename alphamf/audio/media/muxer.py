@@ -61,7 +61,7 @@ class Muxer:
         try:
             import av
         except ImportError:
-            raise AlphaMFError(f"to write {muxer} needs PyAV: {EXTRA}") from None
+            raise AlphaMFError(f"writing {muxer} needs PyAV: {EXTRA}") from None
         self.subtype = subtype
         self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
         if self._codec.rates and rate not in self._codec.rates:
@@ -94,8 +94,8 @@ class Muxer:
             if self._copy is None or not self._copy.holds_any:
                 raise ValueError(str(error)) from None
             raise AlphaMFError(
-                f"{muxer} cannot hold {subtype} beside the other tracks ({reason(error)}): "
-                "-o with a name that ends in .wav or .m4a takes the sound alone"
+                f"{muxer} does not support {subtype} beside the other tracks ({reason(error)}); "
+                "to write the sound alone, use -o with a name that ends in .wav or .m4a"
             ) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early

@@ -69,7 +69,7 @@ class About:
 
 
 @contextmanager
-def opened(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
+def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
     """Open a media file in PyAV.
 
     Parameters
@@ -127,7 +127,7 @@ class Track:
 
     def __init__(self, path: Openable, name: str, kind: Kind, number: int | None = None) -> None:
         with ExitStack() as stack:
-            self._container = stack.enter_context(opened(path, name, kind))
+            self._container = stack.enter_context(open_container(path, name, kind))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV
@@ -308,7 +308,7 @@ class Track:
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise Undecodable(
-                f"it changes to {frame.sample_rate} Hz and {channels} channels on the way"
+                f"it changes to {frame.sample_rate} Hz and {channels} channels in the middle"
             )
         data = frame.to_ndarray()
         data = data.T if frame.format.is_planar else data.reshape(-1, channels)
@@ -337,11 +337,13 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
         chosen = tracks[number - 1]
     else:
         noun = "track" if len(tracks) == 1 else "tracks"
-        raise AlphaMFError(f"{name} has {len(tracks)} audio {noun}: there is no --track {number}")
+        raise AlphaMFError(
+            f"{name} has {len(tracks)} audio {noun}; --track {number} does not exist"
+        )
     if chosen.codec_context is None or not chosen.codec_context.sample_rate:
-        raise AlphaMFError(f"{name} has an audio track of a codec that PyAV cannot decode")
+        raise AlphaMFError(f"PyAV cannot decode the codec of the audio track of {name}")
     if chosen.codec_context.format is None:  # a header may leave it to the first frame
-        raise AlphaMFError(f"{name} has an audio track of which nothing can be decoded")
+        raise AlphaMFError(f"no sample of the audio track of {name} can be decoded")
     return chosen
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import mp3
-from alphamf.audio.metadata.pieces import Piece, splice
+from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _STREAMINFO, _SEEKTABLE, _COMMENT = 0, 3, 4
 _KEPT = (2, _COMMENT, 5, 6)
@@ -32,7 +32,7 @@ def keep_flac(source: Path, output: Path) -> None:
         comments = any(block.kind == _COMMENT for _, block in kept)
         wanted = (_STREAMINFO, _SEEKTABLE) if comments else (_STREAMINFO, _SEEKTABLE, _COMMENT)
         first = [(new, block) for block in own if block.kind in wanted]
-        pieces: list[Piece | bytes] = []
+        pieces: list[ByteRange | bytes] = []
         for k, (file, block) in enumerate(all_ := first + kept):
             last = 0x80 if k == len(all_) - 1 else 0
             size = block.end - block.start
@@ -41,14 +41,14 @@ def keep_flac(source: Path, output: Path) -> None:
                 new.seek(block.start)
                 pieces.append(new.read(size))
             else:
-                pieces.append(Piece(file, block.start, block.end))
+                pieces.append(ByteRange(file, block.start, block.end))
         splice(new, own[0].start - 4, own[-1].end, pieces)
 
 
 def _blocks(file: BinaryIO) -> list[_Block]:
     """Return the metadata blocks of a FLAC file; empty if the file is incomplete."""
     size = file.seek(0, os.SEEK_END)
-    at = mp3.after_tag(file)
+    at = mp3.tag_end(file)
     file.seek(at)
     if file.read(4) != b"fLaC":
         return []
@@ -69,10 +69,10 @@ def keep_mp3(source: Path, output: Path) -> None:
     """Copy the tags at the start (ID3v2) and at the end (APE, ID3v1) of an MP3 file to another."""
     with source.open("rb") as old, output.open("r+b") as new:
         size = old.seek(0, os.SEEK_END)
-        head = min(mp3.after_tag(old), size)
+        head = min(mp3.tag_end(old), size)
         end = new.seek(0, os.SEEK_END)
-        splice(new, end, end, [Piece(old, max(head, _tail(old, size)), size)])
-        splice(new, 0, 0, [Piece(old, 0, head)])
+        splice(new, end, end, [ByteRange(old, max(head, _tail(old, size)), size)])
+        splice(new, 0, 0, [ByteRange(old, 0, head)])
 
 
 def _tail(file: BinaryIO, size: int) -> int:

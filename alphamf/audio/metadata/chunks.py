@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.metadata.pieces import Piece, splice
+from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
     b"fmt ", b"fact", b"data", b"ds64", b"PEAK", b"levl", b"JUNK", b"FLLR", b"PAD ",
@@ -43,8 +43,8 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
         A line for the history; None: no line.
     """
     with (source or output).open("rb") as old, output.open("r+b") as new:
-        before: list[Piece | bytes] = []
-        after: list[Piece | bytes] = []
+        before: list[ByteRange | bytes] = []
+        after: list[ByteRange | bytes] = []
         place, noted = before, history is None
         kinds = (b"RIFF", b"RF64") if order == "<" else (b"FORM",)
         for chunk in _chunks(old, order) if source and old.read(4) in kinds else []:
@@ -56,7 +56,7 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
                 place.append(_chunk(b"bext", _noted(_contents(old, chunk), history), order))
                 noted = True
                 continue
-            place.append(Piece(old, chunk.start, chunk.end))
+            place.append(ByteRange(old, chunk.start, chunk.end))
             if (chunk.end - chunk.start) % 2:
                 place.append(b"\0")
         if history is not None and not noted:
@@ -68,8 +68,8 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
 def _insert(
     file: BinaryIO,
     order: Literal["<", ">"],
-    before: list[Piece | bytes],
-    after: list[Piece | bytes],
+    before: list[ByteRange | bytes],
+    after: list[ByteRange | bytes],
 ) -> None:
     """Insert pieces before the samples and at the end, and update the size in the header."""
     samples = next((c.start for c in _chunks(file, order) if c.kind in _SAMPLES), None)

@@ -30,7 +30,7 @@ _ASF = {
 """ASF's own names of them, for which mutagen has no easy ones."""
 
 
-def need() -> None:
+def require_mutagen() -> None:
     """Raise an AlphaMFError if mutagen is not installed.
 
     Raises
@@ -111,7 +111,7 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
         except (KeyError, ValueError):  # such as words for the number of a track in MP4
             lost.append(name)
     new.save()
-    return f"tags are not kept: {', '.join(lost)}" if lost else None
+    return f"these tags were not copied: {', '.join(lost)}" if lost else None
 
 
 def _key(file: Any, name: str) -> str:
@@ -155,7 +155,7 @@ def _absent(source: Path) -> str | None:
             found = tagged(file)
     except AlphaMFError:
         return None
-    return f"tags are not kept without mutagen: {EXTRA}" if found else None
+    return f"tags were not copied because mutagen is not installed: {EXTRA}" if found else None
 
 
 def _read(path: Path, *, easy: bool) -> Any:
@@ -168,7 +168,7 @@ def _read(path: Path, *, easy: bool) -> Any:
     try:
         file = mutagen.File(path, easy=easy)
     except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        return f"tags are not kept: mutagen cannot read them ({error})"
+        return f"tags were not copied because mutagen cannot read them ({error})"
     return file if file is not None and file.tags else None
 
 

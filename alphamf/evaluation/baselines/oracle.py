@@ -14,7 +14,7 @@ OVERLAP = 4
 """Windows of 64 ms every 16 ms, those of the shipped dictionaries."""
 
 
-def noisy(clip: Clip) -> Floats:
+def return_input(clip: Clip) -> Floats:
     """Return the input."""
     return clip.noisy.copy()
 

@@ -15,14 +15,14 @@ from alphamf.audio.resample import resample
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.mixing.recipes import Noise, Recipe, Speech
+from alphamf.evaluation.mixing.recipes import NoiseFile, Recipe, Speech
 from alphamf.evaluation.mixing.table import Mixture
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import make_folder, shown
+from alphamf.tools.files import make_folder, printable_name
 
 
-def usable(noises: Iterable[Noise]) -> Iterator[Noise | Problem]:
+def usable_noises(noises: Iterable[NoiseFile]) -> Iterator[NoiseFile | Problem]:
     """Read each noise; yield the noise if it can be used, otherwise the problem."""
     for noise in noises:
         try:
@@ -79,8 +79,9 @@ def make(
         if own < target and note is not None and path not in noted:
             noted.add(path)
             note(
-                f"{shown(path)} has a rate of {own} Hz: above {own // 2} Hz its mixtures at "
-                f"{target} Hz hold no noise"
+                f"{printable_name(path)} has a rate of {own} Hz, so its mixtures at "
+                f"{target} Hz contain "
+                f"no noise above {own // 2} Hz"
             )
         return noise
 

@@ -19,7 +19,7 @@ class Speech(NamedTuple):
     name: str
 
 
-class Noise(NamedTuple):
+class NoiseFile(NamedTuple):
     """A noise file, and its kind; files of the same kind are interchangeable."""
 
     path: str
@@ -40,7 +40,7 @@ class Recipe(NamedTuple):
     """
 
     speech: Speech
-    noise: Noise
+    noise: NoiseFile
     snr: float
     key: int
 
@@ -53,7 +53,7 @@ class Recipe(NamedTuple):
 
 def recipes(
     speech: Iterable[Speech],
-    noises: Iterable[Noise],
+    noises: Iterable[NoiseFile],
     snrs: Sequence[float],
     *,
     count: int | None = None,
@@ -79,7 +79,7 @@ def recipes(
     -------
     list of Recipe
     """
-    kinds: dict[str, list[Noise]] = {}
+    kinds: dict[str, list[NoiseFile]] = {}
     for noise in noises:
         kinds.setdefault(noise.kind, []).append(noise)
     found = []

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from alphamf.audio.inputs import Problem, plan
-from alphamf.evaluation.mixing.recipes import Noise, Speech
-from alphamf.tools.files import shown
+from alphamf.evaluation.mixing.recipes import NoiseFile, Speech
+from alphamf.tools.files import printable_name
 from alphamf.tools.paths import real_path
 
 
@@ -29,14 +29,17 @@ def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
         path, relative = found
         name = relative.with_suffix("").as_posix()
         if name in taken:
-            sentence = f"{shown(path)} has the same name in the corpus as {shown(taken[name])}"
+            sentence = (
+                f"{printable_name(path)} has the same name in the corpus as "
+                f"{printable_name(taken[name])}"
+            )
             yield Problem(path, sentence)
             continue
         taken[name] = path
         yield Speech(path, name)
 
 
-def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
+def noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
     """Yield the noise recordings; the kind is the subfolder below `names`, or the name.
 
     Parameters
@@ -51,7 +54,7 @@ def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
             yield found
         else:
             path, relative = found
-            yield Noise(path, relative.parent.name or relative.stem)
+            yield NoiseFile(path, relative.parent.name or relative.stem)
 
 
 def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, reason, refuse_links, shown
+from alphamf.tools.files import atomic, printable_name, reason, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
@@ -68,19 +68,22 @@ def claim(
     """
     for name in (TABLE, *PARTS):
         refuse_links(folder / name, folder)
-    written = list(written_in(folder / TABLE)) if overwrite else []
+    written = list(corpus_files(folder / TABLE)) if overwrite else []
     ours = {identify(folder / name) for name in (*written, *chain.from_iterable(planned))}
     for path in inputs:
         if identify(path) in ours or any(lies_in(path, folder / part) for part in PARTS):
             raise AlphaMFError(
-                f"{shown(path)} lies where the corpus {shown(folder)} goes: choose another folder"
+                f"{printable_name(path)} is in the folder of the corpus "
+                f"{printable_name(folder)}; choose another "
+                "folder"
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not overwrite:
             if any((folder / name).exists() for name in (TABLE, *PARTS)):
                 raise AlphaMFError(
-                    f"{shown(folder)} holds a corpus already: use --overwrite to replace it"
+                    f"{printable_name(folder)} already contains a corpus; use --overwrite "
+                    "to replace it"
                 )
             return
         for name in written:  # before anything is removed
@@ -91,11 +94,13 @@ def claim(
                 (folder / name).parent.rmdir()
         (folder / TABLE).unlink(missing_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{printable_name(folder)} cannot be written: {reason(error)}"
+        ) from error
 
 
 @contextmanager
-def writing(
+def write_table(
     folder: Path, planned: Iterable[tuple[str, str]], mixtures: Sequence[Mixture]
 ) -> Iterator[None]:
     """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
@@ -133,7 +138,7 @@ def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
         writer.writerows(rows)
 
 
-def written_in(table: Path) -> Iterator[str]:
+def corpus_files(table: Path) -> Iterator[str]:
     """Yield the files of a table whose names `make` could have written.
 
     Raises
@@ -147,7 +152,7 @@ def written_in(table: Path) -> Iterator[str]:
         try:
             lines = list(csv.DictReader(file))
         except csv.Error as error:
-            raise AlphaMFError(f"{shown(table)} cannot be read: {error}") from error
+            raise AlphaMFError(f"{printable_name(table)} cannot be read: {error}") from error
         for line in lines:
             for column in ("clean", "noisy"):
                 text = line.get(column) or ""

@@ -15,7 +15,7 @@ from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Difference, values
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 _MOST_DOTS = 60
 """Most clips of a method that are drawn as single dots."""
@@ -76,7 +76,7 @@ def _difference(score: str, found: dict[Style, Difference], rival: str) -> Marku
             axes.plot([each.low, each.high], [row, row], color=shade, solid_capstyle="butt")
             axes.plot([each.mean], [row], style.marker, color=shade)
         axes.margins(x=0.08)
-        axes.set(title=about.label, xlabel=f"difference to {shown(rival)}" + _unit(score))
+        axes.set(title=about.label, xlabel=f"difference to {printable_name(rival)}" + _unit(score))
 
     described = "; ".join(
         f"{style.method} {number(each.mean, about.decimals, signed=True)}, interval "

@@ -72,7 +72,7 @@ def _parts(
 ) -> dict[str, Any]:
     """Return the tables, charts and samples of the sections."""
     compared = differences.differences(results, found, rival) if rival else {}
-    picked = clips.chosen(results, main) if main else []
+    picked = clips.choose_clips(results, main) if main else []
     return {
         "difference": differences.table(compared, rival) if rival and compared else None,
         "difference_charts": charts.differences(compared, rival) if rival else [],
@@ -91,7 +91,7 @@ def _breakdown(
 ) -> list[tuple[str, list[tables.Table]]]:
     """Return the tables by noise and by input SNR, each only if it has several values."""
     parts = []
-    for field, title in (("noise", "By noise"), ("snr", "By SNR of the input")):
+    for field, title in (("noise", "By noise"), ("snr", "By input SNR")):
         if len({getattr(result, field) for result in results} - {None}) > 1:
             there = [name for name in BREAKDOWN if values(results, name)]
             parts.append((title, [tables.breakdown(results, found, field, s) for s in there]))

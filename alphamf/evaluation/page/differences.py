@@ -55,5 +55,5 @@ def table(found: Differences, rival: str) -> Table:
             mark = ("", "better", "worse")[sign if higher_is_better(name) else -sign]
             cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
         rows.append(Row(style, cells))
-    caption = f"Mean difference to {rival} over the clips that both were scored on."
+    caption = f"Mean difference to {rival} over the clips for which both methods have a score."
     return Table(caption, headings, rows)

@@ -13,7 +13,7 @@ from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, groups, values
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.tables import mean_and_error
 
 Lines = dict[Style, list[tuple[float, float, float]]]
@@ -33,7 +33,10 @@ def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
     panels = [("si_sdr_gain", "all noises", known)]
     panels += [(score, "all noises", known) for score in ("pesq", "estoi")]
     if len(noises) > 1:
-        panels += [("si_sdr_gain", shown(noise), some) for (noise,), some in sorted(noises.items())]
+        panels += [
+            ("si_sdr_gain", printable_name(noise), some)
+            for (noise,), some in sorted(noises.items())
+        ]
     lines = [(score, title, _lines(some, drawn, score)) for score, title, some in panels]
     gains = [
         mean + side
@@ -91,7 +94,7 @@ def _level(
             room = 0.06 * (high - low) or 1
             axes.set_ylim(low - room, high + room)
         heading = SCORES[score].heading
-        axes.set(title=f"{heading}, {title}", xlabel="SNR of the input, dB")
+        axes.set(title=f"{heading}, {title}", xlabel="input SNR, dB")
 
     decimals = SCORES[score].decimals
     described = "; ".join(

@@ -17,7 +17,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.plot import Spectrogram
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 SECONDS = 15.0
 """Longest part of a clip that is embedded."""
@@ -60,7 +60,7 @@ class Sound(NamedTuple):
 def read(path: Path) -> Sound | None:
     """Read the first seconds of a file as mono; None if there is no sound."""
     try:
-        with open_sound(path, shown(path)) as file:
+        with open_sound(path, printable_name(path)) as file:
             rate = file.samplerate
             block = next_block(file, int(SECONDS * rate))
             cut = file.frames > len(block)

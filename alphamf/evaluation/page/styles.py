@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.methods import LOW
 from alphamf.evaluation.results import Result
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 Kind = Literal["alphamf", "baseline", "oracle", "input"]
 
@@ -44,7 +44,7 @@ class Style(NamedTuple):
     @property
     def short(self) -> str:
         """The name, shortened to fit beside a chart."""
-        name = shown(self.method)
+        name = printable_name(self.method)
         return name if len(name) <= 20 else f"{name[:12]}…{name[-7:]}"
 
     @property

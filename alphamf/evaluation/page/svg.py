@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from alphamf.tools import libraries
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 # Placeholders that no chart uses otherwise; the style sheet has their light and dark colours.
 INK, LINE, MUTED, PAPER = "#0a0c00", "#0a0c01", "#0a0c02", "#0a0c03"
@@ -75,7 +75,7 @@ def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -
     FigureCanvasSVG = libraries.load("matplotlib.backends.backend_svg").FigureCanvasSVG
     Figure = libraries.load("matplotlib.figure").Figure
 
-    alternative = shown(alternative)
+    alternative = printable_name(alternative)
     # Elements of all charts share one page: the salt tells their names apart.
     with rc_context({**_STYLE, "svg.hashsalt": alternative}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor="none")

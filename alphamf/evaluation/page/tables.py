@@ -131,7 +131,7 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
         rows.append(Row(style, cells))
     for column in range(1, len(headings)):
         _mark_best(rows, column, highest=headings[column].descending)
-    caption = "Mean ± standard error over the clips that a method was scored on."
+    caption = "Mean ± standard error over the clips for which the method has a score."
     return Table(caption, headings, rows)
 
 

@@ -8,7 +8,7 @@ from alphamf.errors import AlphaMFError
 
 
 @dataclass(frozen=True)
-class Model:
+class FactorModel:
     r"""Probabilistic matrix factorisation, the posterior of `alphamf.inference.targets.bpmf.BPMF`.
 
     Attributes

@@ -184,7 +184,7 @@ class Ranks:
             watcher.communicate(word)
 
 
-def launched() -> Ranks | None:
+def launched_ranks() -> Ranks | None:
     """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, otherwise None.
 
     Raises
@@ -198,7 +198,7 @@ def launched() -> Ranks | None:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise AlphaMFError(
-            "this process was started as one of several ranks, which needs mpi4py and an MPI "
-            f"library: pip install 'alphamf[mpi]' ({error})"
+            "this process is one of several MPI ranks, but mpi4py or the MPI library "
+            f"cannot be loaded ({error}); install them with pip install 'alphamf[mpi]'"
         ) from error
     return Ranks(MPI.COMM_WORLD, MPI.Exception)

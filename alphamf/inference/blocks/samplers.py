@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers.compact import Products, compact
+from alphamf.inference.samplers.compact import Products, compact_hessian
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -63,8 +63,9 @@ def layout(sampler: Any) -> Layout:
     if isinstance(sampler, SGRRLD):
         return Layout(2, 1, 1, 3, 0)
     raise AlphaMFError(
-        "over blocks run SGLD, PSGLD without its correction, HAMCMC and SGRRLD, "
-        f"not {type(sampler).__name__}{' with it' if isinstance(sampler, PSGLD) else ''}"
+        "only SGLD, PSGLD without its correction, HAMCMC and SGRRLD can run over "
+        "blocks, not "
+        f"{type(sampler).__name__}{(' with it' if isinstance(sampler, PSGLD) else '')}"
     )
 
 
@@ -189,7 +190,7 @@ def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
     """
     m = len(w)
     known = Products(products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m])
-    form = compact(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
+    form = compact_hessian(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
     g, z = products[:, [2 * m]], products[:, [2 * m + 1]]
     a, b = form.product(g[:m], g[m:])
     return np.concatenate([sqrt(2 * h) * form.noise(z[m:], w) - h * a, -h * b])[:, 0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic, reason, refuse_links, shown
+from alphamf.tools.files import atomic, printable_name, reason, refuse_links
 
 INDEX = "checkpoint.json"
 
@@ -46,7 +46,9 @@ def save(folder: Path, walk: Any) -> None:
                 json.dump(index, file)
             _remove_older(folder, walk)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{printable_name(folder)} cannot be written: {reason(error)}"
+        ) from error
 
 
 def _remove_older(folder: Path, walk: Any) -> None:
@@ -80,7 +82,7 @@ def load(folder: Path, walk: Any) -> None:
             found = index["identity"].get(name)
             if found != value:
                 raise AlphaMFError(
-                    f"checkpoint {shown(folder)} belongs to another run: its {name} is "
+                    f"checkpoint {printable_name(folder)} belongs to another run: its {name} is "
                     f"{found}, not {value}"
                 )
         for chain, part in zip(walk.chains, index["parts"], strict=True):
@@ -95,7 +97,7 @@ def load(folder: Path, walk: Any) -> None:
         raise
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise AlphaMFError(
-            f"checkpoint {shown(folder)} cannot be read ({type(error).__name__})"
+            f"checkpoint {printable_name(folder)} cannot be read ({type(error).__name__})"
         ) from error
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.blocks.blocks import Block, Scratch
 from alphamf.inference.blocks.chains import Chain, owned
-from alphamf.inference.blocks.model import Model
+from alphamf.inference.blocks.model import FactorModel
 from alphamf.inference.blocks.predictions import Predictions
 from alphamf.inference.blocks.ranks import Alone, Ranks
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
@@ -72,7 +72,7 @@ class Walk:
     Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
     """
 
-    model: Model
+    model: FactorModel
     sampler: Any
     seed: int
     every: int
@@ -84,7 +84,7 @@ class Walk:
     def __init__(
         self,
         ratings: Ratings,
-        model: Model,
+        model: FactorModel,
         sampler: Any,
         *,
         seed: int,
@@ -147,7 +147,7 @@ class Walk:
         )
         if not self.parts.all():
             raise AlphaMFError(
-                f"a part of the data has no ratings: {self.blocks} blocks are too many"
+                f"a part of the data has no ratings; use fewer than {self.blocks} blocks"
             )
 
     def _start(self, key: int, count: int) -> Array:
@@ -245,7 +245,7 @@ class Walk:
             if not isfinite(total):
                 raise AlphaMFError(
                     f"the {type(self.sampler).__name__} chain diverged at step {self.steps + 1} "
-                    f"(theta is {total}): it needs a smaller step_size, or another sampler"
+                    f"(theta is {total}); use a smaller step_size, or another sampler"
                 )
 
     def factors(self) -> list[tuple[Array, Array]] | None:

@@ -43,7 +43,7 @@ def check(memory: int, gamma: float, trust: float) -> None:
     lbfgs.check_pairs(memory, 3, gamma, trust)
 
 
-def gathered(theta: Array, memory: int) -> Members:
+def start_members(theta: Array, memory: int) -> Members:
     """Return an ensemble of M chains, all at theta, of shape (*chains, D), without pairs."""
     xp = namespace(theta)
     s, y = (xp.zeros((memory - 2, *theta.shape), theta.dtype) for _ in range(2))
@@ -56,7 +56,7 @@ def inverse(members: Members, step: int, gamma: float) -> lbfgs.InverseHessian:
     return lbfgs.from_products(s, y, gamma, products, oldest=step % len(s))
 
 
-def joined(
+def insert_sample(
     members: Members, step: int, new: Array, s_new: Array, y_new: Array, trust: float
 ) -> Members:
     """Replace a chain's last sample by a new one, and the oldest pair by the new pair.
@@ -80,4 +80,4 @@ def joined(
     s[place], y[place] = s_new, y_new
     if trust:
         y[place] += trust * s_new
-    return Members(past, s, y, compact.renewed(products, s, y, place))
+    return Members(past, s, y, compact.update_products(products, s, y, place))

@@ -224,4 +224,4 @@ def _step(
     if trust:
         y[place] += trust * s[place]
     past[step % len(past)] = new
-    return HAMCMCState(new, step + 1, past, s, y, compact.renewed(products, s, y, place))
+    return HAMCMCState(new, step + 1, past, s, y, compact.update_products(products, s, y, place))

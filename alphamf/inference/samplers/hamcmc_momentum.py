@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.between import Members, check, gathered, inverse, joined
+from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
@@ -116,7 +116,7 @@ class HAMCMCMomentum:
 
     def init(self, rng: Any, theta: Array) -> HAMCMCMomentumState:
         """Return the state that starts at theta, of shape (*chains, D), with p from N(0, I)."""
-        members = gathered(theta, self.memory)
+        members = start_members(theta, self.memory)
         shape = (*members.past.shape[:-1], self.memory - 2)
         extra = noise(rng, namespace(theta).empty(shape, theta.dtype))
         return HAMCMCMomentumState(theta, 0, members, noise(rng, members.past), extra)
@@ -157,7 +157,7 @@ class HAMCMCMomentum:
         _kick(p, through.pull(after), h)
         self._rub(rng, p, h)
         y = after - potential.grad(newest)
-        members = joined(members, step, new, new - newest, y, self.trust)
+        members = insert_sample(members, step, new, new - newest, y, self.trust)
         return HAMCMCMomentumState(new, step + 1, members, momentum, extra)
 
     def _rub(self, rng: Any, momenta: tuple[Array, Array], h: float) -> None:

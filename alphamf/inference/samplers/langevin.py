@@ -192,7 +192,7 @@ class PSGLD:
         if not self.scale > 0:
             raise AlphaMFError(f"scale must be positive, not {self.scale}")
         if self.lagged and self.correction:
-            raise AlphaMFError("correction must be off where the metric is lagged")
+            raise AlphaMFError("correction must be off if the metric is lagged")
 
     def init(self, rng: Any, theta: Array) -> PSGLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""

@@ -21,10 +21,10 @@ from alphamf.inference.samplers.compact import (
     Compact,
     Products,
     chains_first,
-    compact,
+    compact_hessian,
     least_curvature,
     products,
-    transposed,
+    swap_last_axes,
 )
 from alphamf.tools.arrays import Array, dot, namespace
 
@@ -118,7 +118,7 @@ class InverseHessian(NamedTuple):
 
 def _combine(vectors: Array, weights: Array) -> Array:
     """Return the sum of vectors (*chains, m, D) under weights (*chains, m, 1)."""
-    return (transposed(weights) @ vectors)[..., 0, :]
+    return (swap_last_axes(weights) @ vectors)[..., 0, :]
 
 
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
@@ -151,7 +151,7 @@ def from_products(
         Place of the oldest pair, which the others follow by age, the first after the last.
     """
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
-    return InverseHessian(chains_first(s), chains_first(y), compact(known, gamma, age))
+    return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))
 
 
 def check_pairs(memory: int, least: int, gamma: float, trust: float) -> None:

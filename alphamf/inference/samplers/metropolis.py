@@ -52,17 +52,17 @@ class Extended:
 
     def inside(self, theta: Array) -> Array:
         """Return the folded position, clipped to where U can be evaluated."""
-        return bounded(self.fold(theta))
+        return clip_large(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
         """Gradient, same shape as theta."""
-        return self.turn(theta, bounded(self.potential.grad(self.inside(theta)), 1 / 3))
+        return self.turn(theta, clip_large(self.potential.grad(self.inside(theta)), 1 / 3))
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
         xp = namespace(theta)
         u = self.potential.value(self.inside(theta))
-        inside: Array = xp.where((bounded(theta) == theta).all(-1), u, xp.inf)
+        inside: Array = xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
         return inside
 
     def metric(self, theta: Array) -> Metric:
@@ -105,7 +105,7 @@ def _definite(metric: Metric) -> Array:
     return definite
 
 
-def bounded(x: Array, power: float = 0.2) -> Array:
+def clip_large(x: Array, power: float = 0.2) -> Array:
     """Clip to a power of the dtype's largest number: 5e7 in float32 by default."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
@@ -170,7 +170,7 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
     return accepted
 
 
-def chosen(taken: Array, new: Array, old: Array | int) -> Array:
+def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
     """Return `new` for the chains that accept and `old` for the others, shape (*chains, D).
 
     Parameters
@@ -225,7 +225,7 @@ def move(
     for point in leapfrog(potential, *start, h, leaps, inverse.apply):
         end = point
     taken = metropolis(rng, energy(*start[:2]), energy(*end[:2]))
-    return taken, chosen(taken, end[0], origin), chosen(taken, end[1], momentum)
+    return taken, select_accepted(taken, end[0], origin), select_accepted(taken, end[1], momentum)
 
 
 def count(accepted: Array, taken: Array) -> Array:

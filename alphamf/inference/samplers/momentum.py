@@ -16,7 +16,7 @@ from alphamf.inference.samplers.reflect import reflect
 from alphamf.tools.arrays import Array
 
 
-def mirrored(metric: Metric, target: Target[Any]) -> Metric:
+def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
     """Return a mass or metric for which mirroring keeps the kinetic energy, or raise.
 
     Raises
@@ -26,7 +26,8 @@ def mirrored(metric: Metric, target: Target[Any]) -> Metric:
     """
     if target.positive and isinstance(metric, Dense):
         raise AlphaMFError(
-            "a positive target needs a diagonal mass or metric where momenta last, not a dense one"
+            "a positive target needs a diagonal mass or metric for samplers with "
+            "persistent momenta, not a dense one"
         )
     return metric
 

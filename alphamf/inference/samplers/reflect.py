@@ -41,6 +41,6 @@ def refuse_wall(sampler: Any, target: Target[Any]) -> None:
     """Raise an AlphaMFError if the target is positive and moves cannot be mirrored."""
     if target.positive:
         raise AlphaMFError(
-            f"{type(sampler).__name__} needs a target without a wall, which "
-            "targets.unbounded.Unbounded makes of a positive one"
+            f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
+            "targets.unbounded.Unbounded"
         )

@@ -8,7 +8,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
-from alphamf.inference.records import check_kept, kept
+from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.tokens import assign, table, tokens
 from alphamf.inference.targets.topics import TopicModel
@@ -96,7 +96,9 @@ class Perplexity:
         seed: int = 0,
     ) -> None:
         if observed.shape != held.shape:
-            raise AlphaMFError(f"observed and held differ in shape: {observed.shape}, {held.shape}")
+            raise AlphaMFError(
+                f"observed and held must have the same shape, not {observed.shape} and {held.shape}"
+            )
         check_kept(burn_in, thin)
         if sweeps < 1:
             raise AlphaMFError(f"sweeps must be at least 1, not {sweeps}")
@@ -113,7 +115,7 @@ class Perplexity:
 
     def add(self, state: Any, target: TopicModel) -> None:
         """Add one state."""
-        if not kept(state.step, self.burn_in, self.thin):
+        if not is_kept(state.step, self.burn_in, self.thin):
             return
         rng = generator(self.seed, state.step)
         phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]

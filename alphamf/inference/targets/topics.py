@@ -42,7 +42,7 @@ from alphamf.inference.targets.tokens import assign, flat_index, table, tails_of
 from alphamf.tools.arrays import LOG_LIMIT, Array
 
 
-class Weights(NamedTuple):
+class TopicWeights(NamedTuple):
     """The parts of theta, of shapes (*chains, K) and (*chains, 1), with log r = log E - T.
 
     Attributes
@@ -169,14 +169,14 @@ class TopicModel:
         self.size: int = 2 * rank + 2
         self.latents: dict[str, Array] = {}
 
-    def unpack(self, theta: Array) -> Weights:
+    def unpack(self, theta: Array) -> TopicWeights:
         """Return T, E, alpha and c at theta, and log r."""
         k = self.rank
         t, e, alpha, c = (
             np.exp(np.minimum(part, LOG_LIMIT))
             for part in (theta[..., :k], theta[..., k:-2], theta[..., -2:-1], theta[..., -1:])
         )
-        return Weights(t, e, alpha, c, theta[..., k:-2] - t)
+        return TopicWeights(t, e, alpha, c, theta[..., k:-2] - t)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw T and E from their priors at alpha = c = 1, and then the topics from their priors.

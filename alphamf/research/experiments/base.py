@@ -23,7 +23,7 @@ Numbers = dict[str, Any]
 """The results of a job: JSON values only."""
 
 
-class Record(NamedTuple):
+class JobRecord(NamedTuple):
     """A job and its results."""
 
     job: Job
@@ -64,8 +64,8 @@ class Experiment:
     minutes: tuple[float, float]
     jobs: Callable[[bool, int], list[Job]]
     work: Callable[[Job], Numbers]
-    table: Callable[[list[Record]], list[dict[str, Any]]]
-    figure: Callable[[list[Record]], Any]
+    table: Callable[[list[JobRecord]], list[dict[str, Any]]]
+    figure: Callable[[list[JobRecord]], Any]
     data: tuple[str, ...] = ()
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 

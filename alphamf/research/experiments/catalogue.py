@@ -57,7 +57,7 @@ HAMCMC = (
         distributed_report.table,
         distributed_report.figure,
         data=("ml-1m",),
-        over_ranks=distributed_mf.over_ranks,
+        over_ranks=distributed_mf.run_over_ranks,
     ),
 )
 """Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo", ICML 2016."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from alphamf.inference.blocks.ranks import Ranks
-from alphamf.research.experiments.base import Experiment, Job, Numbers, Record, job_key
-from alphamf.tools.files import refuse_links, shown
+from alphamf.research.experiments.base import Experiment, Job, JobRecord, Numbers, job_key
+from alphamf.tools.files import printable_name, refuse_links
 
 
 def lead(
     experiment: Experiment, jobs: Sequence[Job], ranks: Ranks, checkpoints: Path
-) -> Iterator[Record]:
+) -> Iterator[JobRecord]:
     """Run jobs with the ranks that call `follow`; delete each job's checkpoint after it.
 
     Parameters
@@ -34,13 +34,13 @@ def lead(
         A rank was lost.
     """
     lost = (
-        "a rank was lost, or the run was stopped: the same command continues from the last "
-        f"checkpoint, in {shown(checkpoints)}"
+        "a rank was lost or the run was stopped; run the same command again to "
+        f"continue from the last checkpoint in {printable_name(checkpoints)}"
     )
     with ranks.watched(lost):
         for job in jobs:
             ranks.broadcast(job)
-            yield Record(job, _work(experiment, job, ranks, checkpoints))
+            yield JobRecord(job, _work(experiment, job, ranks, checkpoints))
             shutil.rmtree(checkpoints, ignore_errors=True)
     ranks.broadcast(None)
 

@@ -12,7 +12,7 @@ from alphamf.research.corpora import find
 from alphamf.tools.arrays import Array
 
 
-class Ratings:
+class RatingSplit:
     """Ratings for training and test: indices of users and films from zero, and values.
 
     Parameters

@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks.ranks import launched
+from alphamf.inference.blocks.ranks import launched_ranks
 from alphamf.research.corpora import find
 from alphamf.research.experiments import over_ranks
-from alphamf.research.experiments.base import Experiment, Job, Record, job_key, markdown
+from alphamf.research.experiments.base import Experiment, Job, JobRecord, job_key, markdown
 from alphamf.tools import jobs
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, printable_name
 
-Each = Callable[[Experiment, Sequence[Job]], Iterable[Record]]
+Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
 """Does jobs of an experiment, and yields the record of each as soon as it is there."""
 
 Progress = Callable[[int, int], None]
 """Takes the number of jobs done, and of all."""
 
 
-def in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[Record]:
+def run_in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[JobRecord]:
     """Run jobs one after the other, in this process."""
-    return (Record(job, experiment.work(job)) for job in todo)
+    return (JobRecord(job, experiment.work(job)) for job in todo)
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     *,
     full: bool = False,
     seed: int = 0,
-    each: Each = in_turn,
+    each: Each = run_in_turn,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Run the jobs that have no result in `output` yet, and write table and figure.
@@ -74,12 +74,12 @@ def run(
         The folder cannot be written to or holds files of others, data are missing, or a job failed.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
-    ranks = launched()
+    ranks = launched_ranks()
     if ranks is None:
         return _run(experiment, stem, experiment.jobs(full, seed), each, progress)
     with ranks.together():
         if experiment.over_ranks is None:
-            raise AlphaMFError(f"{experiment.name} runs in one process: start it without mpiexec")
+            raise AlphaMFError(f"{experiment.name} runs in one process; start it without mpiexec")
         checkpoints = stem.with_name(f"{stem.name}.checkpoint")
         if ranks.rank == 0:
             lead = partial(over_ranks.lead, ranks=ranks, checkpoints=checkpoints)
@@ -97,7 +97,7 @@ def _run(
 ) -> list[dict[str, Any]]:
     """Run the jobs without results, and write the files; all names start with `stem`."""
 
-    def do(left: Sequence[Job]) -> Iterator[Record]:
+    def do(left: Sequence[Job]) -> Iterator[JobRecord]:
         if left:
             # Here, so that the processes find what was downloaded.
             for name in experiment.data:
@@ -112,7 +112,7 @@ def _run(
 
     file = results_file(stem)
     made = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "md", "png")]
-    with file.locked(f"another run writes to {shown(file.path)}", made):
+    with file.locked(f"another run is writing to {printable_name(file.path)}", made):
         for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
             pass
         # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
@@ -120,22 +120,22 @@ def _run(
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
 
-def results_file(stem: Path) -> jobs.ResultsFile[Record]:
+def results_file(stem: Path) -> jobs.ResultsFile[JobRecord]:
     """Return the results file of this version, with one line per job."""
 
-    def encode(record: Record) -> dict[str, Any]:
+    def encode(record: JobRecord) -> dict[str, Any]:
         return {"version": version("alphamf"), **record._asdict()}
 
-    def decode(item: Mapping[str, Any]) -> Record:
+    def decode(item: Mapping[str, Any]) -> JobRecord:
         if item["version"] != version("alphamf"):
             raise KeyError("version")
-        return Record(item["job"], item["numbers"])
+        return JobRecord(item["job"], item["numbers"])
 
     path = stem.with_name(f"{stem.name}.jsonl")
     return jobs.ResultsFile(path, lambda record: job_key(record.job), encode, decode)
 
 
-def _write(experiment: Experiment, stem: Path, records: list[Record]) -> list[dict[str, Any]]:
+def _write(experiment: Experiment, stem: Path, records: list[JobRecord]) -> list[dict[str, Any]]:
     """Write table and figure, and return the table's rows."""
     rows = experiment.table(records)
     _write_csv(stem.with_name(f"{stem.name}.csv"), rows)

@@ -80,8 +80,8 @@ def extend(
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(
-            f"the bands above begin at {bands.FIRST_HZ:g} Hz, which a dictionary of "
-            f"{dictionary.rate} Hz does not reach up to"
+            f"a dictionary of {dictionary.rate} Hz does not reach {bands.FIRST_HZ:g} Hz, "
+            "where the bands above it begin"
         )
     voices = list(_voices(dictionary, paths, seconds, seed, progress))
     frames = np.zeros((dictionary.context, bands.ABOVE, dictionary.rank), np.float32)
@@ -104,7 +104,7 @@ def _voices(
 ) -> Iterator[_Speech]:
     """Compute the activations of the dictionary for each file that is not silent."""
     if not paths:
-        raise AlphaMFError("there is no speech to learn from: no files were given")
+        raise AlphaMFError("no files were given, so there is no speech to train on")
     for k, path in enumerate(paths):
         sound = beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
         if sound.any():

@@ -54,7 +54,7 @@ def fit(
         As there.
     """
     if not voices:
-        raise AlphaMFError("there is no speech to train on: no files were given")
+        raise AlphaMFError("no files were given, so there is no speech to train on")
     if sum(len(voice.files) for voice in voices) == 1:
         skipped = None  # no other file is left
     # A chain that diverges raises an error; numpy need not warn as well.

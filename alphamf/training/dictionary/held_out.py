@@ -71,7 +71,7 @@ def score(
         if power is not None:
             values.append(_density(model, power, generator(seed, Key.HELD_OUT_CELLS, number)))
     if not values:
-        raise AlphaMFError("the voices that are held out have no speech")
+        raise AlphaMFError("the held-out voices contain no speech")
     return np.array(values)
 
 

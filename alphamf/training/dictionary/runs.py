@@ -25,7 +25,7 @@ from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, TrainingSettings
 from alphamf.training.dictionary.speech import beginning, spectrum
-from alphamf.training.dictionary.stream import Stream
+from alphamf.training.dictionary.stream import VoiceStream
 from alphamf.training.dictionary.voices import Voice
 
 WARM_UP_STEPS = 50
@@ -108,7 +108,7 @@ def _speech(
                 left -= len(sound) / settings.rate
     if not spectra:
         given = "none of the files can be used" if unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to train on: {given}")
+        raise AlphaMFError(f"there is no speech to train on; {given}")
     return np.concatenate(spectra, axis=1), len(spectra), seconds, unusable
 
 
@@ -137,7 +137,7 @@ def train_streamed(
     """
     steps = max(MIN_STEPS, len(voices)) if settings.steps is None else settings.steps
     keep = settings.kept(steps)
-    target = Stream(voices, settings, skipped)
+    target = VoiceStream(voices, settings, skipped)
     record = Mean(_basis, burn_in=steps - keep)
     for state in run(
         target,
@@ -190,7 +190,7 @@ def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
     return scaled
 
 
-def _basis(theta: Floats, target: Stream) -> Floats:
+def _basis(theta: Floats, target: VoiceStream) -> Floats:
     return theta.reshape(target.rows, -1)
 
 

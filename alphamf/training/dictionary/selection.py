@@ -116,7 +116,7 @@ def select(
     once = _once(skipped)
     candidates: list[Candidate] = []
     best: Dictionary | None = None
-    with unfinished.locked(folder if settings.stream or len(pairs) > 1 else None) as place:
+    with unfinished.lock_folder(folder if settings.stream or len(pairs) > 1 else None) as place:
         for pair in pairs:
             model, scores = _candidate(
                 pair, voices, validation, place, len(pairs) > 1, progress, once

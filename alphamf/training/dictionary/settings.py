@@ -96,7 +96,8 @@ class TrainingSettings:
         replace_numbers(self, numbers)
         if self.stream and self.sampler != "em":
             raise AlphaMFError(
-                f"speech that streams by is for the sampler em: {self.sampler} needs all of it"
+                f"streamed training supports only the sampler em; {self.sampler} needs all "
+                "speech in memory"
             )
 
 

@@ -23,7 +23,7 @@ from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 QUIET_DB = 40.0
 """Silence is what lies this far below a recording's peak."""
@@ -154,30 +154,31 @@ class Excerpts:
         # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
-            with open_sound(path, shown(path), parts=known.parts) as file:
+            with open_sound(path, printable_name(path), parts=known.parts) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
                 same = file.subtype == known.subtype
         except (Undecodable, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
-            raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+            raise AlphaMFError(f"{printable_name(path)} can no longer be read") from error
         # libsndfile takes a read that fails for the end, and in a header for zeros.
         if len(sound) < length or not same:
-            raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
+            raise AlphaMFError(f"{printable_name(path)} can no longer be read completely")
         return sound
 
 
 def _check_rate(reader: Reader, rate: int) -> None:
     if reader.rate < rate:
         raise AlphaMFError(
-            f"{reader.name} has a rate of {reader.rate} Hz, and a dictionary at {rate} Hz "
-            "needs at least that"
+            f"{reader.name} has a rate of {reader.rate} Hz, but a dictionary at {rate} Hz "
+            "needs at least that rate"
         )
 
 
 def _check_regular(path: str) -> None:
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise AlphaMFError(
-            f"{shown(path)} is not a regular file, and mini-batches read a file more than once"
+            f"{printable_name(path)} is not a regular file; streamed training reads each "
+            "file several times"
         )
 
 

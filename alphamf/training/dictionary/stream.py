@@ -38,7 +38,7 @@ USED, UNUSABLE = 1, 2
 """States of a file."""
 
 
-class Summary(NamedTuple):
+class BasisGradient(NamedTuple):
     """Gradient of the potential in W, normalised to one column of speech.
 
     Attributes
@@ -63,7 +63,7 @@ class Summary(NamedTuple):
         return self.plus - self.minus
 
 
-class Stream:
+class VoiceStream:
     """Speech of many voices, as a target whose theta is W, of shape (I K,).
 
     A minibatch is an excerpt of one voice, from a random place in one of its files, at most
@@ -121,7 +121,7 @@ class Stream:
         theta: Array = basis.reshape(*chains, self.size)
         return theta
 
-    def draw(self, rng: Any, theta: Array) -> Summary:
+    def draw(self, rng: Any, theta: Array) -> BasisGradient:
         """Read an excerpt of the next voice with speech, fit H, and return the gradient in W.
 
         Raises
@@ -135,7 +135,7 @@ class Stream:
             if power is not None:
                 return self._summary(stack(power, self.settings.context), theta, rng)
         given = "none of the files can be used" if self.unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to train on: {given}")
+        raise AlphaMFError(f"there is no speech to train on; {given}")
 
     @property
     def objective(self) -> float:
@@ -195,7 +195,7 @@ class Stream:
                 return power
         return None
 
-    def _summary(self, power: Floats, theta: Array, rng: Any) -> Summary:
+    def _summary(self, power: Floats, theta: Array, rng: Any) -> BasisGradient:
         """Return dU/dW, averaged over the last steps of H and the columns of `power`."""
         alpha, columns = self.settings.alpha, power.shape[1]
         basis = theta.reshape(self.rows, -1)
@@ -213,4 +213,6 @@ class Stream:
             DECAY * before + (1 - DECAY) * density if np.isfinite(before) else density
         )
         weight = 1 / (INNER_KEPT * columns)
-        return Summary(weight * plus.reshape(-1), weight * minus.reshape(-1), alpha / (alpha + 2))
+        return BasisGradient(
+            weight * plus.reshape(-1), weight * minus.reshape(-1), alpha / (alpha + 2)
+        )

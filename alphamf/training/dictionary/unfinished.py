@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, exclusive, reason, refuse_links, shown
+from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -34,7 +34,7 @@ def clear(folder: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
+def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
     """Create and lock a folder, and remove it at the end if it is empty; does nothing for None.
 
     Raises
@@ -49,8 +49,8 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-    with exclusive(place, f"another run works in {shown(folder)}", folder=True):
+        raise AlphaMFError(f"cannot create {printable_name(folder)}: {reason(error)}") from error
+    with exclusive_lock(place, f"another run is using {printable_name(folder)}", folder=True):
         _check_files(place)
         try:
             yield place
@@ -64,7 +64,7 @@ def _check_files(place: Path) -> None:
     try:
         files = list(place.iterdir())
     except OSError as error:
-        raise AlphaMFError(f"{shown(place)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(place)} cannot be read: {reason(error)}") from error
     for file in files:
         refuse_links(file, place)
 

@@ -16,7 +16,7 @@ from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
 from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
-from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
+from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepare_clips, train
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
@@ -106,9 +106,9 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
         run = Run(asked, place / "run", place / "mixtures", wish.jobs, tell)
         # Decoding the recordings, which may last for hours, is no part of a mixture's time.
         one = replace(asked, mixtures=replace(asked.mixtures, dev_clips=1))
-        prepared(run._replace(config=one), 0)
+        prepare_clips(run._replace(config=one), 0)
         began = time.monotonic()
-        prepared(run, 0)
+        prepare_clips(run, 0)
         clip = (time.monotonic() - began) / DEV_CLIPS
         clips = int(60 * wish.minutes * MIXING / clip)
         batch = asked.schedule.batch
@@ -130,7 +130,9 @@ def _configuration(wish: Wish) -> Config:
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)
     if not path.is_file():
-        raise AlphaMFError(f"there is no refiner for {wish.rate} Hz: there are 8000 and 16000")
+        raise AlphaMFError(
+            f"there is no shipped refiner for {wish.rate} Hz; the rate must be 8000 or 16000"
+        )
     shipped = Refiner.load(path)
     base = configured.load(models() / f"{name}.toml")
     mixtures = replace(
@@ -168,10 +170,10 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     torch.set_num_threads(run.jobs)
     shipped = Refiner.load(find(run.config.network.start))
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
-    clips, dev = prepared(run, TIMED)
+    clips, dev = prepare_clips(run, TIMED)
     losses, before = fit.validate(dev)
     assert before is not None, "a refiner's clips have sound"
-    with allocator.freed_kept():
+    with allocator.keep_freed_memory():
         fit.advance(clips)  # the first step is slower
         began = time.monotonic()
         for _ in range(TIMED - 1):

@@ -25,7 +25,7 @@ from alphamf.learnt.network import SILENT
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import CausalKind, HighBandKind, Kind, Mixtures
 from alphamf.training.refiner.mixtures import mixture
-from alphamf.training.refiner.recordings import Recordings
+from alphamf.training.refiner.recordings import SplitRecordings
 from alphamf.training.refiner.shaping import Rng, rms
 
 CHAINS = {
@@ -150,7 +150,7 @@ class Maker(NamedTuple):
     """
 
     recipe: Mixtures
-    recordings: Recordings
+    recordings: SplitRecordings
     weights: Weights
     kind: Kind
 

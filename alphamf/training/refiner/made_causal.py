@@ -48,7 +48,7 @@ def start(
         The refiner has other sizes.
     """
     found = network.start(rng, bands or bins, sizes)
-    ends = tied.closest(known, bins, bands) if bands else known
+    ends = tied.fit_tied(known, bins, bands) if bands else known
     made = {name: ends[name] for name in ("in.weight", "in.bias", "map.weight", "map.bias")}
     made |= _blocks(known, sizes) | _convolutions(known, sizes)
     found["block0.down"] *= np.float32(FIRST)

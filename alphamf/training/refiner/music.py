@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.tools.arrays import Reals
-from alphamf.training.refiner.shaping import Rng, decibels, log_uniform, put, rms, shape_spectrum
+from alphamf.training.refiner.shaping import (
+    Rng,
+    decibels_to_amplitude,
+    log_uniform,
+    put,
+    rms,
+    shape_spectrum,
+)
 
 TABLE = 2048
 """Samples of a table."""
@@ -92,7 +99,7 @@ def music(rng: Rng, samples: int, rate: int) -> Reals:
         layers.append(_drums(rng, samples, rate, beat))
     result = np.zeros(samples)
     for layer in layers:
-        result += layer / rms(layer) * decibels(rng.normal(0, 5))
+        result += layer / rms(layer) * decibels_to_amplitude(rng.normal(0, 5))
     return shape_spectrum(rng, result, rate, 3.0, (-0.4, 0.3))
 
 
@@ -115,7 +122,7 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
                 semitones = scale[each % len(scale)] + 12 * (each // len(scale) + octave)
                 pitch = 27.5 * 2 ** (semitones / 12)
                 tone = _tone(rng, instrument, pitch, int(length * long * rate) + 64, rate)
-                put(result, tone * decibels(rng.normal(0, 3)), int(time * rate))
+                put(result, tone * decibels_to_amplitude(rng.normal(0, 3)), int(time * rate))
         time += length
     return _heard(rng, result)
 
@@ -195,10 +202,10 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
         drum = _drum(rng, rate)
         every = int(rng.choice([1, 2, 4, 8]))
         struck = (np.arange(16) % every == rng.integers(every)) | (rng.random(16) < 0.1)
-        level = decibels(rng.normal(0, 6))
+        level = decibels_to_amplitude(rng.normal(0, 6))
         for k in range(int((samples / rate - first) / step) + 1):
             if struck[k % 16]:
-                stroke = drum * level * decibels(rng.normal(0, 2))
+                stroke = drum * level * decibels_to_amplitude(rng.normal(0, 2))
                 put(result, stroke, int((first + k * step) * rate))
     return _heard(rng, result)
 
@@ -221,4 +228,4 @@ def _drum(rng: Rng, rate: int) -> Reals:
     fall = 1 + rng.uniform(0, 3) * np.exp(-clock / log_uniform(rng, 0.005, 0.05))
     skin = np.sin(2 * np.pi * np.cumsum(pitch * fall) / rate) * fade
     wires = shape_spectrum(rng, noise, rate, 5.0, (-0.6, 0.3)) * fade ** rng.uniform(0.5, 3)
-    return skin / rms(skin) + wires / rms(wires) * decibels(rng.uniform(-30, 5))
+    return skin / rms(skin) + wires / rms(wires) * decibels_to_amplitude(rng.uniform(-30, 5))

@@ -26,11 +26,17 @@ from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, printable_name
 from alphamf.training.refiner import band_losses, tied
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import CausalKind, Config, Schedule
-from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
+from alphamf.training.refiner.losses import (
+    BatchPart,
+    NetworkSpeech,
+    TrainingGrid,
+    losses,
+    run_network,
+)
 from alphamf.training.refiner.scores import Scores, scores
 
 ORDER, CROP, EQUALISER, START = range(4)
@@ -70,13 +76,13 @@ class Fit:
     ) -> None:
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # else a twentieth of the time
-        self.grid: Grid = _grid(config, dictionary)
+        self.grid: TrainingGrid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(tied.spread(cells, bands)) if bands else None
+        self._spread = torch.from_numpy(tied.band_shares(cells, bands)) if bands else None
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
@@ -103,7 +109,7 @@ class Fit:
             The losses are not finite any more.
         """
         schedule = self.config.schedule
-        batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
+        batch = stack_clips(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
         terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
         total = _weighted(terms, self.config.losses)
         for optimiser, _ in self._optimisers:
@@ -142,7 +148,7 @@ class Fit:
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
-                batch, part = stacked(clips, which), Part(slice(self._longest))
+                batch, part = stack_clips(clips, which), BatchPart(slice(self._longest))
                 made = self._run(parameters, batch, part)
                 terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
@@ -152,7 +158,7 @@ class Fit:
                 exponent = self.config.network.exponent
                 if exponent != 1:
                     made = self._run(parameters, batch, part, exponent)
-                pairs += self._sounds(made) if isinstance(made, Found) else []
+                pairs += self._sounds(made) if isinstance(made, NetworkSpeech) else []
         mean = {
             name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]
         }
@@ -199,31 +205,33 @@ class Fit:
             self.step = int(state["step"])
             rows: list[dict[str, float]] = state["rows"]
         except Exception as error:  # pickle, zipfile and torch each have their own
-            raise AlphaMFError(f"{shown(path)} is no checkpoint of this run: remove it") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} is not a checkpoint of this run; remove it"
+            ) from error
         return rows
 
     def _whole(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        return parameters if self._spread is None else tied.whole(parameters, self._spread)
+        return parameters if self._spread is None else tied.expand_tied(parameters, self._spread)
 
     def _run(
         self,
         parameters: Mapping[str, Tensor],
         batch: TrainingClip,
-        part: Part,
+        part: BatchPart,
         exponent: float = 1.0,
-    ) -> Found | band_losses.Found:
+    ) -> NetworkSpeech | band_losses.NetworkBandGains:
         short = self.config.schedule.precision == "bfloat16"
         with torch.autocast("cpu", torch.bfloat16, enabled=short):
             if isinstance(batch, BandClip):
-                return band_losses.found(parameters, batch, exponent)
-            return found(parameters, batch, self.grid, part, exponent)
+                return band_losses.run_band_network(parameters, batch, exponent)
+            return run_network(parameters, batch, self.grid, part, exponent)
 
-    def _terms(self, made: Found | band_losses.Found) -> dict[str, Tensor]:
-        if isinstance(made, band_losses.Found):
+    def _terms(self, made: NetworkSpeech | band_losses.NetworkBandGains) -> dict[str, Tensor]:
+        if isinstance(made, band_losses.NetworkBandGains):
             return band_losses.losses(made, self.config.losses)
         return losses(made, self.grid, self.config.losses)
 
-    def _part(self) -> Part:
+    def _part(self) -> BatchPart:
         """Draw the part of the clips for this step, and the equalisers."""
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
@@ -234,9 +242,9 @@ class Fit:
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
         rng = np.random.default_rng([schedule.seed, EQUALISER, self.step])
         levels = equaliser(rng, schedule.batch, self.grid.frame.bins)
-        return Part(slice(first, first + used), torch.from_numpy(levels))
+        return BatchPart(slice(first, first + used), torch.from_numpy(levels))
 
-    def _sounds(self, made: Found) -> list[tuple[Floats, Floats]]:
+    def _sounds(self, made: NetworkSpeech) -> list[tuple[Floats, Floats]]:
         each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
 
@@ -261,10 +269,12 @@ def _optimisers(
     return found
 
 
-def _grid(config: Config, dictionary: Dictionary) -> Grid:
+def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
     """Return the grid of a configuration's network."""
     kind = config.network.kind
-    return Grid(kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind))
+    return TrainingGrid(
+        kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind)
+    )
 
 
 def step_size(config: Config, step: int) -> float:
@@ -300,7 +310,7 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     return np.stack(curves).astype(np.float32)[..., None]
 
 
-def stacked(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
+def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
     """Stack clips as tensors: each array has them as its first axis."""
     chosen = [clips[k] for k in which]
     each = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*chosen, strict=True))

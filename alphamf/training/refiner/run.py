@@ -24,7 +24,7 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, exclusive, reason, refuse_links, shown
+from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
@@ -80,7 +80,7 @@ def check_installed() -> None:
         import torch  # noqa: F401
     except ImportError as error:
         raise AlphaMFError(
-            "training a network needs PyTorch: pip install 'alphamf[learn]'"
+            "training a network needs PyTorch; install it with pip install 'alphamf[learn]'"
         ) from error
 
 
@@ -112,13 +112,13 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
     dictionary = load_dictionary(config.network.model)
     start = _start(config, dictionary)
     with _claimed(run):
-        clips, dev = prepared(run, last)
+        clips, dev = prepare_clips(run, last)
         import torch
 
         from alphamf.training.refiner.optimise import Fit
 
         torch.set_num_threads(run.jobs)
-        with allocator.freed_kept():
+        with allocator.keep_freed_memory():
             return _steps(run, Fit(config, dictionary, start), (clips, dev), last)
 
 
@@ -149,11 +149,11 @@ def check(run: Run) -> str:
     """
     ladder = run.config.ladder
     if ladder is None:
-        raise AlphaMFError("the configuration has no [ladder] to compare with")
+        raise AlphaMFError("the configuration has no [ladder] section to compare with")
     row = next(row for row in train(run, ladder.step) if row["step"] == ladder.step)
     found = f"the loss at step {ladder.step} is {row['loss']:.4f}"
     if np.isnan(ladder.loss):
-        return f"{found}, and none is recorded to compare with"
+        return f"{found}, but the configuration has no loss to compare it with"
     recorded = f"{ladder.loss:.4f} ± {ladder.within:.4f} is recorded"
     if abs(row["loss"] - ladder.loss) > ladder.within:
         raise AlphaMFError(f"{found}, and {recorded}")
@@ -184,15 +184,17 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
         return None
     found = type(empty).load(find(config.network.start))
     if isinstance(kind, SecondStageKind) and kind.taps:
-        found = replace(found, parameters=grown(found, config.network.sizes))
+        found = replace(found, parameters=grow_network(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
-        raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
+        raise AlphaMFError(
+            f"the network {found.name} does not have the rate and sizes of the configuration"
+        )
     if not bands:
         return found.parameters
     from alphamf.training.refiner import tied
 
-    return tied.closest(found.parameters, cells, bands)
+    return tied.fit_tied(found.parameters, cells, bands)
 
 
 def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
@@ -203,11 +205,11 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
         found = kind.load(find(name))
         if (found.rate, found.frame) != (dictionary.rate, frame):
             raise AlphaMFError(
-                f"the {kind.kind} {found.name} is for another rate or window than {dictionary.name}"
+                f"the {kind.kind} {found.name} has another rate or window than {dictionary.name}"
             )
 
 
-def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
+def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
     """Return the parameters of an equivalent network with more features and outputs.
 
     The weights of what is new are zero.
@@ -236,7 +238,9 @@ def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[s
             return made_causal.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
     except (KeyError, ValueError):
         pass
-    raise AlphaMFError(f"the refiner {known.name} is not of the rate and sizes to be trained")
+    raise AlphaMFError(
+        f"the refiner {known.name} does not have the rate and sizes of the configuration"
+    )
 
 
 @contextmanager
@@ -247,30 +251,38 @@ def _claimed(run: Run) -> Iterator[None]:
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
-    sentence = f"{shown(run.folder)} is being trained in by another run"
-    with exclusive(run.folder, sentence, folder=True):
+        raise AlphaMFError(
+            f"{printable_name(run.folder)} cannot be used: {reason(error)}"
+        ) from error
+    sentence = f"another run is training in {printable_name(run.folder)}"
+    with exclusive_lock(run.folder, sentence, folder=True):
         others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
         for path in (written, *others):
             refuse_links(path, run.folder)
         try:
             known = written.read_text(encoding="utf-8") if written.exists() else None
         except (OSError, UnicodeDecodeError) as error:
-            raise AlphaMFError(f"{shown(written)} cannot be read: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(written)} cannot be read: {reason(error)}"
+            ) from error
         if known is None:
             for path in others:
                 if path.exists():
-                    raise AlphaMFError(f"{shown(path)} is of no run: choose another folder")
+                    raise AlphaMFError(
+                        f"{printable_name(path)} is of no run: choose another folder"
+                    )
             with atomic(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")
         elif known != text:
             raise AlphaMFError(
-                f"{shown(run.folder)} holds a run of another configuration: choose another folder"
+                f"{printable_name(run.folder)} contains a run with another configuration; "
+                "choose another "
+                "folder"
             )
         yield
 
 
-def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
+def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
     """Make the missing clips for the steps up to the last one.
 
     Parameters
@@ -298,7 +310,7 @@ def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
     }
     needed = [*planned["dev"], *(each for each in planned["train"] if each.first < count)]
     for made in shards.make_all(needed, run.jobs):
-        run.tell(f"{shown(made.path)}: {made.clips} mixtures")
+        run.tell(f"{printable_name(made.path)}: {made.clips} mixtures")
     return Clips(planned["train"]), Clips(planned["dev"])
 
 

@@ -32,7 +32,7 @@ def rms(sound: Reals) -> float:
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
-def decibels(level: float) -> float:
+def decibels_to_amplitude(level: float) -> float:
     """Return the amplitude factor of a level in dB."""
     return float(10 ** (level / 20))
 
@@ -55,7 +55,7 @@ def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
     return sounds[int(rng.integers(len(sounds)))]
 
 
-def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
+def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     """Change the speed of a sound, and its pitch with it.
 
     Parameters
@@ -71,7 +71,7 @@ def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     return sound if speed == 100 else resample(sound, 100, 10000 // speed)
 
 
-def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
+def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
     """Cut a piece at a random position of a sound; a sound that is too short is repeated.
 
     Parameters
@@ -107,7 +107,7 @@ def put(result: Reals, sound: Reals, start: int) -> None:
     result[start : start + len(part)] += part
 
 
-def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
+def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
     """Cut a piece that is not too quiet; give up after `TRIES`.
 
     Parameters
@@ -118,7 +118,7 @@ def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
         Least root mean square of the piece, in that of the whole sound.
     """
     for _ in range(TRIES):
-        piece = cut(rng, sound, samples)
+        piece = cut_piece(rng, sound, samples)
         if rms(piece) > fraction * rms(sound):
             break
     return piece
@@ -202,7 +202,7 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     return result
 
 
-def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
+def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz.
 
     Parameters
@@ -217,7 +217,7 @@ def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), len(sound))
 
 
-def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
+def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
     """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms.
 
     Parameters
@@ -231,7 +231,7 @@ def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
     start = int(rate * rng.uniform(0.0, 1.0))
     while start < len(sound):
         end = start + int(rate * log_uniform(rng, 0.2, 1.5))
-        heard[start:end] = decibels(-rng.uniform(15, 60))
+        heard[start:end] = decibels_to_amplitude(-rng.uniform(15, 60))
         start = end + int(rate * log_uniform(rng, 0.2, 2.0))
     fade = max(1, int(rate * log_uniform(rng, 0.005, 0.1)))
     result: Reals = sound * uniform_filter1d(heard, fade)

@@ -25,7 +25,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic, make_folder, reason, shown
+from alphamf.tools.files import atomic, make_folder, printable_name, reason
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -110,7 +110,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     if not left:
         return
     rate = config.network.kind.rate(load_dictionary(config.network.model))
-    recordings.prepare(config.data, rate, folder / "recordings")
+    recordings.prepare_recordings(config.data, rate, folder / "recordings")
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
         yield outcome.item
@@ -129,19 +129,19 @@ def _claim(folder: Path, config: Config) -> None:
     try:
         known = written.read_text(encoding="utf-8") if written.exists() else None
     except (OSError, UnicodeDecodeError) as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be used: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(folder)} cannot be used: {reason(error)}") from error
     if known is None:
         with atomic(written, within=folder) as part:
             part.write_text(text, encoding="utf-8")
     elif known != text:
         raise AlphaMFError(
-            f"{shown(folder)} holds mixtures of another recipe: choose another folder"
+            f"{printable_name(folder)} contains mixtures with another recipe; choose another folder"
         )
 
 
 def _make(shard: Shard, update: object) -> None:
     network = shard.config.network
-    found = recordings.opened(shard.folder / "recordings", shard.split)
+    found = recordings.open_recordings(shard.folder / "recordings", shard.split)
     whole = Maker(shard.config.mixtures, found, _weights(network), network.kind)
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
@@ -172,7 +172,9 @@ def _rows(shard: Shard) -> Any:
     try:
         return np.load(shard.path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise AlphaMFError(f"{shown(shard.path)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{printable_name(shard.path)} cannot be read: {reason(error)}"
+        ) from error
 
 
 class Clips(Sequence[TrainingClip]):

@@ -19,7 +19,7 @@ from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.config import NARROW
 
 
-def spread(bins: int, bands: int) -> Floats:
+def band_shares(bins: int, bands: int) -> Floats:
     """Return the share of each bin in each band, shape (bins, bands); the shares of a bin sum to 1.
 
     Parameters
@@ -42,7 +42,7 @@ def spread(bins: int, bands: int) -> Floats:
     return np.stack(shares, axis=1).astype(np.float32)
 
 
-def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
+def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
     """Expand tied parameters to the parameters of the network for all bins.
 
     Parameters
@@ -63,7 +63,7 @@ def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]
     return every
 
 
-def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
+def fit_tied(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
     """Return the tied parameters whose expansion is closest to a network's, as float32.
 
     Parameters
@@ -75,7 +75,7 @@ def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str,
     bands
         As for `spread`.
     """
-    shares = spread(bins, bands)
+    shares = band_shares(bins, bands)
     tied = dict(parameters)
     read = parameters["in.weight"]
     read = read.reshape(bins, -1, read.shape[-1])

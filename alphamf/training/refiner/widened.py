@@ -45,7 +45,7 @@ WANDERING, MEMORY = 6.0, 0.9
 """Standard deviation in dB of what it does on its own, and how much of that a frame keeps."""
 
 
-def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
+def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
     """Return a voice at `FULL_BAND`, with a synthetic band up to `END`.
 
     Parameters

@@ -23,7 +23,7 @@ from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network_file import shipped
+from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import adapt
@@ -160,7 +160,7 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     bins = learnt.frame.bins
     made = learnt.parameters["map.bias"].reshape(bins, -1)
     assert np.abs(made).max() > 0.001
-    spread = tied.spread(bins, 70)
+    spread = tied.band_shares(bins, 70)
     between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
     np.testing.assert_allclose(made, between, atol=1e-5)
     # A second round, whose first steps change next to nothing, goes on from there.
@@ -196,7 +196,7 @@ def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
 
 
 def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
-    start = {"start": str(shipped()["refiner-8k"])}
+    start = {"start": str(shipped_networks()["refiner-8k"])}
     run, _ = small(corpora, tmp_path / "run", network=start)
     with pytest.raises(AlphaMFError, match="refiner-8k is not of the rate and sizes"):
         runs.train(run)
@@ -277,7 +277,7 @@ def test_a_network_with_more_channels_begins_as_the_one_without():
     known = SecondStage(network.start(rng, 20, sizes), RATE, FRAME)
     given = rng.standard_normal((30, 20, more.features)).astype(np.float32)
     expected = layers.outputs(known.parameters, given[..., : sizes.features], np)
-    grown = runs.grown(known, more)
+    grown = runs.grow_network(known, more)
     assert {name: value.shape for name, value in grown.items()} == network.shapes(20, more)
     found = layers.outputs(grown, given, np)
     np.testing.assert_allclose(found[..., :2], expected, atol=1e-5)
@@ -292,7 +292,7 @@ def test_muon_moves_matrices_alike_in_all_directions(corpora, tmp_path):
         """Return the largest singular value of each step over the least."""
         schedule = {"steps": 4, "warm_up": 0, "weight_decay": 0.0, "muon": muon}
         run, _ = small(corpora, tmp_path / "run", schedule=schedule)
-        clips, _ = runs.prepared(run, 1)
+        clips, _ = runs.prepare_clips(run, 1)
         fit = Fit(run.config, load_dictionary(run.config.network.model), None)
         before = {name: value.detach().clone() for name, value in fit.parameters.items()}
         fit.advance(clips)

@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.blocks import Alone, Listed, Model, Ranks, Walk
+from alphamf.inference.blocks import Alone, FactorModel, Listed, Ranks, Walk
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.research.experiments.base import Job, Numbers
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 
 BLOCKS = 4
 BURN_IN = 100
@@ -99,7 +99,7 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed,
     hold_out
         As in `Ratings`.
     """
-    ratings = Ratings(users, hold_out)
+    ratings = RatingSplit(users, hold_out)
     values = ratings.train[2]
     listed = Listed(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
     return listed, len(values), float(values.mean(dtype=np.float64))
@@ -120,7 +120,7 @@ def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None)
     listed, count, mean = ratings_of(job["users"], job["blocks"], hold_out)
     return Walk(
         listed,
-        Model(job["rank"], offset=mean),
+        FactorModel(job["rank"], offset=mean),
         sampler_of(job, count),
         seed=job["seed"],
         ranks=ranks,
@@ -134,7 +134,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
     return _run(job, walk_of(job, hold_out), None)
 
 
-def over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
+def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
     """Run a job together with the other ranks.
 
     Parameters

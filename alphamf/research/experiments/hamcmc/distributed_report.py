@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.hamcmc.distributed_mf import SEARCHED, STEPS
 from alphamf.tools import libraries
 
@@ -20,7 +20,7 @@ ORDER = {
 """How figure 5 orders the methods, in the two versions of the paper."""
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return one row per method, rank and kind of step size."""
     rows = []
     keys = ("method", "rank", "kind", "step_size", "steps")
@@ -56,7 +56,7 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
     return mean_and_error(found, 3)
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 5: test RMSE against time, for each seed."""
     Figure = libraries.load("matplotlib.figure").Figure
 

@@ -80,7 +80,7 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
     return Start(target, theta)
 
 
-def sampled(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
+def mean_chain_gain(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
     """Run a chain; return the mean gain over its last steps, and the CPU seconds."""
     record = Mean(
         lambda theta, target: target.gain(theta),
@@ -94,7 +94,9 @@ def sampled(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, 
     return record.mean, time.process_time() - began
 
 
-def swept(begin: Start, sweeps: int, seed: int, *, collapsed: bool) -> tuple[Floats, float]:
+def mean_gibbs_gain(
+    begin: Start, sweeps: int, seed: int, *, collapsed: bool
+) -> tuple[Floats, float]:
     """Return the mean gain over the last third of Gibbs sweeps, and the CPU seconds."""
     rng = generator(seed, 0, 1)
     began = time.process_time()

@@ -186,6 +186,6 @@ def ratio(numbers: Mapping[str, Any] | None) -> str | None:
     return f"{np.mean(numbers['milliseconds']) / np.mean(numbers['plain']):.2f}"
 
 
-def spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
+def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
     """Format mean and standard error as text; None if there are no values."""
     return mean_and_error(values, digits) if values else None

@@ -122,7 +122,7 @@ def work(job: Job) -> Numbers:
     ):
         pass
     draws, true = trace.values, np.asarray(TRUE[job["experiment"]])
-    mean, variance, shape = exact(target)
+    mean, variance, shape = exact_moments(target)
     return {
         **numbers,
         "rmse": np.sqrt(((draws - true) ** 2).mean(0)).T.tolist(),
@@ -171,7 +171,7 @@ def _problem(job: Job) -> tuple[Any, Array]:
         target = NormalWishart(rng.standard_normal(job["points"]), batch=job["batch"])
         return target, 0.1 * rng.standard_normal((*chains, 2))
     if job["data"] == "synthetic":
-        features, labels = synthetic(rng, job["points"])
+        features, labels = draw_synthetic(rng, job["points"])
     else:
         with np.load(corpora.find(job["data"])) as file:
             features, labels = file["X"], file["y"]
@@ -180,7 +180,7 @@ def _problem(job: Job) -> tuple[Any, Array]:
     return regression, regression.start(rng, chains)
 
 
-def synthetic(rng: Any, points: int) -> tuple[Array, Array]:
+def draw_synthetic(rng: Any, points: int) -> tuple[Array, Array]:
     """Draw features from two normal distributions centred at (1, -1) and (-1, 1), with labels.
 
     Labels are drawn with the probabilities of the model: labels without noise would be separable,
@@ -197,7 +197,7 @@ def _parameters(theta: Array, target: Any) -> Array:
     return np.stack(target.unpack(theta), -1) if isinstance(target, NormalWishart) else theta
 
 
-def exact(target: Any) -> tuple[Array, Array, float]:
+def exact_moments(target: Any) -> tuple[Array, Array, float]:
     """Return the mean, the variance and the covariance's condition number of a posterior.
 
     In closed form, or on a grid about the mode. The condition number is that of theta's covariance,

@@ -24,9 +24,9 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.bpmf import BPMF
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -86,7 +86,7 @@ def sampler_of(job: Job) -> Any:
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
     """Find the MAP estimate, and run the sampler from there."""
-    ratings = Ratings(job["users"], hold_out)
+    ratings = RatingSplit(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,
         variance_w=job["variance"],
@@ -100,7 +100,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
     if job["method"] == "MAP":
         rmse = ratings.rmse(target.predict(theta, *pairs))
         return {"rmse": rmse, "seconds": map_seconds, "curve": [[map_seconds, rmse]]}
-    theta = outside(target, theta, job["seed"])
+    theta = point_outside(target, theta, job["seed"])
     dropped = burn_in(job)
     total, seconds, curve = np.zeros(len(pairs[0])), 0.0, []
     begin = time.process_time()
@@ -148,7 +148,7 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     return optimum
 
 
-def outside(target: BPMF, mode: Array, seed: int) -> Array:
+def point_outside(target: BPMF, mode: Array, seed: int) -> Array:
     """Return a point slightly outside the typical set around a mode.
 
     Parameters
@@ -165,7 +165,7 @@ def outside(target: BPMF, mode: Array, seed: int) -> Array:
     return mode + WIDER * deviation * deviate
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 3, one row per method."""
     rows = []
     for method, paper in METHODS.items():
@@ -188,7 +188,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw the test RMSE of the first seed against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 

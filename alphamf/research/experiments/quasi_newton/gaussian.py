@@ -20,7 +20,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -122,7 +122,7 @@ def work(job: Job) -> Numbers:
     burn_in = [int(steps.argmax()) + 1 if steps.any() else None for steps in inside.T]
     count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
     of_ess = [
-        diagnostics.ess(diagnostics.interleaved(kept[:, [c], :2], count))
+        diagnostics.ess(diagnostics.separate_chains(kept[:, [c], :2], count))
         for c in range(job["chains"])
     ]
     shown = np.unique(np.geomspace(1, job["samples"], 300).astype(int)) - 1
@@ -160,7 +160,7 @@ def seconds_a_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> flo
     return (time.process_time() - begin) / steps
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 1, one row per method, with checks."""
     rows = []
     for job, numbers in records:
@@ -189,7 +189,7 @@ def _time(numbers: Numbers) -> float:
     return float(numbers["kept"] * numbers["seconds"])
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 1: the distance from the mode against the iteration."""
     Figure = libraries.load("matplotlib.figure").Figure
 

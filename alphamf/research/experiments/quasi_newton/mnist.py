@@ -30,7 +30,7 @@ from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
@@ -122,7 +122,7 @@ def work(job: Job) -> Numbers:
     level = energies[samples // 2 :]
     inside = energies < level.mean(0) + 2 * level.std(0)
     count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
-    ess = [diagnostics.ess(diagnostics.interleaved(kept[:, [c]], count)) for c in range(chains)]
+    ess = [diagnostics.ess(diagnostics.separate_chains(kept[:, [c]], count)) for c in range(chains)]
     return {
         "errors": curve[-1][1],
         "curve": curve,
@@ -171,7 +171,7 @@ def _optimum(target: LogisticRegression) -> Array:
     return found.astype(np.float32)
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 2, one row per method."""
     rows = []
     for job, numbers in records:
@@ -198,7 +198,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw the test error, averaged over the latter half of the samples so far, against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 

@@ -22,9 +22,9 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.bpmf import RANK
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -92,7 +92,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 def work(job: Job) -> Numbers:
     """Run one method, and record the RMSE of its averaged predictions over time."""
-    ratings = Ratings(job["users"])
+    ratings = RatingSplit(job["users"])
     target = Stopwatch(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
     pairs, pair = ratings.test[:2], job["method"] == "SGRRLD"
     sampler: Any = SGRRLD(job["gamma"]) if pair else SGLD(job["gamma"])
@@ -120,7 +120,7 @@ def work(job: Job) -> Numbers:
     return {"curve": curve, "rmse": curve[-1][-1], "last": last, "times": [parallel, serial]}
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return one row per method."""
     rows = []
     for method in METHODS:
@@ -146,7 +146,7 @@ def _halfway(numbers: Numbers) -> float:
     return float(next(rmse for seconds, _, rmse in numbers["curve"] if seconds >= half))
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 5: the test RMSE against wall time, chains in parallel and in turn."""
     Figure = libraries.load("matplotlib.figure").Figure
 

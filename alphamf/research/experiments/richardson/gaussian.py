@@ -29,7 +29,7 @@ from alphamf.research.experiments.richardson.laws import (
     model,
     sampler_of,
 )
-from alphamf.research.experiments.richardson.moments import Moments
+from alphamf.research.experiments.richardson.moments import ErrorMoments
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3
@@ -81,7 +81,7 @@ def work(job: Job) -> Numbers:
     if job["figure"] == "slope":
         root = np.linalg.cholesky(target.covariance)
         start = target.mean + start @ root.T
-    record = Moments(target, job["burn_in"], job["steps"])
+    record = ErrorMoments(target, job["burn_in"], job["steps"])
     begin = time.process_time()
     states = run(target, sampler, steps=job["steps"], seed=job["seed"], start=start, record=record)
     for _ in states:

@@ -8,7 +8,7 @@ from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE
 from alphamf.tools.arrays import Array
 
 
-class Moments:
+class ErrorMoments:
     """Records the mean of e = theta - mu and of e e' per chain, extrapolated for pairs of chains.
 
     Parameters
