@@ -90,7 +90,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
     # Encoders differ in whether their count holds the frame of the Xing header itself.
     cut = frames == promise.frames and at - first < promise.bytes
     if (frames < promise.frames or cut) and not gaps:
-        raise Cut(f"{name} is cut short: its header promises {promise.frames} frames of MP3, "
+        raise Cut(f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
                   f"{frames} are there")  # fmt: skip
     pieces: Pieces | None = None
     if promise.at and frames - 1 > promise.frames:

@@ -208,7 +208,7 @@ def open_reader(
         A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are
         copied to a temporary file, as decoding needs to seek.
     salvage
-        Whether of a file that is cut short or damaged the part before is read; `Reader.cut` says
+        Whether of a file that is truncated or damaged the part before is read; `Reader.cut` says
         so then.
     max_channels
         The most channels that are accepted; None for any number.

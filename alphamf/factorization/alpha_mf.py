@@ -121,7 +121,7 @@ class AlphaMF:
                 w /= w.sum(-2, keepdims=True)
         shape = (*chains, *self.power.shape)
         self.latents = {
-            f"phi{s}": self.model.loops.stable(rng, source.alpha, xp.empty(shape, theta.dtype))
+            f"phi{s}": self.model.loops.fill_stable(rng, source.alpha, xp.empty(shape, theta.dtype))
             for s, source in enumerate(self.sources)
             if source.alpha < 2
         }

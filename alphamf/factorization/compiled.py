@@ -50,7 +50,7 @@ def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
 
 
 def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
-    """See `alphamf.factorization.cells.stable`."""
+    """See `alphamf.factorization.cells.fill_stable`."""
     _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
     return out
 

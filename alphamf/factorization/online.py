@@ -112,7 +112,7 @@ class OnlineAlphaMF:
         shape = (self._places[-1] + 1, channels, bins)
         loops = self._loops
         self._powers, self._noises = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        self._phi = loops.stable(rng, alpha, np.empty(shape, np.float32))
+        self._phi = loops.fill_stable(rng, alpha, np.empty(shape, np.float32))
         self._rng, self._states = rng, loops.states(rng, [alpha, 2.0])
         self._h = np.full((channels, columns), LEAST)
         self._level = np.zeros((channels, 1), np.float32)
@@ -189,7 +189,7 @@ class OnlineAlphaMF:
         np.maximum(self._level, np.finfo(np.float32).tiny / FLOOR, out=self._level)
         self._noise.learn(power)
         self._response.begin(self._noise.risen)
-        new = self._loops.stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
+        new = self._loops.fill_stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
         past = (self._powers, power), (self._noises, self._noise.power), (self._phi, new)
         for held, newest in past:
             held[:-1] = held[1:]

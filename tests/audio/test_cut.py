@@ -52,7 +52,7 @@ def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
                 assert abs(len(read(path)[0]) - 3001) <= 100, (subtype, channels, endian)
                 data = path.read_bytes()
                 path.write_bytes(data[: int(0.97 * len(data))])
-                assert "is cut short: its header promises" in sentence(path), (subtype, endian)
+                assert "is truncated: its header promises" in sentence(path), (subtype, endian)
     assert tried
 
 
@@ -65,7 +65,7 @@ def test_the_part_that_is_there_can_be_read(tmp_path, capfd, form, share):
     whole = read(path)[0]
     path.write_bytes(data[: int(len(data) * share)])
     with open_reader(path, salvage=True) as file:
-        assert "is cut short" in file.cut or "damaged or cut short" in file.cut
+        assert "is truncated" in file.cut or "damaged or truncated" in file.cut
         assert file.cut.endswith(f"{file.frames / RATE:.2f} s of it are used")
         got = np.concatenate(list(file.blocks(999)))
     # A header of up to 4 kB is part of the share; Ogg loses a page, FLAC and MP3 a block.
@@ -240,5 +240,5 @@ def test_more_channels_than_asked_for(tmp_path):
 
 
 def test_the_error_crosses_processes():
-    error = pickle.loads(pickle.dumps(Cut("a is cut short", (range(3), b"x"))))
-    assert (str(error), error.pieces) == ("a is cut short", (range(3), b"x"))
+    error = pickle.loads(pickle.dumps(Cut("a is truncated", (range(3), b"x"))))
+    assert (str(error), error.pieces) == ("a is truncated", (range(3), b"x"))

@@ -108,7 +108,7 @@ def test_chunks_before_and_after_the_samples():
 
 def test_a_pipe_that_ends_too_soon():
     data = encoded()[:-1001]
-    words = "standard input is cut short: its header promises 6000 bytes of samples and 4998"
+    words = "standard input is truncated: its header promises 6000 bytes of samples and 4998"
     with pytest.raises(AlphaMFError, match=words):
         heard(data)
     found, recording = heard(data, salvage=True)

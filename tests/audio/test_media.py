@@ -317,7 +317,7 @@ def test_damage_inside_is_found(tmp_path):
     at = data.index(b"mdat") + 60_000
     data[at : at + 20_000] = np.random.default_rng(0).bytes(20_000)
     source.write_bytes(data)
-    assert "a.m4a is damaged or cut short" in refusal(source)
+    assert "a.m4a is damaged or truncated" in refusal(source)
 
 
 def test_a_seek_before_the_start_is_damage(tmp_path):

@@ -192,7 +192,7 @@ def test_a_header_that_counts_wrong_loses_nothing_unsaid(tmp_path, form, subtype
     except AssertionError as error:
         text = str(error)
         print(text)
-        assert change == "maximal" and "is cut short" in text
+        assert change == "maximal" and "is truncated" in text
         return
     if isinstance(got, np.ndarray):
         assert len(got) >= len(whole)

@@ -110,7 +110,7 @@ def test_damaged_flac_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
-    assert "damaged or cut short" in sentence(path)
+    assert "damaged or truncated" in sentence(path)
 
 
 @pytest.mark.parametrize("order", ["little", "big"])

@@ -68,7 +68,7 @@ def test_wav_comes_out_as_it_went_in_and_as_of_a_file(here, tmp_path):
     assert (rate, info.subtype, out.shape) == (RATE, "PCM_24", (4000, 2))
     np.testing.assert_allclose(out, soundfile.read(here / "out.wav")[0], atol=2**-22)
     cut = in_a_process(here, *LOW, input=data[:-7])
-    assert cut.returncode == 2 and b"is cut short: its header promises" in cut.stderr
+    assert cut.returncode == 2 and b"is truncated: its header promises" in cut.stderr
     assert len(cut.stdout) == len(data) - 12  # the two samples that are not whole
 
 

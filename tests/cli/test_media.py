@@ -57,7 +57,7 @@ def test_a_cut_film_is_salvaged_with_a_note(here):
     data = Path("whole.mkv").read_bytes()
     Path("cut.mkv").write_bytes(data[: len(data) * 2 // 3])
     refused = denoise("cut.mkv", code=2).stderr
-    assert refused.startswith("Error: cut.mkv is cut short: its header promises")
+    assert refused.startswith("Error: cut.mkv is truncated: its header promises")
     assert not Path("cut.denoised.mkv").exists()
     (line,) = denoise("cut.mkv", "--salvage", "--json").stdout.splitlines()
     assert "cut short" in json.loads(line)["note"]

@@ -87,7 +87,7 @@ def test_a_pipe_in_and_out_gives_what_a_file_gives(tmp_path):
     assert piped.stderr.startswith(b"- -> -: 0.30 s in ")
     broken = run(tmp_path, "denoise", "-", *QUICK, input=data[:1000])
     assert (broken.returncode, broken.stdout) == (2, b"")
-    assert b"standard input is cut short" in broken.stderr
+    assert b"standard input is truncated" in broken.stderr
 
 
 @pytest.mark.slow

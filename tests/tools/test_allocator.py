@@ -25,7 +25,7 @@ def left():
     return round(held() - before)
 
 print(left())
-with allocator.freed_kept() as kept:
+with allocator.keep_freed_memory() as kept:
     print(kept, left())
 print(left(), round(held()))
 """
@@ -43,7 +43,7 @@ sound = np.random.default_rng(0).standard_normal(8 * 16000).astype(np.float32)
 alphamf.denoise(sound, 16000, "fast")
 before = faults()
 alphamf.denoise(sound, 16000, "fast")
-print(allocator.settle(), faults() - before)
+print(allocator.configure_allocator(), faults() - before)
 """
 
 

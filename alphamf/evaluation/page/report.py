@@ -55,6 +55,6 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
     )
     path = output / "report.html"
     with atomic(path, within=output) as part:
-        # Names that are no UTF-8 are escaped as in `alphamf.tools.files.shown`.
+        # Names that are no UTF-8 are escaped as in `alphamf.tools.files.printable_name`.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path

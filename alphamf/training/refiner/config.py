@@ -212,7 +212,7 @@ class Data:
         Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
         (`alphamf.training.refiner.widened`): for the network of the bands alone.
     tilts
-        As in `alphamf.training.refiner.widened.widened`.
+        As in `alphamf.training.refiner.widened.widen_band`.
     unscored
         Of other sounds as well, to learn from alone: rows of split dev there are another test's.
     most
