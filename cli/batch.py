@@ -68,9 +68,10 @@ def run(
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
     if files.results and not quiet:
-        sentence = f"skipped {len(files.results)} denoised files of other inputs"
-        typer.echo(
-            f"Note: {sentence} (to denoise one of them again, give its name alone)", err=True
+        _note_skipped(
+            len(files.results),
+            "denoised file of another input (to denoise it again, give its name alone)",
+            "denoised files of other inputs (to denoise one of them again, give its name alone)",
         )
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
@@ -94,9 +95,17 @@ def run(
             text = None if quiet else partial(_sentences, verbose=verbose)
             _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
-        sentence = f"skipped {skipped} outputs that already exist"
-        typer.echo(f"Note: {sentence} (use --overwrite to replace them)", err=True)
+        _note_skipped(
+            skipped,
+            "output that already exists (use --overwrite to replace it)",
+            "outputs that already exist (use --overwrite to replace them)",
+        )
     return 1 if 1 in codes else max(codes)
+
+
+def _note_skipped(count: int, one: str, several: str) -> None:
+    """Print a note that says how many files were skipped, in the singular or the plural."""
+    typer.echo(f"Note: skipped {count} {one if count == 1 else several}", err=True)
 
 
 def _report(

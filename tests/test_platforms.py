@@ -35,7 +35,7 @@ assert "alphamf.denoising.estimate" in sys.modules and processes.sys.platform ==
 FILES = """
 from pathlib import Path
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, exclusive
+from alphamf.tools.files import atomic, exclusive_lock
 from alphamf.tools.temporary import lock
 
 def refused(manager):
@@ -61,10 +61,10 @@ assert target.read_text() == "third"
 folder = Path("folder")
 folder.mkdir()
 for place, is_folder in ((folder, True), (target, False)):
-    with exclusive(place, "taken", folder=is_folder):
-        assert refused(exclusive(place, "taken", folder=is_folder)) == "taken"
+    with exclusive_lock(place, "taken", folder=is_folder):
+        assert refused(exclusive_lock(place, "taken", folder=is_folder)) == "taken"
         assert target.read_text() == "third"
-    assert not refused(exclusive(place, "taken", folder=is_folder))
+    assert not refused(exclusive_lock(place, "taken", folder=is_folder))
 assert sorted(Path().iterdir()) == [folder, target]
 """
 

@@ -36,6 +36,42 @@ class Extent(NamedTuple):
     md5: bytes | None = None
 
 
+class Part(NamedTuple):
+    """A recording in a file.
+
+    Attributes
+    ----------
+    pieces
+        What a decoder reads of the file; None: all of it.
+    frames
+        Samples per channel that its header promises, where the decoder does not see that.
+    md5
+        MD5 sum of its samples by its header; None: not known.
+    """
+
+    pieces: Pieces | None = None
+    frames: int | None = None
+    md5: bytes | None = None
+
+
+class Layout(NamedTuple):
+    """What is in a file.
+
+    Attributes
+    ----------
+    parts
+        Its recordings.
+    spare
+        Bytes after them that may be sound, and that no decoder reads.
+    cut
+        A sentence where a part is missing; otherwise None.
+    """
+
+    parts: Sequence[Part] = (Part(),)
+    spare: int = 0
+    cut: str | None = None
+
+
 class Cut(AlphaMFError):
     """Error for a file that ends before its header says.
 

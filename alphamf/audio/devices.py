@@ -152,8 +152,9 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
         There is no rate that both take, or the input has fewer channels.
     """
     if channels > source.inputs:
+        noun = "channel" if source.inputs == 1 else "channels"
         raise AlphaMFError(
-            f"the input {source.name} has only {source.inputs} channels, not {channels}"
+            f"the input {source.name} has only {source.inputs} {noun}, not {channels}"
         )
     refusals: list[str] = []
     for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, BinaryIO
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from alphamf.audio import mp3, subtypes
 from alphamf.audio.cut import Extent, patched
 from alphamf.audio.view import find
-from alphamf.tools.arrays import Floats
+
+if TYPE_CHECKING:
+    from alphamf.tools.arrays import Floats
 
 START = b"fLaC"
 
@@ -66,6 +66,8 @@ class Sum:
 
     def add(self, block: Floats) -> None:
         """Add samples, shape (n, channels)."""
+        import numpy as np
+
         steps: Any = (block * np.float32(2 ** (self._bits - 1))).astype("<i4")
         data = steps[..., None].view(np.uint8)[..., : self._bits // 8]
         self._md5.update(np.ascontiguousarray(data).data)

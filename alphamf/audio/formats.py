@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.cut import Cut, Extent, Pieces
+from alphamf.audio.cut import Cut, Extent, Layout, Part, Pieces
 from alphamf.audio.media import kinds
-from alphamf.audio.parts import Layout, Part
 from alphamf.audio.view import holds_sound, view
 from alphamf.errors import AlphaMFError
 

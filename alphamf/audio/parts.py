@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from alphamf.audio.cut import LeftOut, Pieces, Undecodable
+from alphamf.audio.cut import LeftOut, Part, Undecodable
 from alphamf.audio.flac import Sum
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, tagged
@@ -16,42 +16,6 @@ UNKNOWN = 2**62
 """libsndfile gives a length beyond this for a file whose header has none."""
 
 _BLOCK = 1 << 16
-
-
-class Part(NamedTuple):
-    """A recording in a file.
-
-    Attributes
-    ----------
-    pieces
-        What a decoder reads of the file; None: all of it.
-    frames
-        Samples per channel that its header promises, where the decoder does not see that.
-    md5
-        MD5 sum of its samples by its header; None: not known.
-    """
-
-    pieces: Pieces | None = None
-    frames: int | None = None
-    md5: bytes | None = None
-
-
-class Layout(NamedTuple):
-    """What is in a file.
-
-    Attributes
-    ----------
-    parts
-        Its recordings.
-    spare
-        Bytes after them that may be sound, and that no decoder reads.
-    cut
-        A sentence where a part is missing; otherwise None.
-    """
-
-    parts: Sequence[Part] = (Part(),)
-    spare: int = 0
-    cut: str | None = None
 
 
 class Joined:

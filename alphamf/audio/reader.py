@@ -14,10 +14,9 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from alphamf.audio import subtypes
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import Part, Undecodable
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
-from alphamf.audio.parts import Part
 from alphamf.audio.sources import decodable_path
 from alphamf.audio.survey import BLOCK, open_sound, survey
 from alphamf.errors import AlphaMFError

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.audio import formats
-from alphamf.audio.cut import Cut
-from alphamf.audio.parts import Layout
+from alphamf.audio.cut import Cut, Layout
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason, temporary_place
 

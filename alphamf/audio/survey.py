@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
-from alphamf.audio.cut import LEAST, Cut, LeftOut, Undecodable, left_out
+from alphamf.audio.cut import LEAST, Cut, Layout, LeftOut, Part, Undecodable, left_out
 from alphamf.audio.decoder import helper
 from alphamf.audio.decoder.client import open_apart, open_bytes_apart
 from alphamf.audio.decoder.connection import Unconfined
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, open_here
-from alphamf.audio.parts import UNKNOWN, Joined, Layout, Part
+from alphamf.audio.parts import UNKNOWN, Joined
 from alphamf.audio.view import Pieced
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats

@@ -142,7 +142,7 @@ def separate_chains(draws: Array, count: int) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> interleaved(np.arange(6)[:, None], 3)  # three chains that moved in turn
+    >>> separate_chains(np.arange(6)[:, None], 3)  # three chains that moved in turn
     array([[0, 1, 2],
            [3, 4, 5]])
     """

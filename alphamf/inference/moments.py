@@ -64,7 +64,7 @@ def merge_moments(first: Moments, second: Moments) -> Moments:
     --------
     >>> import numpy as np
     >>> draws = np.arange(6.0)[:, None]
-    >>> joined(moments(draws[:2]), moments(draws[2:])).mean, draws.mean()
+    >>> merge_moments(moments(draws[:2]), moments(draws[2:])).mean, draws.mean()
     (array([2.5]), np.float64(2.5))
     """
     draws = first.draws + second.draws

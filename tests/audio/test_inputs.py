@@ -58,14 +58,15 @@ def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypat
     for name in ("in/x.m4a", "in/deep/y.M4A", "in/z.mp4", "in/.z.mp4", "in/z.denoised.mp4"):
         Path(name).touch()
     made = plan(["in", "in/*", "a.wav"])
-    assert (
-        describe_skipped(made.passed) == "passed over: 2 m4a, 1 mp4 (pip install 'alphamf[media]')"
+    assert describe_skipped(made.passed) == (
+        "skipped 2 m4a, 1 mp4; to read these formats: pip install 'alphamf[media]'"
     )
     assert not made.problems and len(made.jobs) == 3
     assert describe_skipped(plan(["a.wav"]).passed) == ""
     Path("empty/v.mkv").touch()
     assert only_problem("empty") == (
-        "empty is a folder without audio files; passed over: 1 mkv (pip install 'alphamf[media]')"
+        "empty contains no audio files; skipped 1 mkv; to read these formats: "
+        "pip install 'alphamf[media]'"
     )
 
 
@@ -116,7 +117,7 @@ def test_standard_input_goes_to_standard_output_unless_named(tree):
     assert plan(["-"]).jobs == [Job("-", "-", False)]
     assert plan(["-"], output="x.flac").jobs == [Job("-", "x.flac", False)]
     assert plan(["a.wav"], output="-").jobs == [Job("a.wav", "-", False)]
-    with pytest.raises(AlphaMFError, match="- has no name to use in --output-dir"):
+    with pytest.raises(AlphaMFError, match="standard input has no name to use in --output-dir"):
         plan(["-"], output_dir="out")
 
 
@@ -126,8 +127,8 @@ def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
     Path("a.denoised.wav").touch()
     made = plan(["empty", "no*.wav", "a.wav", "in/deep"])
     assert [problem.sentence for problem in made.problems] == [
-        "empty is a folder without audio files",
-        "no*.wav matches no audio file",
+        "empty contains no audio files",
+        "no*.wav matches no audio files",
         "a.denoised.wav exists already: use --overwrite to replace it",
     ]
     assert [job.source for job in made.jobs] == ["in/deep/er/c.flac"]
@@ -135,7 +136,7 @@ def test_problems_are_one_sentence_each_and_the_other_files_stay(tree):
         "x/a.wav has the same output as a.wav: out/a.wav"
     )
     assert only_problem("a.wav", output_dir=".") == (
-        "a.wav is also its own output: choose another -o or --output-dir"
+        "a.wav is also its own output; choose another -o or --output-dir"
     )
     os.symlink("a.wav", "link.wav")
     assert "also its own output" in only_problem("a.wav", output="link.wav", overwrite=True)
@@ -156,8 +157,8 @@ def test_a_device_may_be_the_output_without_overwrite(tree):
     [
         (["a.wav"], {"output": "in"}, "-o in is a folder"),
         (["a.wav"], {"output": "new/"}, "-o new/ is a folder"),
-        (["a.wav", "in"], {"output": "x.wav"}, "-o x.wav names one output and there are 3 inputs"),
-        (["a.wav"], {"output": "x.wav", "output_dir": "y"}, "give one of them"),
+        (["a.wav", "in"], {"output": "x.wav"}, "-o x.wav names one output, but there are 3 inputs"),
+        (["a.wav"], {"output": "x.wav", "output_dir": "y"}, "give only one of them"),
         (["a.wav"], {"output_dir": "in/notes.txt"}, "--output-dir in/notes.txt is not a folder"),
     ],
 )
@@ -203,12 +204,12 @@ def test_a_name_that_is_not_text_is_shown_with_escapes():
 
 def test_names_with_a_nul_are_refused():
     (problem,) = plan(["a\0.wav"]).problems
-    assert problem.sentence == "a\\x00.wav is no file: no name holds a NUL"
-    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+    assert problem.sentence == "a\\x00.wav is not a valid file name: it contains a NUL character"
+    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
         plan(["a.wav"], protected={"--model": "m\0"})
-    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
         plan(["a.wav"], output="b\0.wav")
-    with pytest.raises(AlphaMFError, match="no name holds a NUL"):
+    with pytest.raises(AlphaMFError, match="is not a valid file name: it contains a NUL"):
         check_extra({"--plot": "p\0.png"}, Plan([], []), overwrite=False)
 
 
@@ -250,7 +251,7 @@ def test_no_output_replaces_any_input(tree):
     sentence = "sub/x.voc would replace the input x.wav: choose another -o or --output-dir"
     made = plan(["x.wav", "sub/x.voc"], output_dir=".", overwrite=True)
     assert [problem.sentence for problem in made.problems] == [
-        "x.wav is also its own output: choose another -o or --output-dir",
+        "x.wav is also its own output; choose another -o or --output-dir",
         sentence,
     ]
     made = plan(["link.wav", "sub/x.voc"], output_dir=".", overwrite=True)
@@ -287,7 +288,7 @@ def test_searches_pass_over_pipes_and_devices_and_names_mean_them(tree):
     os.symlink("gone", "in/gone.wav")
     assert list(pairs("in", overwrite=True)) == ["in/b.WAV", "in/gone.wav", "in/deep/er/c.flac"]
     assert list(pairs("in/z.wav", "a.wav")) == ["in/z.wav", "a.wav"]
-    assert only_problem("in/z*.wav") == "in/z*.wav matches no audio file"
+    assert only_problem("in/z*.wav") == "in/z*.wav matches no audio files"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="named pipes")

@@ -108,11 +108,11 @@ def test_chunks_before_and_after_the_samples():
 
 def test_a_pipe_that_ends_too_soon():
     data = encoded()[:-1001]
-    words = "standard input is truncated: its header promises 6000 bytes of samples and 4998"
-    with pytest.raises(AlphaMFError, match=words):
+    words = "its header promises 6000 bytes of samples, but it has only 4998"
+    with pytest.raises(AlphaMFError, match=f"standard input is truncated: {words}"):
         heard(data)
     found, recording = heard(data, salvage=True)
-    assert len(found) == 2499 and recording.cut.endswith("; 0.31 s of it are used")
+    assert len(found) == 2499 and recording.cut.endswith("; using the first 0.31 s")
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_pipe_that_ends_too_soon():
         (b"", r"standard input is empty \(0 bytes\)"),
         (b"no audio", "not audio of a known format"),
         (b"RIFF\0\0\0\0WAVEdata\xff\xff\xff\xff", "cannot be read as audio|not audio|no samples"),
-        (with_size(encoded(0), UNKNOWN[0]), "holds no samples"),
+        (with_size(encoded(0), UNKNOWN[0]), "has no samples"),
         (encoded(channels=65), "65 channels, more than 64"),
         (encoded(subtype="FLOAT")[:-4] + np.float32(np.nan).tobytes(), "1 sample that is NaN"),
     ],

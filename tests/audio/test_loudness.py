@@ -71,7 +71,7 @@ def test_what_has_no_loudness():
 
 def test_rates_at_which_the_filter_is_not_stable_are_refused(tmp_path, monkeypatch):
     for rate in (1000, 2000, 2900, 3399):
-        with pytest.raises(AlphaMFError, match=f"from 3400 Hz on, not of {rate} Hz"):
+        with pytest.raises(AlphaMFError, match=f"at 3400 Hz or more, not at {rate} Hz"):
             loudness.Meter(rate, 1)
     sound = speechlike(3400, 20, 1)
     meter = loudness.Meter(3400, 1)
@@ -80,7 +80,9 @@ def test_rates_at_which_the_filter_is_not_stable_are_refused(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     soundfile.write("a.wav", speechlike(2000, 1, 1), 2000)
     refused = run("denoise", "a.wav", "--normalize", "-16", *QUICK, code=2).stderr
-    assert refused == "Error: a.wav: loudness is of sound from 3400 Hz on, not of 2000 Hz\n"
+    assert refused == (
+        "Error: a.wav: loudness can be measured at 3400 Hz or more, not at 2000 Hz\n"
+    )
     assert not (tmp_path / "a.denoised.wav").exists()
 
 
@@ -120,7 +122,7 @@ def test_the_option(tmp_path, monkeypatch):
     assert not soundfile.read("b.denoised.wav")[0].any()
     for wrong in ("loud", "3", "-71", "-16dB", "nan"):
         refused = run("denoise", "a.wav", "--normalize", wrong, code=2).stderr
-        assert "--normalize takes a loudness from -70 to 0 such as -16LUFS" in refused
+        assert "--normalize must be a loudness from -70 to 0 LUFS, such as -16LUFS" in refused
     monkeypatch.setitem(sys.modules, "pyloudnorm", None)
     refused = run("denoise", "a.wav", "--normalize", "-16", code=2).stderr
     assert "pip install 'alphamf[normalize]'" in refused

@@ -147,7 +147,9 @@ def test_eight_channels_keep_their_order(tmp_path, codec):
     assert ((levels > 0.7) & (levels < 1.2))[[0, 1, 2, 4, 5, 6, 7]].all()  # 3: low frequencies
     assert not lossless or np.abs(got - sound).max() < 2.0**-23
     with (
-        pytest.raises(AlphaMFError, match="cannot be written as MATROSKA FLAC_24 with 9 channels"),
+        pytest.raises(
+            AlphaMFError, match=r"cannot write .*a\.mka as MATROSKA FLAC_24 with 9 channels"
+        ),
         open_writer(path, 48000, 9, format="MATROSKA", subtype="FLAC_24"),
     ):
         pass
@@ -236,7 +238,9 @@ def test_the_sound_of_a_video_alone_and_in_another_container(tmp_path):
     assert note == "video track 0"
     output, note = copied(source, tmp_path / "b.mkv")
     np.testing.assert_allclose(claps.offsets(output), claps.offsets(source), atol=0.01)
-    with pytest.raises(AlphaMFError, match="cannot be written as AMR AMR_NB with 1 channels at 48"):
+    with pytest.raises(
+        AlphaMFError, match=r"cannot write .*\.amr as AMR AMR_NB with 1 channels at 48"
+    ):
         copied(source, tmp_path / "b.amr")
 
 
@@ -285,11 +289,11 @@ def refusal(source: Path, **options: object) -> str:
 
 CUT = [
     ("mp4", "mp4", Sound(), "its index (moov) is missing"),
-    ("ismv", "mp4", Sound(), "bytes of samples and"),
-    ("matroska", "mkv", Sound(), "bytes of samples and"),
-    ("asf", "wma", Sound("wmav2"), "bytes of samples and"),
-    ("adts", "aac", Sound(), "its last AAC frame is not whole"),
-    ("amr", "amr", Sound("libopencore_amrnb", "s16", 8000), "its last AMR frame is not whole"),
+    ("ismv", "mp4", Sound(), "bytes of samples, but it has only"),
+    ("matroska", "mkv", Sound(), "bytes of samples, but it has only"),
+    ("asf", "wma", Sound("wmav2"), "bytes of samples, but it has only"),
+    ("adts", "aac", Sound(), "its last AAC frame is incomplete"),
+    ("amr", "amr", Sound("libopencore_amrnb", "s16", 8000), "its last AMR frame is incomplete"),
 ]
 
 
@@ -300,13 +304,15 @@ def test_a_file_that_was_cut_is_refused_or_salvaged(tmp_path, muxer, suffix, sou
     whole = properties(source)
     data = source.read_bytes()
     source.write_bytes(data[: len(data) * 2 // 3 - 1])
-    assert "a." in (sentence := refusal(source)) and "cut short" in sentence and reason in sentence
+    assert (
+        "a." in (sentence := refusal(source)) and "is truncated" in sentence and reason in sentence
+    )
     if muxer == "mp4":
-        assert "cut short" in refusal(source, salvage=True)
+        assert "is truncated" in refusal(source, salvage=True)
         return
     with open_reader(source, salvage=True) as reader:
         assert 0.4 * whole.frames < reader.frames < 0.9 * whole.frames
-        assert reader.cut is not None and "of it are used" in reader.cut
+        assert reader.cut is not None and "; using the first " in reader.cut
         assert sum(map(len, reader.blocks())) == reader.frames
 
 
@@ -338,7 +344,7 @@ def test_samples_of_unknown_kind_are_refused(tmp_path):
     without = source.read_bytes().replace(b"\x62\x64\x81", b"\xec\x01\x81", 1)  # its bit depth
     source.write_bytes(without[:2500])
     sentence = refusal(source, salvage=True)
-    assert sentence == f"{source} has an audio track of which nothing can be decoded"
+    assert sentence == f"no sample of the audio track of {source} can be decoded"
 
 
 @pytest.mark.parametrize(
@@ -357,7 +363,9 @@ def test_another_track_of_an_unknown_codec_is_left_out_and_said(tmp_path, muxer,
 def test_tracks_that_are_not_there(tmp_path):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     claps.make(tmp_path / "mute.mp4", "mp4")
-    assert "a.mp4 has 1 audio track: there is no --track 2" in refusal(tmp_path / "a.mp4", track=2)
+    assert "a.mp4 has 1 audio track; --track 2 does not exist" in refusal(
+        tmp_path / "a.mp4", track=2
+    )
     assert refusal(tmp_path / "mute.mp4").endswith("mute.mp4 has no audio track")
     with open_writer(tmp_path / "a.wav", 8000, 1) as writer:
         writer.write(claps.clicks(8000))
@@ -405,7 +413,7 @@ def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
     assert inputs.find([str(tmp_path)]) == [str(tmp_path / "a.mp4")]
     monkeypatch.setattr(formats, "find_spec", lambda name: None)
-    with pytest.raises(AlphaMFError, match="is a folder without audio files"):
+    with pytest.raises(AlphaMFError, match="contains no audio files; skipped 1 mp4"):
         inputs.find([str(tmp_path)])
 
 

@@ -138,7 +138,9 @@ def test_a_failure_leaves_nothing_and_what_was_there(tmp_path):
 
 
 def test_a_name_with_a_nul_is_refused():
-    with pytest.raises(AlphaMFError, match="cannot be written: no file name holds a NUL"):
+    with pytest.raises(
+        AlphaMFError, match=r"^cannot write a\\x00\.wav: file names cannot contain a NUL"
+    ):
         open_writer("a\0.wav", RATE, 1).__enter__()
 
 
@@ -179,7 +181,7 @@ def test_a_file_that_comes_back_longer_is_told_from_a_full_disk(tmp_path, monkey
     monkeypatch.setattr(writer, "compression", lambda *_: low)
     form = {"format": "MP3", "subtype": "MPEG_LAYER_III"}
     with (
-        pytest.raises(AlphaMFError, match=r"a\.mp3 cannot be written: it comes back longer"),
+        pytest.raises(AlphaMFError, match=r"cannot write .*a\.mp3: its length changes"),
         open_writer(tmp_path / "a.mp3", RATE, 1, **form) as file,
     ):
         file.write(tone())
@@ -187,12 +189,13 @@ def test_a_file_that_comes_back_longer_is_told_from_a_full_disk(tmp_path, monkey
 
 
 def test_impossible_outputs_are_refused_in_one_sentence(tmp_path):
-    for path, options in (
-        (tmp_path / "none" / "a.wav", {}),
-        (tmp_path / "a.mp3", {"format": "MP3", "subtype": "MPEG_LAYER_III"}),
+    mp3 = {"format": "MP3", "subtype": "MPEG_LAYER_III"}
+    for path, options, sentence in (
+        (tmp_path / "none" / "a.wav", {}, r"a\.wav cannot be written"),
+        (tmp_path / "a.mp3", mp3, r"cannot write .*a\.mp3 as MP3"),
     ):
         with (
-            pytest.raises(AlphaMFError, match="cannot be written"),
+            pytest.raises(AlphaMFError, match=sentence),
             open_writer(path, RATE, 6, **options),
         ):
             pass
@@ -298,7 +301,7 @@ def test_only_a_lossy_sound_is_lowered_and_by_12_db_at_most(subtype, peak, path,
 
 
 def test_unknown_ending_is_refused():
-    with pytest.raises(AlphaMFError, match=r"a\.docx ends in no audio format"):
+    with pytest.raises(AlphaMFError, match=r"the extension of a\.docx is not a known audio format"):
         destination("a.docx", described())
 
 

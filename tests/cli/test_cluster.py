@@ -134,7 +134,8 @@ def test_a_lost_worker_loses_no_result(corpus, plain_page, remote):
     with process:
         printed += process.stdout.read().splitlines()
         note, where = process.stderr.read().splitlines()
-        assert note.startswith(f"Note: without TLS, whoever reaches --cluster {address} can run ")
+        anybody = f"everybody who can connect to --cluster {address} can run "
+        assert note.startswith(f"Note: without TLS, {anybody}")
         assert where.startswith("Dask: 2 workers") and process.wait(60) == 0
     assert [json.loads(line) for line in printed] == lines() and len(printed) == 12
     assert len({item["key"] for item in lines()}) == 12
@@ -159,7 +160,7 @@ def test_the_pool_does_without_dask(tmp_path):
 def test_nobody_answers(corpus, monkeypatch):
     monkeypatch.setattr(connection, "PATIENCE", 0.3)
     address = "127.0.0.1:9"
-    sentence = f"no Dask scheduler answers at --cluster {address} within 0.3 s"
+    sentence = f"no Dask scheduler answered at --cluster {address} within 0.3 s"
     result = denoise("noisy", "--cluster", address)
     assert result.exit_code == 2 and result.stderr.endswith(f"\nError: {sentence}\n")
     assert result.stderr.startswith("Note: without TLS, ")
@@ -169,14 +170,17 @@ def test_nobody_answers(corpus, monkeypatch):
     result = evaluate(*CORPUS, "--cluster", address, code=2)
     assert result.stderr.endswith(f"\nError: {sentence}\n")
     result = evaluate(*CORPUS, "--cluster", "there", "--quiet", code=2)
-    assert result.stderr.startswith("Error: no Dask scheduler answers at --cluster there: ")
+    assert result.stderr.startswith("Error: no Dask scheduler answered at --cluster there: ")
 
 
 def test_the_extra_is_missing(corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = denoise("noisy", "--cluster", "local")
     assert result.exit_code == 2
-    sentence = "Error: --cluster needs the package distributed: pip install 'alphamf[cluster]'\n"
+    sentence = (
+        "Error: --cluster needs the package distributed; "
+        "install it with pip install 'alphamf[cluster]'\n"
+    )
     assert result.stderr == sentence
     assert evaluate(*CORPUS, "--cluster", "local", code=2).stderr == sentence
 
@@ -229,7 +233,7 @@ def test_a_cluster_with_tls_needs_certificates_and_no_caution(tmp_path, monkeypa
     words = ("denoise", "a.wav", "--cluster")
     with started_cluster(tmp_path, {**os.environ, **settings}, "tls://127.0.0.1") as address:
         refused = run(tmp_path, *words, address, *QUICK)
-        sentence = f"Error: no Dask scheduler answers at --cluster {address}: ".encode()
+        sentence = f"Error: no Dask scheduler answered at --cluster {address}: ".encode()
         assert refused.returncode == 2 and refused.stderr.startswith(sentence)
         done = run(tmp_path, *words, address, *QUICK, env={**os.environ, **settings})
     assert (done.returncode, done.stderr.count(b"\n")) == (0, 1), done.stderr
@@ -263,7 +267,7 @@ def test_the_keys_cannot_be_made(corpus, monkeypatch):
 
 
 def test_streams_stay_here():
-    sentence = "Error: --cluster takes files, not - for standard input or output\n"
+    sentence = "Error: --cluster needs files; it cannot use standard input or output (-)\n"
     for words in (("-",), ("a.wav", "-o", "-")):
         result = denoise(*words, "--cluster", "local")
         assert (result.exit_code, result.stderr) == (2, sentence)
@@ -275,16 +279,16 @@ def test_a_worker_that_does_not_fit_is_refused(corpus, remote, monkeypatch):
         patch.setattr(cluster, "version", lambda name: "9.9")
         result = evaluate(*CORPUS, "--cluster", address, "--quiet", code=2)
     assert result.stderr.startswith("Error: --cluster: worker tcp://127.0.0.1:")
-    assert " has alphamf 0.1.0, and the machine that asks it has 9.9\n" in result.stderr
+    assert " has alphamf 0.1.0, but this machine has 9.9\n" in result.stderr
     with monkeypatch.context() as patch:
         patch.setattr(os, "getcwd", lambda: "/nowhere")
         result = evaluate(*CORPUS, "--cluster", address, code=2)
-    assert result.stderr.endswith(" does not see the folder /nowhere\n")
+    assert result.stderr.endswith(" cannot find the folder /nowhere\n")
     wide = worker("wide", threads=2)
     result = evaluate(*CORPUS, "--cluster", address, code=2)
     wide.kill()
     wait(lambda: "wide" not in workers(address))
-    assert result.stderr.endswith(" has 2 threads: start it with --nthreads 1\n")
+    assert result.stderr.endswith(" has 2 threads; start it with --nthreads 1\n")
     assert not lines()
 
 
@@ -293,7 +297,7 @@ def test_an_item_that_kills_its_worker_is_an_error_and_the_others_are_done():
         found = list(cluster.each(half, [13, 4, 5], workers=1, address="local"))
     assert [outcome.item for outcome in found] == [13, 4, 5]
     assert [outcome.code for outcome in found] == [1, 0, 2]
-    assert "killed again and again" in found[0].error
+    assert "killed several times" in found[0].error
     assert found[1].result == 2 and found[2].error == "5 is odd"
 
 

@@ -40,15 +40,24 @@ def test_a_record_names_processor_code_paths_and_versions(here):
     assert all(found["packages"].values()) and found["libsndfile"]
 
 
-@pytest.mark.parametrize("options", [{"device": "cuda"}, {"cluster": "tcp://node0:8786"}])
-def test_work_that_is_done_elsewhere_is_refused(options):
-    with pytest.raises(AlphaMFError, match="--deterministic fixes what"):
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"device": "cuda"}, "--deterministic works on the CPU only, not with --device cuda"),
+        (
+            {"cluster": "tcp://node0:8786"},
+            "--deterministic works on this machine only, not with --cluster",
+        ),
+    ],
+)
+def test_work_that_is_done_elsewhere_is_refused(options, sentence):
+    with pytest.raises(AlphaMFError, match=f"^{sentence}$"):
         deterministic.restart_with_fixed_paths(**{"device": "cpu", "cluster": None, **options})
 
 
 def test_other_processors_are_refused(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(AlphaMFError, match="x86-64 processors, not for"):
+    with pytest.raises(AlphaMFError, match="on an x86-64 processor, not "):
         deterministic.restart_with_fixed_paths(device="cpu", cluster=None)
 
 
@@ -117,7 +126,7 @@ def test_features_that_are_not_known_yet_are_disabled_too(monkeypatch, variables
 def test_a_processor_without_avx2_is_refused(monkeypatch, variables):
     assert variables()
     monkeypatch.setattr("numpy.show_config", features())
-    with pytest.raises(AlphaMFError, match="for processors with AVX2 and FMA"):
+    with pytest.raises(AlphaMFError, match="needs a processor with AVX2 and FMA, which this one"):
         variables()
 
 

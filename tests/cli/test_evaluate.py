@@ -155,11 +155,13 @@ def test_what_cannot_be_done_is_reported_and_the_rest_is_done(corpus, plain_page
     write(Path("noisy/brief_1.wav"), noisy[4000:4400])
     result = evaluate(*CORPUS, code=2)
     errors = [
-        "no clean file for lost.wav",
+        "no clean file matches lost.wav",
         "noisy/bad_1.wav is not audio of a known format",
-        "clean/quiet.wav is silent, so that nothing can be scored",
-        "noisy/rate_1.wav and clean/rate.wav must have one sampling rate, not 16000 and 8000 Hz",
-        "noisy/short_1.wav and clean/short.wav must be equally long, not 7997 and 8000 samples",
+        "clean/quiet.wav is silent, so no scores can be computed",
+        "noisy/rate_1.wav and clean/rate.wav must have the same sampling rate, "
+        "not 16000 and 8000 Hz",
+        "noisy/short_1.wav and clean/short.wav must have the same length, "
+        "not 7997 and 8000 samples",
     ]
     assert result.stderr.splitlines() == [
         *(f"Error: {'quiet_1.wav: ' * ('quiet' in each)}{each}" for each in errors),
@@ -238,17 +240,23 @@ def test_pairs_limit_and_model(corpus, plain_page):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([*CORPUS, "--method", "none"], "there is no method 'none': it must be one of noisy, "),
+        ([*CORPUS, "--method", "none"], "unknown method 'none'; it must be one of noisy, "),
         ([*CORPUS, "--model", "none"], "there is no model 'none'"),
-        (["--clean", "clean"], "name the corpus by --clean and --noisy, or by --pairs"),
+        (["--clean", "clean"], "give the corpus as --clean and --noisy, or as --pairs"),
         (["--clean", "gone", "--noisy", "noisy"], "--clean gone does not exist"),
         (["--pairs", "gone.csv"], "gone.csv cannot be read: No such file or directory"),
-        (["--pairs", "x", "--clean", "clean/a.wav"], "--clean clean/a.wav is not a folder"),
-        (["--pairs", "x", "--noisy", "a", "--noisy", "b"], "--noisy names one folder beside"),
+        (
+            ["--pairs", "x", "--clean", "clean/a.wav"],
+            "--clean must be a folder if --pairs is given; clean/a.wav is not one",
+        ),
+        (
+            ["--pairs", "x", "--noisy", "a", "--noisy", "b"],
+            "with --pairs, give one folder as --noisy, not 2",
+        ),
         ([*CORPUS, "--limit", "0"], "--limit must be at least 1, not 0"),
         ([*CORPUS, "--jobs", "0"], "--jobs must be at least 1, not 0"),
         ([*CORPUS, "--seed", "-1"], "--seed must be at least 0, not -1"),
-        ([*CORPUS, "--output", "clean/a.wav"], "clean/a.wav cannot be made: "),
+        ([*CORPUS, "--output", "clean/a.wav"], "cannot create clean/a.wav: "),
     ],
 )
 def test_a_request_that_cannot_be_met_is_refused_before_any_work(corpus, words, sentence):

@@ -91,7 +91,7 @@ def test_the_files_of_another_system_are_scored(corpus, plain_page):
     assert len(lines()) == count
     write(Path("theirs/fan_5dB/a.wav"), 0.5 * sound, 16000)
     done = evaluate(*CORPUS, "--method", "Their system=theirs", method="noisy", code=2)
-    assert "8000 samples at 16000 Hz, and the noisy file 8000 at 8000 Hz" in done.stderr
+    assert "8000 samples at 16000 Hz, but the noisy file has 8000 at 8000 Hz" in done.stderr
 
 
 def table_of(found):
@@ -102,13 +102,13 @@ def table_of(found):
     ("words", "sentence"),
     [
         (["--method", "mine=nowhere"], "nowhere is not a folder"),
-        (["--method", "noisy=noisy"], "needs a name of its own"),
-        (["--method", "clean=noisy"], "needs a name of its own"),
-        (["--asr", "listen"], "does not say where the sound goes: {file}"),
-        (["--asr", "'listen {file}"], "is no command"),
-        (["--transcripts", "x.txt"], "--transcripts is for --asr"),
+        (["--method", "noisy=noisy"], "must have a new name before the ="),
+        (["--method", "clean=noisy"], "must have a new name before the ="),
+        (["--asr", "listen"], "must contain {file}, which stands for the audio file"),
+        (["--asr", "'listen {file}"], "is not a valid command: "),
+        (["--transcripts", "x.txt"], "--transcripts needs --asr"),
         (["--asr", "listen {file}", "--transcripts", "x.txt"], "x.txt cannot be read"),
-        (["--dnsmos", "x.onnx"], "there is no file x.onnx"),
+        (["--dnsmos", "x.onnx"], "x.onnx does not exist"),
         (["--dnsmos", "clean/a.wav"], ""),
     ],
 )
@@ -232,4 +232,4 @@ def test_scores_of_a_dnsmos_network(corpus, plain_page):
         )
     other = network(corpus / "other.onnx", 100)
     done = evaluate(*CORPUS, "--dnsmos", other, method="noisy", code=2)
-    assert "is no network of DNSMOS P.835" in done.stderr.replace("\n", " ")
+    assert "is not a DNSMOS P.835 network" in done.stderr.replace("\n", " ")

@@ -75,10 +75,10 @@ def test_wav_comes_out_as_it_went_in_and_as_of_a_file(here, tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--steps", "3"], "--steps does not go with --latency low"),
-        (["--vad", "x.csv"], "--vad does not go with --latency low"),
-        (["--start", "1"], "--start does not go with --latency low"),
-        (["--raw", "8000:1:s16"], "--raw is for a pipe at low latency"),
+        (["--steps", "3"], "--steps cannot be combined with --latency low"),
+        (["--vad", "x.csv"], "--vad cannot be combined with --latency low"),
+        (["--start", "1"], "--start cannot be combined with --latency low"),
+        (["--raw", "8000:1:s16"], "--raw needs a pipe at low latency"),
     ],
 )
 def test_what_does_not_go_together(tmp_path, options, sentence):
@@ -91,11 +91,11 @@ def test_what_does_not_go_together(tmp_path, options, sentence):
 @pytest.mark.parametrize(
     ("data", "options", "sentence"),
     [
-        (b"hello", [], b"standard input is no WAV"),
+        (b"hello", [], b"standard input is not a WAV file"),
         (b"", ["--raw", "8000:1:s16"], b"standard input holds no samples"),
         (wav(sound(0))[:40] + b"\xff" * 4, [], b"standard input holds no samples"),
         (b"", ["--raw", "8000:mono"], b"--raw must be RATE:CHANNELS:FORMAT"),
-        (b"", ["--normalize", "-16"], b"--normalize does not go with --latency low"),
+        (b"", ["--normalize", "-16"], b"--normalize cannot be combined with --latency low"),
     ],
 )
 def test_what_cannot_flow(tmp_path, data, options, sentence):
@@ -117,8 +117,8 @@ def test_streams_that_fail_are_one_sentence(here):
             preexec_fn=small_disk, check=False,
         )  # fmt: skip
         unreadable = in_a_process(here, *LOW, stdin=out)
-    sentence = b"Error: standard output cannot be written: File too large\n"
+    sentence = b"Error: cannot write standard output: File too large\n"
     assert (full.returncode, full.stderr) == (2, sentence)
     assert os.path.getsize("out.wav") == 4096
-    sentence = b"Error: standard input cannot be read: Bad file descriptor\n"
+    sentence = b"Error: cannot read standard input: Bad file descriptor\n"
     assert (unreadable.returncode, unreadable.stderr) == (2, sentence)

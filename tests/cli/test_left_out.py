@@ -55,4 +55,4 @@ def test_a_pipe_says_what_it_would_leave_out(half, tmp_path, latency):
 
 def test_salvage_takes_what_is_promised(half):
     done = run("denoise", "half.wav", "-o", "o.wav", "--preset", "fast", "--salvage")
-    assert f"{SENTENCE}; 1.00 s of it are used" in " ".join((done.output + done.stderr).split())
+    assert f"{SENTENCE}; using the first 1.00 s" in " ".join((done.output + done.stderr).split())

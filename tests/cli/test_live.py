@@ -60,7 +60,7 @@ def test_devices_are_listed():
         (["--strength", "2"], "--strength must be from 0 to 1, not 2"),
         (["--channels", "0"], "--channels must be at least 1, not 0"),
         (["--buffer", "2000"], "--buffer must be from 5 to 1000 ms, not 2000"),
-        (["--record", "pyproject.toml/x"], "cannot be made"),
+        (["--record", "pyproject.toml/x"], "cannot create pyproject.toml/x: "),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(monkeypatch, options, sentence):
@@ -72,9 +72,14 @@ def test_what_cannot_be_done_is_one_sentence(monkeypatch, options, sentence):
 
 @pytest.mark.parametrize(
     ("missing", "sentence"),
-    [(ModuleNotFoundError("No module", name="sounddevice"), "of the extra `live`"),
-     (OSError("PortAudio library not found"), "the library PortAudio, which is not installed")],
-)  # fmt: skip
+    [
+        (
+            ModuleNotFoundError("No module", name="sounddevice"),
+            "need sounddevice; install it with pip install 'alphamf[live]'",
+        ),
+        (OSError("PortAudio library not found"), "the library PortAudio, which is not installed"),
+    ],
+)
 def test_a_missing_library_is_one_sentence(monkeypatch, missing, sentence):
     class Finder:
         def find_spec(self, name, path=None, target=None):
@@ -96,10 +101,10 @@ def test_a_signal_leaves_whole_recordings(tmp_path, number, code):
         out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
     assert out.splitlines()[:2] == [
-        b"The devices do not take 16000 Hz: 48000 Hz instead",
+        b"The devices do not support 16000 Hz; using 48000 Hz instead",
         b"Microphone to Headphones, 48000 Hz, 1 channel",
     ]
-    assert b"Latency 40 ms input + 40 ms denoiser + 20 ms waiting + 40 ms output = 140 ms" in out
+    assert b"Latency 40 ms input + 40 ms denoiser + 20 ms buffer + 40 ms output = 140 ms" in out
     assert not err
     (before, rate), (after, _) = (
         soundfile.read(tmp_path / name) for name in ("a.wav", "a.denoised.wav")
@@ -114,7 +119,7 @@ def test_an_unplugged_device_is_told_and_the_recording_is_whole(tmp_path):
     with started("--record", str(tmp_path / "r"), seconds=0.5, cwd=tmp_path) as process:
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert err == b"Error: the input Microphone has gone, or has stopped\n"
+    assert err == b"Error: the input Microphone was disconnected or has stopped\n"
     lengths = [soundfile.info(path).frames for path in (tmp_path / "r").iterdir()]
     assert len(lengths) == 2 and lengths[0] == lengths[1] > 0
 
@@ -214,6 +219,6 @@ def test_a_sound_server_that_goes_is_told(server):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert err in (
-        b"Error: the input pulse has gone, or has stopped\n",
-        b"Error: the output pulse has gone, or has stopped\n",
+        b"Error: the input pulse was disconnected or has stopped\n",
+        b"Error: the output pulse was disconnected or has stopped\n",
     )

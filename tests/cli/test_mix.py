@@ -140,7 +140,8 @@ def test_rates_and_channels(here):
     both = soundfile.read("speech/a.wav")[0]
     np.testing.assert_allclose(pair(table()[0])[0], both.mean(axis=1), atol=2**-15)
     assert result.stderr.splitlines() == [
-        f"Note: {noise} has a rate of 8000 Hz: above 4000 Hz its mixtures at 16000 Hz hold no noise"
+        f"Note: {noise} has a rate of 8000 Hz, so its mixtures at 16000 Hz contain no noise above "
+        "4000 Hz"
         for noise in noises
     ]
     result = mix("speech", "--noise", "noise/fan.wav", "-o", "low", "--snr", "0", "--rate", 4000)

@@ -32,10 +32,10 @@ def test_bad_files_are_one_sentence_each_and_the_rest_is_made(here):
     )  # fmt: skip
     assert sorted(result.stderr.splitlines()) == [
         "Error: gone.wav does not exist",
-        "Error: no*.wav matches no audio file",
-        "Error: noise/click.wav: a noise must last 0.1 s, and this one lasts 0.010 s",
-        "Error: noise/silent.wav: a noise must not be silent throughout",
-        "Error: speech/silent.wav: speech must not be silent throughout",
+        "Error: no*.wav matches no audio files",
+        "Error: noise/click.wav: a noise must last at least 0.1 s, not 0.010 s",
+        "Error: noise/silent.wav: a noise must not be completely silent",
+        "Error: speech/silent.wav: speech must not be completely silent",
         "Error: speech/text.wav is not audio of a known format",
     ]
     assert len(table()) == 4 and len(contents()) == 2 + 4
@@ -45,7 +45,7 @@ def test_speech_too_short_for_an_active_level_or_for_a_noise_with_pauses(here):
     sound("blip.wav", 0.03)
     result = mix("blip.wav", "speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "0",
                  "--level", "active", code=2)  # fmt: skip
-    assert "blip.wav: an active speech level needs" in result.stderr
+    assert "blip.wav: the active speech level needs" in result.stderr
     assert [row["clean"] for row in table()] == ["clean/a.flac"]
     assert mix("blip.wav", "--noise", "noise", "-o", "plain", "--snr", "0").stderr == ""
     # Two samples, in a noise that has a sound every ten milliseconds.
@@ -55,8 +55,8 @@ def test_speech_too_short_for_an_active_level_or_for_a_noise_with_pauses(here):
     soundfile.write("pulses.wav", pulses, RATE)
     result = mix("tick.wav", "--noise", "pulses.wav", "-o", "short", "--snr", "0", code=2)
     assert result.stderr == (
-        "Error: tick.wav with pulses.wav: the piece of the noise is silent: the speech is too "
-        "short for this one\n"
+        "Error: tick.wav with pulses.wav: the part of the noise that was drawn is silent; the "
+        "speech is too short for this noise\n"
     )
     assert contents("short") == {}
 
@@ -66,7 +66,7 @@ def test_without_any_speech_or_noise_nothing_is_written(here):
     result = mix("speech", "--noise", "bad.wav", "-o", "out", code=2)
     assert result.stderr == "Error: bad.wav is not audio of a known format\n"
     result = mix("gone*.wav", "--noise", "noise", "-o", "out", code=2)
-    assert result.stderr == "Error: gone*.wav matches no audio file\n"
+    assert result.stderr == "Error: gone*.wav matches no audio files\n"
     assert not Path("out").exists()
     mix("bad.wav", "--noise", "noise", "-o", "out", code=2)
     assert table() == [] and contents() == {}
@@ -76,7 +76,7 @@ def test_an_old_corpus_is_replaced_as_a_whole_and_only_if_that_was_asked_for(her
     mix("speech", "--noise", "noise", "-o", "out", "--snr", "0,5", "-q")
     before = contents()
     result = mix("speech", "--noise", "noise", "-o", "out", code=2)
-    assert result.stderr == ("Error: out holds a corpus already: use --overwrite to replace it\n")
+    assert result.stderr == "Error: out already contains a corpus; use --overwrite to replace it\n"
     assert contents() == before
     Path("out/notes.txt").touch()
     mix("speech/a.wav", "--noise", "noise/fan.wav", "-o", "out", "--snr", "5", "--overwrite", "-q")
@@ -90,7 +90,7 @@ def test_the_inputs_are_never_replaced(here):
     before = Path("set/clean/a.flac").read_bytes()
     for options in ((), ("--overwrite",)):
         result = mix("set/clean", "--noise", "noise/fan.wav", "-o", "set", *options, code=2)
-        assert "lies where the corpus set goes" in result.stderr
+        assert "is in the folder of the corpus set" in result.stderr
         assert result.stderr.count("\n") == 1
     assert Path("set/clean/a.flac").read_bytes() == before and os.listdir("set") == ["clean"]
 
@@ -122,15 +122,15 @@ def test_nothing_is_removed_or_written_through_a_link_in_the_corpus(here):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--snr", "a,5"], "--snr must be numbers from -100 to 100 with commas between"),
+        (["--snr", "a,5"], "--snr must be numbers from -100 to 100, separated by commas"),
         (["--snr", "nan"], "--snr must be numbers"),
         (["--snr", "5,101"], "--snr must be numbers"),
         (["--snr", ""], "--snr must be numbers"),
         (["--count", "0"], "--count must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--rate", "3999"], "--rate must be from 4000 to 192000 Hz, not 3999"),
-        (["--noise", "-"], "- cannot be speech or noise"),
-        (["-"], "- cannot be speech or noise"),
+        (["--noise", "-"], "standard input cannot be used as speech or noise"),
+        (["-"], "standard input cannot be used as speech or noise"),
         (["-o", "speech/a.wav"], "--output-dir speech/a.wav is not a folder"),
         (["-o", "speech/a.wav/b"], "speech/a.wav/b cannot be written"),
     ],

@@ -153,13 +153,13 @@ def test_signals_that_cannot_be_scored():
         ((sound, sound - sound, other), "^the noise is silent$"),
         ((sound[:0], sound[:0], sound[:0]), "^the reference is silent$"),
         ((sound, noise, 0 * sound), "^the estimate is silent$"),
-        ((sound, broken, other), "^the noise holds values that are not finite$"),
+        ((sound, broken, other), "^the noise contains values that are not finite$"),
         (
             (sound, noise[:-1], other),
-            r"^reference, noise and estimate must be of one shape \(samples,\), "
+            r"^reference, noise and estimate must have the same shape \(samples,\), "
             r"not \(500,\), \(499,\) and \(500,\)$",
         ),
-        ((sound[None], noise[None], other[None]), r"one shape \(samples,\), not \(1, 500\)"),
+        ((sound[None], noise[None], other[None]), r"the same shape \(samples,\), not \(1, 500\)"),
     ]:
         with pytest.raises(AlphaMFError, match=message):
             bss_eval(*signals)

@@ -140,8 +140,8 @@ def broken(clip):
 @pytest.mark.parametrize(
     ("run", "sentence"),
     [
-        (lambda clip: clip.noisy[:-1], "odd gave a sound of the shape (11999,) for (12000,)"),
-        (lambda clip: np.full_like(clip.noisy, np.nan), "odd gave values that are not finite"),
+        (lambda clip: clip.noisy[:-1], "odd returned a sound of the shape (11999,) for (12000,)"),
+        (lambda clip: np.full_like(clip.noisy, np.nan), "odd returned values that are not finite"),
         (broken, "nothing to be done"),
     ],
 )
@@ -202,8 +202,8 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
     monkeypatch.setitem(METHODS, "odd", absent)
     assert "odd" not in [entry.spec for entry in resolve(["all"])]
     for spec, sentence in {
-        "nothing": "there is no method 'nothing': it must be one of noisy, ",
-        "noisy,": "there is no method ''",
+        "nothing": "unknown method 'nothing'; it must be one of noisy, ",
+        "noisy,": "unknown method ''; it must be one of noisy, ",
         "odd": "--method odd cannot run: odd is not installed",
         "fast@": "--method fast@ names no dictionary",
         "fast@gone.npz": "there is no model 'gone.npz'",

@@ -76,7 +76,7 @@ def test_the_same_stem_in_several_folders(here):
     pairs = find_pairs("clean", ["noisy"])
     assert found(pairs)["car_5dB/bert/1.wav"] == ("bert/1.wav", "car", 5.0)
     (lost,) = (pair for pair in pairs if pair.problem)
-    assert lost.problem == "more than one clean file for 1.wav: anna/1.wav and bert/1.wav"
+    assert lost.problem == "several clean files match 1.wav: anna/1.wav and bert/1.wav"
     assert (lost.noisy_name, lost.clean, lost.clean_name) == ("1.wav", "", "")
 
 
@@ -94,7 +94,7 @@ def test_the_words_clean_and_noisy(here):
 def test_a_number_at_the_end_is_no_partner(here):
     make(here, "clean/5.wav", "clean/3.wav", "noisy/3_car_5.wav", "noisy/4_car_5.wav")
     problems = {pair.noisy_name: pair.problem for pair in find_pairs("clean", ["noisy"])}
-    assert problems == {"3_car_5.wav": None, "4_car_5.wav": "no clean file for 4_car_5.wav"}
+    assert problems == {"3_car_5.wav": None, "4_car_5.wav": "no clean file matches 4_car_5.wav"}
 
 
 def test_several_noisy_folders_are_told_apart(here):
@@ -123,10 +123,10 @@ def test_two_files_with_one_output(here):
     [
         ("gone", ["noisy"], "--clean gone does not exist"),
         ("clean", ["gone"], "--noisy gone does not exist"),
-        ("empty", ["noisy"], "empty is a folder without audio files"),
-        ("clean", ["x*.wav"], "x*.wav matches no audio file"),
-        ("clean", ["clean"], "--clean clean holds no audio file but noisy ones"),
-        ("deep/clean", ["deep"], "--noisy deep holds no audio file but clean ones"),
+        ("empty", ["noisy"], "empty contains no audio files"),
+        ("clean", ["x*.wav"], "x*.wav matches no audio files"),
+        ("clean", ["clean"], "--clean clean contains only noisy audio files"),
+        ("deep/clean", ["deep"], "--noisy deep contains only clean audio files"),
     ],
 )
 def test_a_corpus_without_files(here, clean, noisy, sentence):
@@ -179,27 +179,27 @@ def test_a_table_beside_the_corpus(here):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (b"clean,noisy\n", "t.csv holds no pairs"),
-        (b"clean,loud\na,b\n", "t.csv names no noisy file in row 1"),
-        (b"clean,noisy\na,b\n,b\n", "t.csv names no clean file in row 2"),
-        (b"clean,noisy,snr\na,b,loud\n", "t.csv has an snr that is no number in row 1: 'loud'"),
-        (b"clean,noisy,snr\na,b,nan\n", "t.csv has an snr that is no number in row 1: 'nan'"),
-        (b"clean,noisy,snr\na,b,-inf\n", "t.csv has an snr that is no number in row 1: '-inf'"),
-        (b"clean,noisy,snr\na,b,1e999\n", "t.csv has an snr that is no number in row 1: '1e999'"),
+        (b"clean,noisy\n", "t.csv contains no pairs"),
+        (b"clean,loud\na,b\n", "row 1 of t.csv has no noisy file"),
+        (b"clean,noisy\na,b\n,b\n", "row 2 of t.csv has no clean file"),
+        (b"clean,noisy,snr\na,b,loud\n", "the snr in row 1 of t.csv is not a number: 'loud'"),
+        (b"clean,noisy,snr\na,b,nan\n", "the snr in row 1 of t.csv is not a number: 'nan'"),
+        (b"clean,noisy,snr\na,b,-inf\n", "the snr in row 1 of t.csv is not a number: '-inf'"),
+        (b"clean,noisy,snr\na,b,1e999\n", "the snr in row 1 of t.csv is not a number: '1e999'"),
         (
             b"clean,noisy,snr\na,b," + b"9" * 100000,
-            f"t.csv has an snr that is no number in row 1: '{40 * '9'}...'",
+            f"the snr in row 1 of t.csv is not a number: '{40 * '9'}...'",
         ),
-        (b"clean,noisy\na,b\0\n", r"t.csv names a noisy file that cannot exist in row 1: b\x00..."),
+        (b"clean,noisy\na,b\0\n", r"the noisy file in row 1 of t.csv cannot exist: b\x00..."),
         (
             b"clean,noisy\n" + b"a" * 100000 + b",b\n",
-            f"t.csv names a clean file that cannot exist in row 1: {40 * 'a'}...",
+            f"the clean file in row 1 of t.csv cannot exist: {40 * 'a'}...",
         ),
         (
             b"clean,noisy,snr\na,b," + b"9" * 200000,
             "t.csv cannot be read: field larger than field limit (131072)",
         ),
-        (b"\xff\xfe\x00", "t.csv holds no pairs"),
+        (b"\xff\xfe\x00", "t.csv contains no pairs"),
     ],
 )
 def test_a_table_that_does_not_do(here, text, sentence):
@@ -262,7 +262,7 @@ def test_pipes_and_devices_are_refused_and_never_opened(here):
     os.mkfifo("p.wav")
     make(here, "a.wav", "b.wav")
     for table in ("p.wav", "/dev/zero"):
-        with pytest.raises(AlphaMFError, match=f"{table} is a pipe or a device, and --pairs needs"):
+        with pytest.raises(AlphaMFError, match=f"--pairs needs a file, but {table} is a pipe or a device"):
             read_pairs(table)
     Path("t.csv").write_text("clean,noisy\na.wav,b.wav\np.wav,b.wav\na.wav,/dev/zero\n")
     good, *bad = read_pairs("t.csv")

@@ -202,11 +202,11 @@ def test_signals_that_cannot_be_scored(name):
         (silence, sound, "the reference is silent"),
         (sound, silence, "the estimate is silent"),
         (silence + 0.5, sound, "the reference is silent"),
-        (sound, sound[:-1], r"one shape \(samples,\), not \(16000,\) and \(15999,\)"),
+        (sound, sound[:-1], r"the same shape \(samples,\), not \(16000,\) and \(15999,\)"),
         (sound.reshape(2, -1), sound.reshape(2, -1), r"not \(2, 8000\)"),
         (sound[:0], sound[:0], "the reference is silent"),
-        (broken, sound, "the reference holds values that are not finite"),
-        (sound, np.where(broken > 0, np.inf, 0), "the estimate holds values"),
+        (broken, sound, "the reference contains values that are not finite"),
+        (sound, np.where(broken > 0, np.inf, 0), "the estimate contains values"),
     ]:
         with pytest.raises(AlphaMFError, match=message) as caught:
             score(reference, estimate)

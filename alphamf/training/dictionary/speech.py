@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import Part, Undecodable
 from alphamf.audio.opening import next_block
-from alphamf.audio.parts import Part
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame

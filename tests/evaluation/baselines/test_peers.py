@@ -84,7 +84,8 @@ def test_what_is_missing(name, monkeypatch):
     method = METHODS[name]
     kind, _, what = method.requires.partition(" ")
     sentence = method.available()
-    assert sentence.startswith(f"needs the {kind} {what}")
+    needed = f"models of {what};" if kind == "models" else f"{kind} {what};"
+    assert sentence.startswith(f"needs the {needed} install ")
     assert ("pip install 'alphamf[peers]'" in sentence) == (kind == "package")
     with pytest.raises(AlphaMFError) as caught:
         method.run(CLIP)
@@ -116,7 +117,7 @@ def test_failures_of_a_package(fake):
         (silent, "noisereduce failed: MemoryError"),
         (
             lambda audio, rate, stationary: audio * np.nan,
-            "noisereduce failed: its output holds values that are not finite",
+            "noisereduce failed: its output contains values that are not finite",
         ),
     ]:
         fake(function)

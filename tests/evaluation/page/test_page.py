@@ -161,18 +161,18 @@ def test_the_breakdown_has_the_means_of_each_noise_and_level(tmp_path):
          "fast raises SI-SDR by 1.50 dB on average over 2 clips."),
         ({"fast": [1, 2], "plain": [2, 3], "logmmse": [1, 1]},
          "plain raises SI-SDR by 2.50 dB on average over 2 clips, 1.50 dB more than the best "
-         "baseline, logmmse (too few clips to tell it from chance)."),
+         "baseline, logmmse (not significant with so few clips)."),
         ({"fast": [1, 2], "low": [2, 3]},
          "low raises SI-SDR by 2.50 dB on average over 2 clips."),
         ({"fast": [-1], "logmmse": [2], "oracle-mask": [9]},
-         "fast lowers SI-SDR by 1.00 dB on one clip; best method: logmmse, 3.00 dB more (too few "
-         "clips to tell it from chance)."),
+         "fast lowers SI-SDR by 1.00 dB on one clip; best method: logmmse, 3.00 dB more (not "
+         "significant with so few clips)."),
         pytest.param({"plain@own.npz": [4], "plain": [3]},
          "plain@own.npz raises SI-SDR by 4.00 dB on one clip.", marks=pytest.mark.slow),
         pytest.param({"logmmse": [1, 1], "is-nmf": [3, 3]},
          "is-nmf raises SI-SDR by 3.00 dB on average over 2 clips.", marks=pytest.mark.slow),
         ({"noisy": [0, 0]},
-         "No method was run, or none gave a score; noisy has an SI-SDR of 5.50 dB on average."),
+         "No method was run, or none has a score; noisy has an SI-SDR of 5.50 dB on average."),
         ({}, "There are no results."),
     ],
 )  # fmt: skip

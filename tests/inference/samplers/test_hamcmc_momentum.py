@@ -106,7 +106,7 @@ def along(members, step, new, s_new, y_new, trust):
     return right_joined(members, step, new, s_new, s_new @ wide().precision, trust)
 
 
-right_joined = hamcmc_momentum.joined
+right_joined = hamcmc_momentum.insert_sample
 
 
 def wide():
@@ -139,7 +139,7 @@ def test_h_must_not_know_the_momentum_and_the_leap_must_be_symmetric(monkeypatch
     """A law for each constant F is not enough: with either twin the variance is far too small."""
     found, error = variance()
     assert abs(found) < 0.03 + Z_MOST * error
-    for name, wrong in (("joined", along), ("_kick", euler)):
+    for name, wrong in (("insert_sample", along), ("_kick", euler)):
         with monkeypatch.context() as patch:
             patch.setattr(hamcmc_momentum, name, wrong)
             found, error = variance()

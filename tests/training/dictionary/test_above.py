@@ -91,7 +91,7 @@ def test_the_command_writes_a_copy_with_rows_above(files, tmp_path):
     dictionary().save(tmp_path / "two.npz")
     made = tmp_path / "full.npz"
     result = run("train", *files, "--above", tmp_path / "two.npz", "--seconds", "1", "-o", made)
-    assert "and what lies above, from 3 files" in result.stdout
+    assert "with rows above its band, from 3 files" in result.stdout
     assert load(made).above.shape == (bands.ABOVE, 2)
     assert load(made).about["above"] == {"files": 3, "seconds": 1.0, "seed": 0}
     refused = run("train", *files, "--above", "nowhere", "-o", tmp_path / "no.npz", code=2)

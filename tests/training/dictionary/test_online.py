@@ -182,5 +182,5 @@ def test_batches_lead_where_all_speech_leads(batches):
 
 @pytest.mark.parametrize("relaxation", [0.0, 2.0])
 def test_out_of_range(relaxation):
-    with pytest.raises(AlphaMFError, match="relaxation must lie between 0 and 2"):
+    with pytest.raises(AlphaMFError, match=f"relaxation must be between 0 and 2, not {relaxation}"):
         StreamEM(RANK, relaxation=relaxation)

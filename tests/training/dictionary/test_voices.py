@@ -34,7 +34,7 @@ def test_prefix():
 
 @pytest.mark.parametrize("rule", ["folder", "prefix"])
 def test_one_voice_in_several_files_is_not_meant(rule):
-    with pytest.raises(AlphaMFError, match=f"voices by {rule} are one voice in 2 files"):
+    with pytest.raises(AlphaMFError, match=f"the rule {rule} finds only one voice in 2 files"):
         group(["x/a-1.wav", "x/a-2.wav"], rule)
     assert len(group(["x/a-1.wav"], rule)) == 1
 

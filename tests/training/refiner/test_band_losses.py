@@ -142,8 +142,8 @@ def test_mixtures_are_read_after_the_networks_that_are_named(corpora, tmp_path):
 @pytest.mark.parametrize(
     ("after", "sentence"),
     [
-        (("refiner-8k", "second-stage-16k"), "refiner-8k is for another rate or window"),
-        (("refiner-16k", "nowhere.npz"), "there is no second-stage nowhere.npz"),
+        (("refiner-8k", "second-stage-16k"), "refiner-8k has another rate or window"),
+        (("refiner-16k", "nowhere.npz"), "the second-stage nowhere.npz does not exist"),
     ],
 )
 def test_networks_that_do_not_fit_are_refused_before_mixtures_are_made(

@@ -375,7 +375,7 @@ def test_what_is_missing_is_made_and_nothing_else(made, corpora, monkeypatch):
         assert (shard.path.stat().st_mtime_ns == time) == (shard is not made[2])
         assert shard.path.read_bytes() == content
     other = tones.changed(corpora, mixtures={"seed": 2})
-    with pytest.raises(AlphaMFError, match="holds mixtures of another recipe"):
+    with pytest.raises(AlphaMFError, match="contains mixtures with another recipe"):
         list(shards.make_all(shards.plan(other, made[0].folder, "train", 4), 1))
     # More of the same may be made, and a last file that was short is made again.
     more = shards.plan(tones.changed(corpora, mixtures={"clips": 11}), made[0].folder, "train", 11)

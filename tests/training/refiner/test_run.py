@@ -78,7 +78,7 @@ def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, 
         runs.train(run)
     place.unlink()
     place.write_text("mine")
-    other = "of another configuration" if name == "config.json" else f"{name} is of no run"
+    other = "with another configuration" if name == "config.json" else f"{name} is of no run"
     with pytest.raises(AlphaMFError, match=other):
         runs.train(run)
     assert os.listdir(run.folder) == [name] and place.read_text() == "mine"
@@ -104,7 +104,7 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
     # Nothing is left to do; another configuration is refused, and so is a damaged checkpoint.
     assert runs.train(run) == rows
     other = run._replace(config=replace(run.config, losses={"distortion": 1.0}))
-    with pytest.raises(AlphaMFError, match="holds a run of another configuration"):
+    with pytest.raises(AlphaMFError, match="contains a run with another configuration"):
         runs.train(other)
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"nothing")
     with pytest.raises(AlphaMFError, match=r"checkpoint\.pt is no checkpoint of this run"):
@@ -184,7 +184,7 @@ def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
         runs.check(run)
     run = run._replace(config=replace(run.config, ladder=Ladder(4)))
     sentence = runs.check(run)
-    assert sentence.startswith("the loss at step 4 is ") and "none is recorded" in sentence
+    assert sentence.startswith("the loss at step 4 is ") and "the configuration has no loss to compare it with" in sentence
     loss = float(sentence.split()[6].rstrip(","))
     run = run._replace(config=replace(run.config, ladder=Ladder(4, loss, 0.01)))
     assert "as " in runs.check(run)
@@ -198,7 +198,7 @@ def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
 def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
     start = {"start": str(shipped_networks()["refiner-8k"])}
     run, _ = small(corpora, tmp_path / "run", network=start)
-    with pytest.raises(AlphaMFError, match="refiner-8k is not of the rate and sizes"):
+    with pytest.raises(AlphaMFError, match="refiner-8k does not have the rate and sizes"):
         runs.train(run)
     assert not (tmp_path / "run").exists()
 
@@ -373,7 +373,7 @@ def test_files_of_a_run_that_cannot_be_read_or_written_are_said(corpora, tmp_pat
 def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
-    with pytest.raises(AlphaMFError, match="no temporary folder can be made: No such file"):
+    with pytest.raises(AlphaMFError, match="cannot create a temporary folder: No such file"):
         adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
 
 
@@ -385,7 +385,7 @@ def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate,
         found.append(run.config.network)
         raise AlphaMFError("enough")
 
-    monkeypatch.setattr(adapt, "prepared", prepared)
+    monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
@@ -403,7 +403,7 @@ def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_pa
     assert "bands = 112" in made.read_text() and "muon = 1.0" in made.read_text()
     shutil.copy(made, tmp_path / "refiner-8k.toml")
     monkeypatch.setattr(adapt, "models", lambda: tmp_path)
-    monkeypatch.setattr(adapt, "prepared", prepared)
+    monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
         adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
@@ -420,7 +420,7 @@ def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
         if last:
             raise AlphaMFError("enough")
 
-    monkeypatch.setattr(adapt, "prepared", prepared)
+    monkeypatch.setattr(adapt, "prepare_clips", prepared)
     monkeypatch.setattr(adapt, "time", SimpleNamespace(monotonic=lambda: now[0]))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
@@ -450,8 +450,8 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     [
         (["--rate", "44100"], "--rate must be 8000 or 16000, not 44100"),
         (["--minutes", "0"], "--minutes must be above 0, not 0"),
-        (["--clean", "-"], "- cannot be a recording to learn from"),
-        (["-o", "mine.wav"], "-o mine.wav must end in .npz"),
+        (["--clean", "-"], "standard input cannot be used for training"),
+        (["-o", "mine.wav"], "the output of -o must end in .npz, not mine.wav"),
         (["--clean", "d"], "c does not exist"),
     ],
 )
