@@ -1,4 +1,4 @@
-"""Where speech is: its probability frame by frame, and stretches of it."""
+"""Voice activity: the probability of speech per frame, and the time ranges with speech."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PAUSE, SHORTEST = 0.3, 0.1
 
 
 class Stretch(NamedTuple):
-    """A stretch of speech: `start` and `end` in seconds, and its mean `probability`.
+    """A time range with speech: `start` and `end` in seconds, and its mean `probability`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
 
 
 def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
-    """Return the probability of speech in every frame of a segment, shape (frames,).
+    """Return the probability of speech in each frame of a segment, shape (frames,).
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def _checked(name: str, values: Floats) -> Floats:
 
 
 def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
-    """Return the stretches of speech of a recording.
+    """Return the time ranges of a recording that contain speech.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""How far chains that ran side by side agree on a recording.
+r"""Measures of how well parallel chains agree on a recording.
 
 Each of C chains makes an output :math:`y_c` of its own: the sound of its gain, after the refiner
 where there is one, before the limit and any second stage, at the dictionary's rate. The output is
@@ -35,7 +35,7 @@ beyond counts with the last."""
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far the chains of a run agree: what ``chains=2`` or more adds to a result.
+    """Measures of how well the chains of a run agree; part of a result if ``chains`` is 2 or more.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Agreement:
 
     @property
     def difference_db(self) -> float:
-        r"""How far the outputs of two chains lie apart, in dB: :math:`20 \log_{10}(1 + r(2))`."""
+        r"""Difference between the outputs of two chains in dB: :math:`20 \log_{10}(1 + r(2))`."""
         return self._decibels(2)
 
     @property
@@ -75,7 +75,7 @@ class Agreement:
 
     @property
     def ess(self) -> float:
-        """Effective sample size of the posterior mean of the gain, of all chains together.
+        """Effective sample size of the posterior mean of the gain, over all chains.
 
         As many independent draws would give the output the same error: the variance of a draw over
         the squared standard error of the mean, which is found from the differences between chains;
@@ -86,7 +86,7 @@ class Agreement:
 
     @property
     def rhat(self) -> float | None:
-        """Median over cells of split R-hat of the gain; None where a chain kept below four draws.
+        """Median over cells of split R-hat of the gain; None if a chain kept fewer than four draws.
 
         Cells count by their power in the output. Independent draws give 1.
         """
@@ -94,14 +94,14 @@ class Agreement:
 
     @property
     def rhat_95(self) -> float | None:
-        """The same, but what only 5 % of the output's power are above.
+        """95th percentile of split R-hat of the gain, weighted by the output's power.
 
         Of few draws it is above 1 even where these are independent: 1.16 for two chains of 12.
         """
         return self._quantile(0.95)
 
     def facts(self) -> dict[str, float | None]:
-        """Return all of them, as ``alphamf denoise --json`` prints them."""
+        """Return all measures, as ``alphamf denoise --json`` prints them."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
 
@@ -112,7 +112,7 @@ class Agreement:
         return all(np.array_equal(one, two) for one, two in zip(own, others, strict=True))
 
     def __add__(self, other: Agreement) -> Agreement:
-        """Return the agreement on two sounds together, of the same number of chains."""
+        """Combine the agreement of two recordings that have the same number of chains."""
         rhats = None
         if self._rhats is not None and other._rhats is not None:
             rhats = self._rhats + other._rhats
@@ -145,7 +145,7 @@ def agreements(
     frame: Frame,
     units: Sequence[float],
 ) -> Sequence[Agreement | None]:
-    """Return for each clip how far the chains of a posterior agree, None for one chain alone.
+    """Compute for each clip how well the chains of a posterior agree; None for a single chain.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _agreement(
     draws: int,
     frame: Frame,
 ) -> Agreement:
-    """Return how far chains agree on a clip.
+    """Compute how well the chains agree on a clip.
 
     Parameters
     ----------

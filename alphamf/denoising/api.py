@@ -1,4 +1,4 @@
-"""Noise out, speech left: a gain from the posterior of alpha-MF, segment by segment.
+"""Denoise arrays: a recording in memory, or a stream of blocks, segment by segment.
 
 A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler, whose
 posterior a small network may then refine (`Settings.refine`); what comes back is a gain, laid over
@@ -45,7 +45,7 @@ __all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_str
 
 
 class Denoised(NamedTuple):
-    """A denoised recording; `audio` and `noise` have the input's shape, the rest is a `Segment`'s.
+    """A denoised recording; `audio` and `noise` have the input's shape; see also `Segment`.
 
     Integers make integers of the same kind, and everything else makes float32.
 
@@ -175,7 +175,7 @@ def denoise(
 
 
 class _Collected:
-    """A recording in memory and what is found of it, each held once.
+    """A recording in memory and its results, each stored once.
 
     Parameters
     ----------
@@ -204,11 +204,11 @@ class _Collected:
         self._samples = self._frames = 0
 
     def _by_sample(self, audio: Samples) -> Samples:
-        """Return the same array with the shape (samples, channels)."""
+        """Return a view of the array with the shape (samples, channels)."""
         return audio.T if self._turned else audio.reshape(len(audio), -1)
 
     def blocks(self) -> Iterator[Samples]:
-        """Yield the recording, shape (samples, channels)."""
+        """Yield the recording in blocks, shape (samples, channels)."""
         return (self._input[k : k + BLOCK] for k in range(0, len(self._input), BLOCK))
 
     @property
@@ -217,7 +217,7 @@ class _Collected:
         return len(self._input)
 
     def add(self, segment: Segment) -> None:
-        """Take in the next segment."""
+        """Add the next segment."""
         samples = slice(self._samples, self._samples + len(segment.audio))
         frames = slice(self._frames, self._frames + segment.gain.shape[2])
         self._by_sample(self._audio)[samples] = segment.audio
@@ -229,7 +229,7 @@ class _Collected:
         self._samples, self._frames = samples.stop, frames.stop
 
     def result(self, rate: int) -> Denoised:
-        """Return the whole, at a rate in Hz."""
+        """Return the result for the whole recording; `rate` is in Hz."""
         return Denoised(
             audio=self._audio,
             noise=self._noise,
@@ -259,7 +259,7 @@ def denoise_stream(
     cancel: Cancel | None = None,
     hints: Hints | None = None,
 ) -> Iterator[Segment]:
-    """Denoise a recording that comes in blocks, in constant memory.
+    """Denoise a recording that arrives in blocks, in constant memory.
 
     Parameters
     ----------
@@ -319,5 +319,5 @@ def denoise_stream(
             yield from stream.segments(block)
             samples += np.size(block)
         if not samples:
-            raise AlphaMFError("audio holds no samples")
+            raise AlphaMFError("audio has no samples")
         yield from stream.rest()

@@ -1,4 +1,4 @@
-"""Denoising for asyncio: in a thread, while the event loop goes on."""
+"""Denoising for asyncio: runs in a thread, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def denoise_async(
     speech_from: Stretches = (),
     progress: Callable[[float], None] | None = None,
 ) -> Denoised:
-    """Denoise a recording held in memory in a thread of the event loop's executor.
+    """Denoise a recording held in memory, in a thread of the event loop's executor.
 
     Where the task is cancelled, so is the work, and the thread is free again before the
     cancellation goes on.

@@ -1,4 +1,4 @@
-"""Sound above the dictionary's band: rows of its bands for alpha-MF, and gains of them for a sound.
+"""Frequencies above the dictionary's band: power in wide bands for alpha-MF, and their gains.
 
 All that is heard up to 8 kHz is found as at 16 kHz. Above, alpha-MF goes on in bands
 (`alphamf.learnt.bands`): their power is one more row each, which the same activations explain. A
@@ -41,7 +41,7 @@ CROSSED = (7000.0, 7600.0)
 
 
 def heard(spectra: Spectra, dictionary: Dictionary) -> int:
-    """Return how many bands above a dictionary's it models of a segment: up to the sound's edge.
+    """Return the number of wide bands to model for a segment: up to the highest one with sound.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def heard(spectra: Spectra, dictionary: Dictionary) -> int:
 
 
 def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
-    """Return up to which band above a dictionary's there is sound in a segment of one channel."""
+    """Return the number of wide bands up to the highest one with sound, for one channel."""
     native = native_grid(dictionary, spectra.rate)
     pool, length = above(native), native.frame.n_fft
     sound = np.pad(spectra.sound, (0, max(0, length - len(spectra.sound))))
@@ -66,24 +66,24 @@ def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
 
 
 def possible(rate: int, dictionary: Dictionary) -> int:
-    """Return how many bands above a dictionary's it models of sound at a rate in Hz at the most."""
+    """Return the largest number of wide bands that a dictionary can model at a rate in Hz."""
     if dictionary.above is None or rate <= dictionary.rate:
         return 0
     return above(native_grid(dictionary, rate)).inside
 
 
 def above(grid: Grid) -> bands.Pooling:
-    """Return the pooling of a grid's bins into the bands above."""
+    """Return the pooling of a grid's bins into the wide bands above the dictionary's band."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, bands.BELOW, bands.COUNT)
 
 
 def below(grid: Grid) -> bands.Pooling:
-    """Return the pooling of a grid's bins into the bands below."""
+    """Return the pooling of a grid's bins into the wide bands below 7.5 kHz."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, 0, bands.BELOW)
 
 
 def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
-    """Return |X|^2 on the dictionary's grid, with as many bands above as rows after the bins.
+    """Return |X|^2 on the dictionary's grid, with one more row per wide band after the bins.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
 
 
 def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
-    """Return cells in which the gains of bands take over above.
+    """Return gains of bins; above the dictionary's band they are those of the wide bands.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
 
 
 def fade(values: Complexes, native: Grid) -> None:
-    """Fade cells of the lowest bins out, in place, where the gains of bands take over."""
+    """Fade out values of the lower bins in place where the gains of the wide bands take over."""
     values *= 1 - _crossing(native.frequencies[: len(values)])
 
 
@@ -150,7 +150,7 @@ def features_of(
     dictionary: Dictionary,
     network: SecondStage,
 ) -> list[Floats]:
-    """Return what the network of the bands reads, band by band.
+    """Return the input features of the high-band network, for each band.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def features_of(
 
 
 def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Floats:
-    """Return the gains of the bands above that have sound, shape (count, frames).
+    """Predict the gains of the wide bands that have sound, shape (count, frames).
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
 
 
 def as_below(gains: Floats, native: Grid) -> Floats:
-    """Return gains in which all that lies above has the mean gain of what lies just below.
+    """Replace the gains above the dictionary's band by the mean gain just below its top.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def as_below(gains: Floats, native: Grid) -> Floats:
 def through_first(
     gains: Floats, noisy: Complexes, first: Complexes, native: Grid
 ) -> tuple[Floats, Floats]:
-    """Return coefficients of the sound and of the first speech that are as loud as gains say.
+    """Split the gains of the wide bands into coefficients of input and first-stage speech.
 
     The first speech of linked channels keeps the voice in its place, which a gain of the sound
     would not: so it is raised or lowered, to `MOST_RAISED` times at the most, and the sound does
@@ -261,7 +261,7 @@ def through_first(
 
 
 def _crossing(frequencies: Reals) -> Floats:
-    """Return the weight of the bands' gains at frequencies in Hz, shape (bins, 1)."""
+    """Return the weight of the wide bands' gains at frequencies in Hz, shape (bins, 1)."""
     low, high = CROSSED
     weight: Floats = np.clip((frequencies - low) / (high - low), 0, 1)[:, None].astype(np.float32)
     return weight
@@ -273,7 +273,7 @@ def _square(spectrum: Array) -> Floats:
 
 
 def _filled(rows: Floats) -> Floats:
-    """Return rows of all bands above: zeros where there is no sound."""
+    """Pad the rows to all wide bands, with zeros where there is no sound."""
     full = np.zeros((bands.ABOVE, rows.shape[1]), np.float32)
     full[: len(rows)] = rows
     return full

@@ -1,4 +1,4 @@
-"""What the bits of a result depend on beside its settings: processor, code paths, libraries."""
+"""What the exact bits of a result depend on: processor, code paths, libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return processor, compiled loops, BLAS libraries with their core types, and versions.
+    """Return the processor, the compiled loops, the BLAS libraries, and versions.
 
     It can be printed as JSON. Equal inputs, settings and environments give equal bits.
     """

@@ -1,4 +1,4 @@
-"""Segments of one length, of one channel each: from sound to the posterior to clean speech.
+"""From segments of equal length, one channel each, to clean speech.
 
 `sampled` is the first half, channel by channel; in `finished` channels may be linked.
 """
@@ -30,7 +30,7 @@ from alphamf.tools.blas import one_thread
 
 
 class Sampled(NamedTuple):
-    """A segment of one channel whose gain is found.
+    """A segment of one channel whose gain has been sampled.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def sampled(
     progress: Progress,
     noises: Sequence[Reals | None],
 ) -> list[Sampled]:
-    """Find the gains of sounds of one length, by chains that move together.
+    """Sample the gains of sounds of equal length, with all chains in one array.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def sampled(
 
 
 def _by_clip(array: Array, clips: int) -> Floats:
-    """Return an array of the host, shape (clips, rows, frames), also of one clip."""
+    """Return an array on the host with the shape (clips, rows, frames), also for a single clip."""
     found: Floats = to_host(array)
     return found.reshape(clips, *found.shape[-2:])
 
@@ -133,7 +133,7 @@ def _by_clip(array: Array, clips: int) -> Floats:
 def _known(
     noises: Sequence[tuple[Reals | None, np.float32]], model: Dictionary, settings: Settings
 ) -> Reals | None:
-    """Return the known noises of clips in the units of their scaled sounds, None if not known."""
+    """Return the known noise spectra in the units of their scaled sounds; None if unknown."""
     known = [
         (lowest(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
         for noise, scale in noises
@@ -143,7 +143,7 @@ def _known(
 
 
 def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> Sampled:
-    """Return what is found of digital silence: a gain of one."""
+    """Return the result for digital silence: a gain of one."""
     low, rows = power[:bins], power[bins:]
     gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
     high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0, 1.0], draws=0)
@@ -155,7 +155,7 @@ def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> Sa
 def finished(
     channels: Sequence[Sampled], weights: Weights, settings: Settings, xp: Any
 ) -> list[Estimate]:
-    """Estimate the speech in the channels of a segment, linked where the settings say so.
+    """Estimate the speech in the channels of a segment, linked if the settings say so.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def finished(
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Yield clips of as many rows that may move together, with their audible frames.
+    """Group clips that can be sampled together; yield each with a mask of audible frames.
 
     Digital silence is no part of a recording's noise: a noise that is about as loud all the time,
     as the model's is, would have to vanish to allow for it.
@@ -204,7 +204,7 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
 def _alike(
     group: list[int], frames: NDArray[np.bool_], noises: Sequence[Reals | None]
 ) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Yield the clips of a group whose noise is known, and those whose noise is not."""
+    """Split a group into the clips with known noise and those without."""
     for known in (False, True):
         chosen = [k for k in group if (noises[k] is not None) == known]
         if chosen:

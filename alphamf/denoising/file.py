@@ -1,4 +1,4 @@
-"""Denoise one file: from an input and an output to a result that prints as JSON."""
+"""Denoise one file: from an input and an output to a result that can be printed as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from alphamf.tools.work import Update
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
-    """Denoise one file, write what is asked for, and return what there is to report.
+    """Denoise one file, write the requested outputs, and return the result to report.
 
     The denoised file appears last, when everything else has worked. Where an earlier run has made
     it of a file that was searched for, it stays, and there is only that to report.
@@ -125,7 +125,7 @@ def _hinted(request: Request) -> bool:
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
-    """Return what the request knows of a recording, with times from what is denoised on."""
+    """Return the request's hints, with times relative to where denoising starts."""
     if not _hinted(request):
         return None
     stretches = request.noise_from, request.speech_from
@@ -136,7 +136,7 @@ def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
 
 
 def _input(job: Job) -> str | int:
-    """Return the input's file, or the descriptor of standard input, if it has one."""
+    """Return the input's path, or the descriptor of standard input if it has one."""
     if job.source != STREAM:
         return job.source
     try:
@@ -146,24 +146,24 @@ def _input(job: Job) -> str | int:
 
 
 def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
-    """Refuse to replace a file, and one that was not known to be the output when all were named."""
+    """Refuse to overwrite a file unless allowed, or if its name was unknown beforehand."""
     if not exists(target.path):
         return
     if not overwrite:
-        raise AlphaMFError(f"{shown(target.path)} exists already: use --overwrite to replace it")
+        raise AlphaMFError(f"{shown(target.path)} already exists; use --overwrite to replace it")
     if target.path != job.output:
         raise AlphaMFError(
-            f"{shown(target.path)} exists already, and that {shown(job.source)} would be written "
-            "there was not known before it was read: use -o"
+            f"{shown(target.path)}, the output for {shown(job.source)}, already exists; its "
+            "name was known only after reading the input; use -o to choose another"
         )
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Refuse to trim the sound alone of what else would lose its time."""
+    """Refuse --trim-silence if other tracks or chapters would lose their synchronisation."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
-            f"--trim-silence would shift the sound of {reader.name} against its other tracks and "
-            "chapters: use -o with a name such as clean.wav or clean.flac"
+            f"--trim-silence would shift the sound of {reader.name} against its other "
+            "tracks and chapters; use -o with an audio file such as clean.wav or clean.flac"
         )
 
 
@@ -203,7 +203,7 @@ def _denoise(
     trimmer: Trimmer | None,
     hints: Hints | None,
 ) -> tuple[list[float], Agreement | None]:
-    """Denoise what `reader` reads and pass it to `write`.
+    """Denoise the sound from `reader` and pass it to `write`.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
     if request.loudness is None:
         return None
     if loudness is None:
-        return "too short or too quiet to have a loudness, and left as it is"
+        return "too short or too quiet to measure its loudness; it was left unchanged"
     return "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB".format(
         **loudness
     )
@@ -278,7 +278,7 @@ def _trimmed(reader: Recording, trimmer: Trimmer | None) -> list[str]:
     if trimmer is None:
         return []
     if not trimmer.found:
-        return ["no speech was found, and nothing was cut off"]
+        return ["no speech was found, so nothing was trimmed"]
     first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
     return [f"{first:.2f} s to {last:.2f} s were kept"]
 

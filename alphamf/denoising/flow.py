@@ -1,4 +1,4 @@
-"""Denoise what flows through pipes, at low latency; or files, as a pipe would be."""
+"""Denoise pipes in real time at low latency, or files in the same way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(
     seed: int = 0,
     max_channels: int,
 ) -> float:
-    """Denoise what comes through a pipe until it ends, and return its length in seconds.
+    """Denoise a pipe until it ends, and return its length in seconds.
 
     Parameters
     ----------
@@ -66,12 +66,12 @@ def run(
                 if len(ready):
                     write(encoded(ready, kind))
         if not samples and not finish_asked():
-            raise AlphaMFError(f"{NAME} holds no samples")
+            raise AlphaMFError(f"{NAME} has no samples")
     return samples / kind.rate
 
 
 def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
-    """Yield sound as it is ready, and all that came before an error."""
+    """Yield denoised sound as soon as it is ready, including all sound before an error."""
     try:
         for block in flow.blocks():
             yield stream.process(block)
@@ -84,5 +84,5 @@ def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
 def estimate(
     blocks: Iterable[ArrayLike], *, jobs: int, device: str, **options: Any
 ) -> Iterator[Segment]:
-    """Do as `denoise_stream` at low latency, which is for one job and the CPU."""
+    """Denoise like `denoise_stream` at low latency; works with one job and on the CPU only."""
     return denoise_stream(blocks, latency="low", **options)

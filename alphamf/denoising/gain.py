@@ -1,4 +1,4 @@
-"""From a posterior to clean speech: the ordered chain of gains.
+"""The chain of gains: the steps, in order, from a posterior to clean speech.
 
 1. Posterior mean of the speech's Wiener gain, and its standard deviation.
 2. Refiner: a network that reads the posterior gives the gain anew.
@@ -36,7 +36,7 @@ from alphamf.tools.arrays import Array, Floats, to_host
 
 
 class Estimate(NamedTuple):
-    """What is found of a segment of one channel.
+    """The estimated speech of a segment of one channel, with its gain.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Estimate(NamedTuple):
 
 
 def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
-    """Return the gain after links 1 and 2, and the standard deviation that it had in the posterior.
+    """Apply links 1 and 2: return the refined gain, and the posterior standard deviation.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tupl
 def moved(
     spectra: Spectra, gains: tuple[Floats, Floats], high: Posterior, model: Dictionary
 ) -> tuple[Floats, Floats]:
-    """Return the gain and its standard deviation after link 3.
+    """Apply link 3: return the gain and its standard deviation on the recording's own grid.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ def moved(
 
 
 def on_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
-    """Return a gain of the dictionary's bins on the segment's own grid, shape (bins, frames)."""
+    """Interpolate a gain of the dictionary's bins to the segment's grid, shape (bins, frames)."""
     native = native_grid(model, spectra.rate)
     return regrid(values, grid_of(model), native, spectra.on(native).shape)
 
 
 def least_gain(settings: Settings) -> np.float32:
-    """Return the gain of the largest attenuation, 0 where there is no limit."""
+    """Return the gain of the maximum attenuation, or 0 if there is no limit."""
     limit = np.inf if settings.max_attenuation is None else settings.max_attenuation
     return np.float32(10 ** (-limit / 20))
 
@@ -130,7 +130,7 @@ def separate(
     settings: Settings,
     xp: Any,
 ) -> Estimate:
-    """Go through links 4 and 5 for a segment of one channel.
+    """Apply links 4 and 5 to a segment of one channel.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def separate(
 def _corrected(
     spectra: Spectra, first: Spectra, high: Posterior, weights: Weights, least: np.float32, xp: Any
 ) -> Floats:
-    """Return the speech after link 5."""
+    """Apply link 5: return the speech corrected by the second stage."""
     network: Any = weights.second_stage
     return combined(spectra, first, coefficients(spectra, first, high, weights, xp), network, least)
 
@@ -177,7 +177,7 @@ def estimate(
     *,
     staged: bool,
 ) -> Estimate:
-    """Return what is to be said of the speech that was found in a segment of one channel.
+    """Return the `Estimate` of a segment of one channel for its estimated speech.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def coefficients(
     *,
     placed: bool = False,
 ) -> Coefficients:
-    """Return the coefficients of a segment and of its first speech, on the second stage's grid.
+    """Compute the coefficients of a segment and its first-stage speech, on the network's grid.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def coefficients(
 def of_second_stage(
     spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
 ) -> Coefficients:
-    """Return what `coefficients` does without a network of the bands above."""
+    """Compute the coefficients of the second stage alone, without the high-band network."""
     grid, native = grid_of(network), native_grid(network, spectra.rate)
     inputs = (xp.asarray(each.on(grid)) for each in (spectra, first))
     *both, taps = network.coefficients(*inputs)
@@ -268,7 +268,7 @@ def combined(
     network: SecondStage,
     least: np.float32,
 ) -> Floats:
-    """Return the speech that the second stage's coefficients make.
+    """Combine a segment and its first-stage speech with the second stage's coefficients.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def combined(
 
 
 def with_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
-    """Return the speech after link 6, mixed with the input.
+    """Apply link 6: mix the speech with the input.
 
     Parameters
     ----------

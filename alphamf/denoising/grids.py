@@ -1,4 +1,4 @@
-"""Between sampling rates and windows: a segment's spectra, and gains moved from grid to grid."""
+"""Spectrogram grids: spectra at several rates and windows, and interpolation between grids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KERNELS = (2, 3, 5, 7, 11)
 
 
 class Grid(NamedTuple):
-    """The cells of a spectrogram: a sampling rate in Hz, and a window and hop in samples."""
+    """A spectrogram grid: a sampling rate in Hz, and a window and hop in samples."""
 
     rate: int
     frame: Frame
@@ -40,14 +40,14 @@ def grid_of(model: Dictionary | TrainedNetwork) -> Grid:
 
 
 def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
-    """Return the grid at `rate` Hz whose windows last about as long as the model's."""
+    """Return the grid at `rate` Hz whose windows have about the same duration as the model's."""
     overlap = model.frame.n_fft // model.frame.hop_length
     hop = hop_near(model.frame.hop_length * rate / model.rate)
     return Grid(rate, Frame(hop * overlap, hop))
 
 
 def hop_near(length: float) -> int:
-    """Return the nearest number of samples whose multiples the FFT is fast for.
+    """Return the nearest hop length whose multiples have a fast FFT.
 
     With a large prime factor it takes several times as long: at 44.1 kHz, where the nearest hop is
     706 samples and 353 in low latency, that was a sixth of all that is done.
@@ -64,7 +64,7 @@ def hop_near(length: float) -> int:
 
 
 def _fast(length: int) -> bool:
-    """Say whether PocketFFT has kernels for all prime factors of a length."""
+    """Return whether PocketFFT has kernels for all prime factors of a length."""
     for prime in KERNELS:
         while length % prime == 0:
             length //= prime
@@ -100,12 +100,12 @@ class Spectra:
 
 
 def density(source: Grid, target: Grid) -> np.float32:
-    """Return what turns |X|^2 of noise in a bin of one grid into that in a bin of another."""
+    """Return the factor that converts |X|^2 of noise from one grid to another."""
     return np.float32((target.rate * target.frame.n_fft) / (source.rate * source.frame.n_fft))
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate cells linearly; above the band they get the mean of the band's top.
+    """Interpolate cells linearly; bins above the band get the mean of the top of the band.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
 
 
 def within(source: Grid, target: Grid) -> int:
-    """Return how many bins of `target` lie in the band of `source`, below the edge of its top."""
+    """Return how many bins of `target` lie within the band of `source`."""
     return int(np.sum(target.frequencies <= BAND_TOP[1] * source.rate / 2))
 
 
 def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
-    """Interpolate rows linearly between the frames of one grid, to those of another.
+    """Interpolate rows linearly from the frames of one grid to those of another.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
 
 
 def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
-    """Return values at positions along an axis, linear between its indices and held at the end."""
+    """Interpolate values linearly at positions along an axis; the last value is repeated."""
     at = np.minimum(positions, values.shape[axis] - 1)
     first = at.astype(int)
     if (at == first).all():  # as between 16 and 48 kHz
@@ -162,7 +162,7 @@ def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
 
 
 def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return where the bins and frames of `target` lie among those of `source`."""
+    """Return the positions of the bins and frames of `target` in units of those of `source`."""
     seconds = source.frame.n_fft / source.rate
     bins = np.arange(shape[0]) * (target.rate / target.frame.n_fft * seconds)
     step = source.frame.hop_length / source.rate
@@ -170,7 +170,7 @@ def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any,
 
 
 class Bins:
-    """Does what `regrid` does, for single frames of several channels.
+    """Interpolates single frames of several channels in the same way as `regrid`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is known of a recording beforehand: stretches of noise alone, stretches of speech."""
+"""Hints from the user about a recording: time ranges with noise only, time ranges with speech."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = ("--noise-from", "--speech-from")
 
 
 class Hints(NamedTuple):
-    """What is known of a recording.
+    """Hints about a recording.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Hints(NamedTuple):
     noise: Floats | None = None
 
     def after(self, seconds: float) -> Hints:
-        """Return the hints of what follows so many seconds."""
+        """Return the hints for the recording without its first `seconds`."""
         noise, speech = (
             [(start - seconds, end - seconds) for start, end in each if end > seconds]
             for each in (self.noise_from, self.speech_from)
@@ -60,15 +60,15 @@ class Hints(NamedTuple):
         return Hints(noise, speech, self.noise)
 
     def noise_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in noise alone."""
+        """Return a mask of the times in seconds that lie in noise-only ranges."""
         return _within(self.noise_from, times)
 
     def speech_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in sure speech."""
+        """Return a mask of the times in seconds that lie in ranges marked as speech."""
         return _within(self.speech_from, times)
 
     def share_kept(self, start: int, count: int, rate: int) -> Floats:
-        """Return 0 in noise alone and 1 elsewhere, faded, shape (count,).
+        """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,).
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Hints(NamedTuple):
 def checked(
     noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
 ) -> tuple[Stretches, Stretches]:
-    """Return both lists of stretches in order of time.
+    """Check both lists of time ranges, and return them in order.
 
     Parameters
     ----------
@@ -108,10 +108,11 @@ def checked(
         for stretch in stretches:
             start, end = _pair(name, stretch)
             if end <= start:
-                raise AlphaMFError(f"{name} {_said(start, end)} must end after it starts")
+                raise AlphaMFError(f"{name} {_said(start, end)}: the end must be after the start")
             if end - start < SHORTEST:
                 raise AlphaMFError(
-                    f"{name} {_said(start, end)} is too short: a stretch lasts {SHORTEST:g} s"
+                    f"{name} {_said(start, end)} is too short; a time range must last at least "
+                    f"{SHORTEST:g} s"
                 )
             every.append((start, end, name))
     every.sort()
@@ -130,7 +131,7 @@ def hints_of(
     names: tuple[str, str] = NAMES,
     recording: str = "the recording",
 ) -> Hints | None:
-    """Return the hints that stretches of a recording are; None where there are none.
+    """Return the hints for the given time ranges of a recording; None if there are none.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def hints_of(
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(
-                    f"{recording} ends at {duration:.2f} s, before the end of {name} "
+                    f"{recording} ends at {duration:.2f} s, which is before the end of {name} "
                     f"{_said(start, end)}"
                 )
     if not any(stretches):
@@ -164,7 +165,7 @@ def hints_of(
 
 
 def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
-    """Return the sound of stretches, one after the other, or None where that is silent."""
+    """Return the concatenated sound of time ranges; None if it is silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
     for piece in _cut(blocks, rate, stretches) if stretches else ():
@@ -203,7 +204,7 @@ def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
         start = end = float("nan")
     if not 0 <= start < float("inf") or not end < float("inf"):
         raise AlphaMFError(
-            f"{name} takes stretches (start, end) in seconds, not {shown_value(stretch)}"
+            f"{name} must be time ranges (start, end) in seconds, not {shown_value(stretch)}"
         )
     return start, end
 

@@ -1,4 +1,4 @@
-"""The spectra of a noise that is known from stretches of noise alone."""
+"""Spectra of a known noise, learned from time ranges with noise only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 60
 def noise_spectra(
     noise: Floats, rate: int, dictionary: Dictionary, settings: Settings, seed: int
 ) -> list[Reals | None]:
-    """Learn W_noise of each channel from noise alone, by EM.
+    """Learn W_noise of each channel by EM from time ranges with noise only.
 
     Parameters
     ----------
@@ -82,6 +82,6 @@ def _spectra(
 
 
 def lowest(spectra: Reals, dictionary: Dictionary) -> Reals:
-    """Return the rows of known spectra that a dictionary has: its bins, and as many bands above."""
+    """Return the rows of known noise spectra that a dictionary has: its bins and wide bands."""
     frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
     return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

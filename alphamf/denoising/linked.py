@@ -1,4 +1,4 @@
-"""Links 4 and 5 of the chain of gains for channels that share a voice."""
+"""Links 4 and 5 of the chain of gains, for channels that share a voice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def linked(
     settings: Settings,
     xp: Any,
 ) -> list[Estimate]:
-    """Go through links 4 and 5 for all channels of a segment; one that shares no voice goes alone.
+    """Apply links 4 and 5 to all channels of a segment; unlinked ones are processed alone.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _shared(
     weights: Weights,
     least: np.float32,
 ) -> list[Floats]:
-    """Return the speech after link 4, given each channel's gain after and before the refiner."""
+    """Apply link 4: return the speech given each channel's gain before and after the refiner."""
     native = native_grid(weights.dictionary, channels[0].rate)
     spectra = np.stack([each.on(native) for each in channels])
     before = np.stack(
@@ -102,7 +102,7 @@ def _shared(
 
 
 def _mixed(gain: Floats, before: Floats) -> Floats:
-    """Return the geometric mean, with their weights, of the gains after and before the refiner."""
+    """Return the weighted geometric mean of the gains before and after the refiner."""
     mixed: Floats = gain ** (1 - PLAIN) * before**PLAIN
     return mixed
 
@@ -115,7 +115,7 @@ def _corrected(
     least: np.float32,
     xp: Any,
 ) -> list[Floats]:
-    """Return the speech after link 5, whose coefficients the channels share."""
+    """Apply link 5: return the corrected speech; the channels use the same coefficients."""
     firsts = [Spectra(one, channels[0].rate) for one in speech]
     shared = _mean(channels, firsts, highs, weights, xp)
     network: Any = weights.second_stage
@@ -129,7 +129,7 @@ def _mean(
     weights: Weights,
     xp: Any,
 ) -> Coefficients:
-    """Return the mean of the channels' coefficients, weighted with their power in each cell."""
+    """Return the mean of the channels' coefficients, weighted by their power in each cell."""
     network: Any = weights.second_stage
     native = native_grid(network, channels[0].rate)
     shares = spatial.shares([each.on(native) for each in channels])

@@ -1,4 +1,4 @@
-"""Listen to what a stream makes of sound while it comes: strength, levels, a recording."""
+"""Live monitoring of denoised sound: strength, levels, and a recording."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Levels(NamedTuple):
 
     @property
     def reduction(self) -> float:
-        """How far the output is below the input, in dB."""
+        """Difference between the levels of input and output, in dB."""
         return self.input - self.output
 
 
 class Monitor:
-    """Denoises block by block, with a strength that may be changed meanwhile.
+    """Denoises sound block by block, with a strength that can be changed at any time.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ class Monitor:
         return Levels(*(10 * math.log10(max(power, least)) for power in self._powers))
 
     def process(self, block: Floats) -> Floats:
-        """Take in samples, shape (samples, channels), and return what is to be played."""
+        """Process samples, shape (samples, channels), and return the samples to play."""
         return self._joined(list(self._stream.segments(block)))
 
     def flush(self) -> Floats:
-        """Return what is still held back."""
+        """Return the samples that are still held back."""
         return self._joined(list(self._stream.rest()))
 
     def _joined(self, segments: list[Segment]) -> Floats:
@@ -111,7 +111,7 @@ class Monitor:
 
 
 class Running:
-    """A monitor at work between two devices, in a thread of its own, for a `with` block.
+    """Runs a monitor between two devices in its own thread; use it as a context manager.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Running:
             self._error = error
 
     def check(self) -> None:
-        """See whether all goes well.
+        """Raise an error if the thread or a device has failed.
 
         Raises
         ------

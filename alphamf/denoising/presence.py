@@ -1,4 +1,4 @@
-"""Where speech is, as it comes: the measures of `activity`, with what was loud so far."""
+"""Voice activity in real time, relative to the loudest speech so far; see `activity`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOUD_SECONDS = 10.0
 
 
 class Presence:
-    """The probability of speech in one frame after the other.
+    """Computes the probability of speech frame by frame.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Presence:
         self._ratio, self._level = RATIO[0], LEVEL[0]
 
     def probability(self, power: Floats, gain: Floats) -> float:
-        """Return that of a frame, in the channel where it is highest.
+        """Return the probability of speech in a frame, in the channel where it is highest.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What is asked for every file of a batch, and who observes it."""
+"""Options that apply to every file of a batch, and observers of each file."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from alphamf.tools.arrays import Floats
 
 
 class Observer(Protocol):
-    """Sees a file while it is denoised, and makes something else of it: scores, a picture."""
+    """Receives the input and output of a file, and makes something else: scores, a picture."""
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on, blocks of shape (samples, channels)."""
+        """Record and pass on the input, blocks of shape (samples, channels)."""
         ...
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
+        """Add a segment of the output."""
         ...
 
     def finish(self) -> Mapping[str, Any] | None:
-        """Write what is made at the end, and return scores if there are any."""
+        """Write the files that are complete only at the end, and return scores if there are any."""
         ...
 
 
@@ -40,7 +40,7 @@ permissions of what it writes; what it opens is closed by the stack."""
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for every file of a batch.
+    """Options that apply to every file of a batch.
 
     Attributes
     ----------

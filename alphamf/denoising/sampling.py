@@ -1,4 +1,4 @@
-"""A chain on the alpha-MF of a power spectrogram: its model, its start, its steps."""
+"""Run a chain on the alpha-MF of a power spectrogram: the model, its start and its steps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sample(
     progress: Progress | None = None,
     noise: Array | None = None,
 ) -> tuple[Array, list[float]]:
-    """Run a chain given |X|^2, and show every state to `observe`.
+    """Run a chain given |X|^2, and pass every state to `observe`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def sample(
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
-    """Refuse settings whose arrays are larger than this machine's memory.
+    """Refuse settings whose arrays would not fit into this machine's memory.
 
     Parameters
     ----------
@@ -138,14 +138,14 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
     if needed > most:
         seconds = power.shape[-1] * dictionary.frame.hop_length / dictionary.rate
         raise AlphaMFError(
-            f"chains = {settings.chains} with noise_rank = {settings.noise_rank} would need "
-            f"{memory.amount(needed)} of memory for {clips * seconds:.1f} s of sound, and this "
-            f"machine has {memory.amount(most)}"
+            f"chains = {settings.chains} and noise_rank = {settings.noise_rank} would need "
+            f"{memory.amount(needed)} of memory for {clips * seconds:.1f} s of sound, but "
+            f"this machine has {memory.amount(most)}"
         )
 
 
 def bin_levels(power: Array) -> Array:
-    """Return the mean power of every bin, shape (..., bins, 1): the units of the model.
+    """Return the mean power of each bin, shape (..., bins, 1): the unit of the model.
 
     In these, factors of speech and noise, loud bins and faint ones are all of order one, without
     which no kernel of a single step size can move them together.
@@ -167,7 +167,7 @@ def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Cha
 def begun(
     target: AlphaMF, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
 ) -> Array:
-    """Draw a start, and return where EM takes it; at first EM reads a few of the frames, if asked.
+    """Draw a start and improve it by EM; EM may first run on a subset of the frames.
 
     A few frames tell W of the noise from the speech's, and their H is near that of the frames
     around; the last `LAST_STEPS` steps read them all. Recordings of fewer than `FEWEST` times
@@ -208,7 +208,7 @@ def begun(
 
 
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
-    """Return where EM takes a chain: near the mode, which a sampler may then leave.
+    """Run EM from a start, and return its last theta, which is near the mode.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> A
 def sources(
     dictionary: Dictionary, settings: Settings, level: Array, noise: Array | None = None
 ) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`, and a known noise.
+    """Return the speech and the noise source for power in units of `level`.
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 

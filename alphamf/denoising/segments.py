@@ -1,4 +1,4 @@
-"""A stream of audio cut into overlapping pieces, so that memory does not grow with its length."""
+"""Split a stream of audio into overlapping pieces, so that memory does not grow with its length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Piece(NamedTuple):
-    """An input segment, with the overlap that follows.
+    """An input segment, followed by its overlap.
 
     Attributes
     ----------
@@ -52,12 +52,12 @@ class Cutter:
         self._count = 0
 
     def push(self, block: Floats) -> None:
-        """Take in a block, shape (samples, channels)."""
+        """Add a block, shape (samples, channels)."""
         self._held.append(block)
         self._count += len(block)
 
     def piece(self) -> Piece | None:
-        """Return the next piece, or None where it is not whole yet."""
+        """Return the next piece, or None if it is not complete yet."""
         if self._count <= self.limit:
             return None
         audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
@@ -66,7 +66,7 @@ class Cutter:
         return Piece(audio[: self.step + self.overlap], self.step)
 
     def last(self) -> Piece | None:
-        """Return what is left at the end, in one piece; None where that is nothing."""
+        """Return the rest of the stream as one piece, or None if nothing is left."""
         if not self._count:
             return None
         audio = np.concatenate(self._held)
@@ -75,7 +75,7 @@ class Cutter:
 
 
 def fade_in(audio: Floats, before: Floats) -> None:
-    """Fade from the end of the piece before into the start of `audio`, in place and linearly.
+    """Crossfade linearly from the end of the previous piece into the start of `audio`, in place.
 
     The two hold the same sound, so amplitudes are what has to add up to one.
     """

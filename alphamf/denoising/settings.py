@@ -1,4 +1,4 @@
-"""What a denoising run can be set to, and the presets."""
+"""Settings of a denoising run, and the presets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OFFERED = ("bounded gradient", "parts")
 
 
 def kernel(name: str) -> Sampler[Any]:
-    """Return the sampler `name` of `SAMPLERS` as a kernel for W and H.
+    """Return the sampler called `name` in `SAMPLERS`, as a kernel for W and H.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def kernel(name: str) -> Sampler[Any]:
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
-            f"there is no sampler {shown_value(name)}: it must be one of "
-            f"{', '.join(HYPERPARAMETERS)}, or another of alphamf.SAMPLERS"
+            f"unknown sampler {shown_value(name)}; it must be one of "
+            f"{', '.join(HYPERPARAMETERS)}, or another one in alphamf.SAMPLERS"
         )
     sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
     missing = [need for need in sampler.needs if need not in OFFERED]
     if missing:
         raise AlphaMFError(
-            f"the sampler {name!r} cannot move W and H: their posterior does not offer what it "
-            f"needs ({', '.join(missing)})"
+            f"the sampler {name!r} cannot be used for denoising; it needs "
+            f"{', '.join(missing)}, which the posterior of W and H does not provide"
         )
     return sampler
 
@@ -140,7 +140,7 @@ class Settings:
 
     @property
     def speech_prior(self) -> Prior:
-        """Prior of H_speech."""
+        """Prior of the activations H_speech."""
         shape = 1.0 if "bounded gradient" in kernel(self.sampler).needs else 0.1
         return self.prior_speech or Gamma(shape, 20.0)
 
@@ -193,7 +193,7 @@ PRESETS = {
 
 
 def chosen(settings: Settings | str) -> Settings:
-    """Return settings as they are, or those of a preset of this name.
+    """Return the settings of a preset, or the given settings unchanged.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Channels that share a voice, as they come: one gain for all of them keeps its place."""
+"""Channels that share a voice, in real time: one common gain keeps the voice's position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 0.5
 
 
 class Sharing:
-    """Gives channels whose speech coheres with the first one's a gain in common.
+    """Gives channels whose speech is coherent with the first channel's a common gain.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Sharing:
         self._power = np.zeros((channels, 1), np.float32)
 
     def linked(self, spectrum: Complexes, gain: Floats) -> Floats:
-        """Return the gains, with one for all channels that share a voice.
+        """Return the gains, with a common gain for all channels that share a voice.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-r"""Channels that share a voice: one speech in all of them, so that its image keeps its place.
+r"""Channels that share a voice: one estimate of the speech, so that the voice keeps its position.
 
 Gains that are found for each channel alone make a voice wander: where the noise of one channel is
 louder, the voice is attenuated more there. Here a cell's channels :math:`x` are one vector, a
@@ -55,7 +55,7 @@ TINY = np.float32(1e-30)
 
 
 def sharing(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
-    """Return the groups of channels that share a voice, in order; a channel alone is a group, too.
+    """Return the groups of channels that share a voice, in order; a single channel is a group, too.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
 
 
 def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
-    """Return how large the cross spectrum is, block by block, and how large it could be."""
+    """Return the magnitude of the cross spectrum and its upper bound, for each block."""
     power = _power(spectra)
     weight = _common(power, gains)
     starts = np.arange(0, spectra.shape[2], BLOCK)
@@ -106,7 +106,7 @@ def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
 
 
 def speech(spectra: Complexes, gains: Floats) -> Complexes:
-    """Return the spectra of the speech in channels that share a voice.
+    """Estimate the spectra of the speech in channels that share a voice.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
 
 
 def shares(spectra: Sequence[Complexes]) -> list[Floats]:
-    """Return each channel's share of the power in every cell.
+    """Return each channel's fraction of the power in every cell.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
 
 
 def _place(estimate: Complexes) -> Complexes:
-    """Return R at every frame, with a trace of one: shape (channels, channels, bins, frames).
+    """Return the spatial covariance R with trace one: (channels, channels, bins, frames).
 
     It is of the frames around, by a triangle of weights over three `TURN`, and a little of all.
 
@@ -207,7 +207,7 @@ def _common(power: Floats, values: Floats) -> Floats:
 
 
 def _covariance(spectra: Complexes) -> Complexes:
-    """Return sums over the frames, shape (channels, channels, bins)."""
+    """Return the covariance summed over frames, shape (channels, channels, bins)."""
     rows = [[(a * b.conj()).sum(axis=-1) for b in spectra] for a in spectra]
     covariance: Complexes = np.array(rows)
     return covariance
@@ -219,7 +219,7 @@ def _trace(matrix: Complexes) -> Floats:
 
 
 def _solved(matrix: Complexes, values: Complexes) -> Complexes:
-    """Solve a positive definite system in every cell by elimination; `matrix` is overwritten.
+    """Solve a positive definite system in every cell by elimination; overwrites `matrix`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sound in chunks of any size: in segments that fade into each other, or within 40 ms.
+"""Denoise sound in chunks of any size: in segments that are crossfaded, or at 40 ms of latency.
 
 Every segment learns its noise for itself, which lets segments be done side by side. At low latency
 the noise is learnt as the sound goes on (`low_latency`).
@@ -89,7 +89,7 @@ class Segment(NamedTuple):
 
 
 class Stream:
-    """Denoises sound that comes in chunks, in constant memory.
+    """Denoises sound that arrives in chunks, in constant memory.
 
     What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
     the size of the chunks; at low latency it is something else, but the same for all chunks.
@@ -205,7 +205,7 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Stop work that is still under way; what has not come out is lost."""
+        """Stop the work in progress and discard its output."""
         self._ended = self._ended or "the stream has ended"
         self._workers.close()
 
@@ -221,7 +221,7 @@ class Stream:
         self._busy = Lock()
 
     def process(self, chunk: ArrayLike) -> Samples:
-        """Take in a chunk and return the speech that is ready, often none.
+        """Process a chunk and return the speech that is ready, often none.
 
         Parameters
         ----------
@@ -246,13 +246,13 @@ class Stream:
             return self._joined(iter(self._step, None), chunk.ndim)
 
     def flush(self) -> Samples:
-        """End the stream, and return the speech still held back, shape (samples, channels)."""
+        """End the stream and return the remaining speech, shape (samples, channels)."""
         with self._turn():
             self._take_end()
             return self._joined(iter(self._step, None), 2)
 
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
-        """Do as `process`, and return an iterator over segments with their gains.
+        """Process a chunk, and return an iterator over the segments that are ready.
 
         The chunk is taken in at once, and the work is done as segments are asked for: what one call
         leaves, the next returns.
@@ -262,7 +262,7 @@ class Stream:
         return self._segments()
 
     def rest(self) -> Iterator[Segment]:
-        """Do as `flush`, and return an iterator over segments with their gains."""
+        """End the stream, and return an iterator over the remaining segments."""
         with self._turn():
             self._take_end()
         return self._segments()
@@ -285,7 +285,7 @@ class Stream:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Keep other threads out, and callbacks, which would find the work half done."""
+        """Refuse other threads and callbacks while a call is in progress."""
         if not self._busy.acquire(blocking=False):
             raise AlphaMFError(
                 "the stream is at work, for another thread or for the call whose callback this is: "
@@ -297,7 +297,7 @@ class Stream:
             self._busy.release()
 
     def _take(self, chunk: ArrayLike) -> Samples:
-        """Take in a chunk, and return it as an array."""
+        """Check and store a chunk, and return it as an array."""
         self._check_open()
         if self._last_came:
             raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
@@ -318,7 +318,7 @@ class Stream:
             raise AlphaMFError(self._ended)
 
     def _step(self) -> Segment | None:
-        """Return the next segment that is ready, or None; an error on the way ends the stream."""
+        """Return the next segment that is ready, or None; an error ends the stream."""
         try:
             segment = self._next() if self._low is None else self._next_at_once(self._low)
         except BaseException as error:
@@ -343,7 +343,7 @@ class Stream:
         return None if estimated is None else self._faded(estimated)
 
     def _next_at_once(self, low: LowLatency) -> Segment | None:
-        """Return what has come out of the next block at low latency, or after the last one."""
+        """Return the output for the next block at low latency, or the rest after the last block."""
         if self._blocks:
             return self._now(low.push(self._blocks.popleft()))
         if self._last_came and not self._finished:
@@ -352,23 +352,26 @@ class Stream:
         return None
 
     def _checked(self, array: Samples) -> Floats:
-        """Return a chunk as float32 of shape (samples, channels), which nobody else holds."""
+        """Return a chunk as a float32 copy of shape (samples, channels)."""
         check_chunk(array.shape, self.channels, channels_first=self._channels_first)
         block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
         kind = kind_of(array)
         if self._kind not in (None, kind):
-            raise AlphaMFError(f"the stream began with {self._kind}, and this chunk is of {kind}")
+            raise AlphaMFError(
+                "all chunks of a stream must have the same dtype: it started with "
+                f"{self._kind}, but this chunk is {kind}"
+            )
         found = to_float(block)
         self._kind = kind
         return found
 
     def _held(self, audio: Floats) -> Samples:
-        """Return samples as the user holds them."""
+        """Return samples in the user's dtype and axis order."""
         found = from_float(audio, self._kind or audio.dtype)
         return found.T if self._channels_first else found
 
     def _now(self, done: Done) -> Segment:
-        """Return what has come out at low latency."""
+        """Return the output that is ready at low latency."""
         self._workers.count(len(done.audio) / self.rate)
         return Segment(
             audio=self._held(with_dry(done.audio, done.speech, self.settings)),
@@ -407,7 +410,7 @@ class Stream:
     def _heed(
         self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
     ) -> None:
-        """Let what is known of the sound have the last word on what was found of it, in place."""
+        """Apply the user's hints to speech, gain and activity, in place."""
         start, self._position = self._position, self._position + len(audio)
         if not (self._hints.noise_from or self._hints.speech_from):
             return

@@ -1,4 +1,4 @@
-"""Checks of what a stream is made with."""
+"""Checks of a stream's options."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def check_channels(channels: Any, most: Any) -> int:
     number, limit = whole("channels", channels, 1), whole("max_channels", most, 1)
     if number > limit:
         raise AlphaMFError(
-            f"a stream has 1 to {limit} channels, not {shown_value(number)}: max_channels allows "
-            "more"
+            f"a stream can have 1 to {limit} channels, not {shown_value(number)}; raise "
+            "max_channels to allow more"
         )
     return number
 
 
 def check_way(latency: Any, device: Any, jobs: Any, hints: Any) -> int:
-    """Return the number of jobs, if it goes with how and where the work is to be done.
+    """Check latency, device, jobs and hints together, and return the number of jobs.
 
     Raises
     ------
@@ -47,14 +47,16 @@ def check_way(latency: Any, device: Any, jobs: Any, hints: Any) -> int:
     if hints is not None:
         instance("hints", hints, Hints, "Hints or None")
     if latency == "low" and (device == "cuda" or count > 1):
-        raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
+        raise AlphaMFError(
+            "latency 'low' works on the CPU with one job only; leave out device and jobs"
+        )
     if latency == "low" and hints is not None:
-        raise AlphaMFError("latency low takes no hints of what is noise or speech")
+        raise AlphaMFError("latency 'low' does not support hints")
     return count
 
 
 def check_callers(progress: Any, cancel: Any) -> None:
-    """Refuse a `progress` that cannot be called, and a `cancel` that cannot be asked."""
+    """Refuse a `progress` that is not callable and a `cancel` without a method `is_set`."""
     callback("progress", progress)
     if cancel is not None and not callable(getattr(cancel, "is_set", None)):
         raise AlphaMFError(

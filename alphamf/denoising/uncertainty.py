@@ -1,4 +1,4 @@
-"""How sure the output is: its gain, how far that may be off, and what both say of its level."""
+"""Uncertainty of the output: its gain, the gain's deviation, and the range of its level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
-    """Constants of `deviation`, chosen on development clips (``benchmarks.calibration --fit``).
+    """Constants of `deviation`, fitted to development clips (``benchmarks.calibration --fit``).
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ LOUDEST = np.float32(1e12)
 
 
 def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
-    """Return the gain that an output has.
+    """Return the gain from a noisy spectrum to an output spectrum.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
 
 
 def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
-    """Return the standard deviation of a gain that networks found; 0 where there is no sound.
+    """Return the standard deviation of a gain predicted by networks; 0 where there is no sound.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
 
 
 def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
-    """Call a function of single cells for some bins at a time, so that its parts stay small."""
+    """Apply an elementwise function to some bins at a time, to limit memory."""
     found: Floats = np.empty(arrays[0].shape, arrays[0].real.dtype)
     for part in parts(len(arrays[0]), ROWS):
         found[part] = function(*(each[part] for each in arrays))
@@ -99,7 +99,7 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
 
 
 def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
-    """Return the power over the mean at which half of a cell is what lies below all speech.
+    """Return the power, relative to the mean, at which a cell counts half as faint.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
 
 
 def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation = CHOSEN) -> Floats:
-    """Return the root mean square error of gains that networks found, which say none.
+    """Return the expected root mean square error of gains predicted by networks.
 
     Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
     probability g and else noise. In a faint one both gains near 0 and near 1 are often wrong.
@@ -137,7 +137,7 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
 
 
 def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
-    """Return the powers of a sound's cells, which add up to the mean square over a frame.
+    """Return the power per cell, scaled so that cells sum to the frame's mean square.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
 
 
 def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
-    """Return the power of the speech in every frame, and the range that it may be in.
+    """Return the power of the speech in each frame, with lower and upper ends.
 
     The gain of each cell is taken one standard deviation down and up, in all cells of a frame at
     once: the widest range that these deviations allow.

@@ -1,4 +1,4 @@
-"""Everything learnt that a run uses: found, read and checked once, then handed down."""
+"""The dictionary and networks of a run: found, loaded and checked once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NETWORKS: dict[str, type[TrainedNetwork]] = {
 
 @dataclass(frozen=True)
 class Weights:
-    """What a run has learnt beforehand.
+    """The dictionary and networks of a run.
 
     Attributes
     ----------
@@ -87,19 +87,18 @@ class Weights:
         for each in (self.refiner, self.second_stage, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
-                    f"the {_role(each)} {each.name} is for {each.rate} Hz with windows of "
-                    f"{each.frame.n_fft} samples, and with the dictionary {self.dictionary.name} "
-                    f"it must be for {self.dictionary.rate} Hz with "
-                    f"{_frame_for(each, self.dictionary).n_fft}"
+                    f"the {_role(each)} {each.name} ({each.rate} Hz, windows of {each.frame.n_fft} "
+                    f"samples) does not fit the dictionary {self.dictionary.name}, which needs "
+                    f"{self.dictionary.rate} Hz and windows of "
+                    f"{_frame_for(each, self.dictionary).n_fft} samples"
                 )
         if self.second_stage is not None and self.refiner is None:
             raise AlphaMFError(
-                f"the second stage {self.second_stage.name} corrects the result of a refiner, and "
-                "there is none"
+                f"the second stage {self.second_stage.name} needs a refiner, but there is none"
             )
 
     def on(self, xp: Any) -> Weights:
-        """Return the same weights with the networks' parameters in the memory of module `xp`."""
+        """Return a copy with the networks' parameters on the device of the module `xp`."""
         if xp is np:
             return self
         return replace(
@@ -118,7 +117,7 @@ def find(
     second_stage: Choice = "auto",
     causal: Choice = "none",
 ) -> Weights:
-    """Return the weights for sound at `rate`.
+    """Find and load the weights for sound at `rate`.
 
     Parameters
     ----------
@@ -165,7 +164,7 @@ def find(
 def find_online(
     rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
 ) -> Weights:
-    """Return the weights for sound at `rate` and at low latency.
+    """Find and load the weights for sound at `rate`, at low latency.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def find_online(
 
 
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
-    """Return a network, None for ``"none"``; for ``"auto"`` the shipped one for `rate`, if any.
+    """Load a network; None for ``"none"``, and for ``"auto"`` the shipped one for `rate`, if any.
 
     Parameters
     ----------
@@ -214,7 +213,7 @@ def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
 
 
 def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
-    """Return the window and hop that a network must have beside a dictionary."""
+    """Return the window and hop that a network must have to fit a dictionary."""
     if isinstance(network, SecondStage):
         return second_stage_frame(dictionary.rate)
     return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
@@ -225,19 +224,19 @@ def _role(network: TrainedNetwork) -> str:
 
 
 def missing_refiner(weights: Weights, refiner: Choice) -> str | None:
-    """Return a note where a refiner is wanted and none is shipped for the dictionary."""
+    """Return a note if no refiner is shipped for the dictionary, or None."""
     if weights.refiner is not None or str(refiner) != "auto":
         return None
     name = weights.dictionary.name
-    return f"there is no network for the rate and window of {name}, and none was used"
+    return f"no shipped network fits the rate and window of {name}; denoising without one"
 
 
 def narrow_recording(weights: Weights, rate: int) -> str | None:
-    """Return a note where the dictionary is for wider sound than a recording at `rate` Hz."""
+    """Return a note if the dictionary is for a wider band than sound at `rate` Hz, or None."""
     dictionary = weights.dictionary
     if dictionary.rate <= rate:
         return None
     return (
-        f"{dictionary.name} is for sound of {dictionary.rate} Hz and more, and denoises this of "
-        f"{rate} Hz badly"
+        f"{dictionary.name} is for sound at {dictionary.rate} Hz or more; the result "
+        f"for {rate} Hz will be poor"
     )

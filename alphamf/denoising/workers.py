@@ -1,4 +1,4 @@
-"""Segments estimated in order: one by one, side by side in threads, or together on a device."""
+"""Estimate segments in order: one by one, in parallel threads, or as a batch on a GPU."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ Estimated = tuple[Piece, list[Estimate]]
 
 
 class Cancel(Protocol):
-    """What stops work from another thread or process, such as `threading.Event`."""
+    """Stops work from another thread or process; for example `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether the work is to stop."""
+        """Return whether the work should stop."""
         ...
 
 
 class Workers:
-    """Estimates pieces of sound, and gives them back in order.
+    """Estimates pieces of sound, and returns them in order.
 
     Parameters
     ----------
@@ -117,14 +117,14 @@ class Workers:
         return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
     def submit(self, piece: Piece) -> None:
-        """Have a piece estimated: at once, in threads, or when enough wait for the device."""
+        """Start to estimate a piece: at once, in threads, or when a batch for the GPU is full."""
         if self._together:
             self._waiting.append(piece)
         else:
             self._pending.append((piece, *self._futures(piece)))
 
     def oldest(self, *, last: bool = False) -> Estimated | None:
-        """Return the oldest piece that was not returned yet, once enough are under way, or None.
+        """Return the oldest piece that is still to be returned, or None if too few are in progress.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Workers:
         return piece, [found[k] for k in places]
 
     def count(self, seconds: float) -> None:
-        """Note so many seconds of sound that were done elsewhere.
+        """Add seconds of sound that were processed elsewhere to the progress.
 
         Raises
         ------
@@ -161,18 +161,18 @@ class Workers:
         self._progress.advance(number, 1, self._progress.seconds.get(number, 0) + seconds)
 
     def close(self) -> None:
-        """Stop work that is still under way."""
+        """Stop the work in progress."""
         self._progress.stopped = True
         if self._threads is not None and self._process in (None, os.getpid()):
             self._threads.shutdown(cancel_futures=True)
 
     def _number(self, count: int) -> int:
-        """Return the stream number of the next `count` pieces."""
+        """Reserve stream numbers for the next `count` pieces, and return the first."""
         first, self._count = self._count, self._count + count
         return first
 
     def _futures(self, piece: Piece) -> tuple[list[int], list[Future[list[Estimate]]]]:
-        """Start what is to be done for a piece.
+        """Start the estimation of a piece.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class Workers:
         return self._threads.submit(task)
 
     def _check_process(self) -> None:
-        """Refuse to wait for threads that stayed behind in another process."""
+        """Refuse to wait for threads of another process."""
         if self._process not in (None, os.getpid()):
             raise AlphaMFError(
                 "the stream's threads are in the process that this one was forked from: make the "
@@ -211,7 +211,7 @@ class Workers:
             )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:
-        """Return the known spectra of the noise of each sound, that of its first channel."""
+        """Return the known noise spectra of each sound, from the first channel that has it."""
         known = self._noise
         if known is None:
             return [None] * len(set(places))
@@ -225,7 +225,7 @@ class Workers:
         place: int,
         noises: Sequence[Reals | None],
     ) -> list[Sampled]:
-        """Find the gains of sounds of one length.
+        """Sample the gains of sounds of equal length.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ class Workers:
         return self._finished([one for other in others for one in other.result()] + own)
 
     def _batch(self) -> None:
-        """Estimate the waiting pieces together, or as many as are of the first one's length."""
+        """Estimate the waiting pieces in one batch, or those that are as long as the first one."""
         _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
         pieces = list(group)
         del self._waiting[: len(pieces)]
@@ -276,7 +276,7 @@ class Workers:
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
-    """Return the different sounds among the channels of some pieces.
+    """Return the distinct sounds among the channels of some pieces.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def _done(result: T) -> Future[T]:
 
 
 class _Progress:
-    """Adds up the seconds done in several threads."""
+    """Adds up the seconds processed in several threads."""
 
     def __init__(self, callback: Callable[[float], None] | None, cancel: Cancel | None) -> None:
         self._callback, self._cancel = callback, cancel
@@ -319,7 +319,7 @@ class _Progress:
         self.stopped = False
 
     def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Note the progress of a task, and call back.
+        """Record the progress of a task, and call the callback.
 
         Parameters
         ----------
