@@ -141,9 +141,9 @@ def denoised(noisy: Floats, settings: Settings, *, alone: bool = False) -> Float
     sounds = [np.ascontiguousarray(channel) for channel in noisy.T]
     nothing = [None] * len(sounds)
     found = sampled(sounds, RATE, weights, settings, (0, 0), np, lambda _: None, nothing)
-    spectra = np.stack([one.spectra.on(grid_of(weights.dictionary)) for one in found])
+    spectra = np.stack([one.spectra.spectrum_on(grid_of(weights.dictionary)) for one in found])
     gains = np.stack([one.gains[0] for one in found])
-    if len(spatial.sharing(spectra, gains)) == 1:
+    if len(spatial.sharing_groups(spectra, gains)) == 1:
         first = spatial.speech(spectra, gains)
         parts = posterior(spectra, first, weights.dictionary, settings)
         own = of_channels(*parts, spectra)

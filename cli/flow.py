@@ -61,7 +61,7 @@ def check(
 
 def lowered(request: Request) -> Request:
     """Return the same request at low latency."""
-    from alphamf.denoising.flow import estimate
+    from alphamf.denoising.pipes import estimate
 
     return replace(
         request,
@@ -78,7 +78,7 @@ def lowered(request: Request) -> Request:
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
     """Denoise standard input to standard output while it comes in."""
     from alphamf.audio.flow import raw_kind
-    from alphamf.denoising import flow
+    from alphamf.denoising import pipes
 
     def write(data: bytes) -> None:
         try:
@@ -91,7 +91,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
 
     with report.user_errors():
         try:
-            seconds = flow.run(
+            seconds = pipes.run(
                 sys.stdin.fileno(),
                 write,
                 request.settings,

@@ -195,13 +195,13 @@ def wanted_stretches(
     AlphaMFError
         One of them is none, is too short, or overlaps another.
     """
-    from alphamf.denoising.hints import OPTIONS, checked
+    from alphamf.denoising.hints import OPTIONS, check_stretches
 
     def found(option: str, texts: Sequence[str] | None) -> list[tuple[float, float]]:
         return [stretch(option, each) for text in texts or () for each in text.split(",")]
 
     noise, speech = map(found, OPTIONS, (noise_from, speech_from))
-    return checked(noise, speech, OPTIONS)
+    return check_stretches(noise, speech, OPTIONS)
 
 
 def wanted_loudness(normalize: str | None) -> float | None:

@@ -22,13 +22,13 @@ from alphamf.audio.stft import Frame, frame_count
 from alphamf.audio.survey import BLOCK
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import Grid, native_grid
-from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
+from alphamf.denoising.hints import NAMES, Hints, Stretches, check_stretches, hints_of
 from alphamf.denoising.samples import (
     Samples,
     check_orientation,
     checked_rate,
     kind_of,
-    real,
+    real_samples,
     to_float,
 )
 from alphamf.denoising.settings import PRESETS, Settings
@@ -144,7 +144,7 @@ def denoise(
     >>> result.audio.shape == audio.shape, result.gain.shape  # channels, bins, frames
     (True, (1, 513, 126))
     """
-    array, rate = real(audio), checked_rate(rate)
+    array, rate = real_samples(audio), checked_rate(rate)
     max_channels = whole("max_channels", max_channels, 1)
     channels_first = flag("channels_first", channels_first)
     if array.ndim not in (1, 2) or not array.size:
@@ -152,7 +152,7 @@ def denoise(
             f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
         )
     check_orientation(array.shape, max_channels, channels_first=channels_first)
-    known = checked(noise_from, speech_from, NAMES)
+    known = check_stretches(noise_from, speech_from, NAMES)
     weights = find(rate, model)
     frame = native_grid(weights.dictionary, rate).frame
     found = _Collected(array, frame, channels_first=channels_first)
@@ -295,7 +295,7 @@ def denoise_stream(
     channels_first = flag("channels_first", channels_first)
     instance("blocks", blocks, Iterable, "an iterable of arrays")
     blocks = iter(blocks)
-    first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
+    first = real_samples(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
     if first.ndim != 2:
         raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
     check_orientation(first.shape, max_channels, channels_first=channels_first)

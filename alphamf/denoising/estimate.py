@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.denoising import bands
+from alphamf.denoising import high_bands
 from alphamf.denoising.agreement import Agreement, agreements
 from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
 from alphamf.denoising.grids import Spectra, grid_of
-from alphamf.denoising.known_noise import lowest
+from alphamf.denoising.known_noise import lowest_rows
 from alphamf.denoising.linked import linked
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
@@ -91,7 +91,10 @@ def sampled(
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]
     model = weights.dictionary
-    powers = [bands.power(each, model, bands.heard(each, model)) for each in spectra]
+    powers = [
+        high_bands.power(each, model, high_bands.count_modelled_bands(each, model))
+        for each in spectra
+    ]
     # Digital silence keeps a gain of one.
     found = [_silent(*each, model.bins) for each in zip(spectra, scales, powers, strict=True)]
     grid, bins = grid_of(model), model.bins
@@ -109,7 +112,7 @@ def sampled(
         network = weights.refiner if settings.refine else None
         refine = partial(refined, power[..., :bins, :], refiner=network)
         low, high = posterior.rows(slice(bins)), posterior.rows(slice(bins, None))
-        own = [spectra[k].on(grid)[:, frames] for k in group]
+        own = [spectra[k].spectrum_on(grid)[:, frames] for k in group]
         units = [float(scales[k]) ** -2 for k in group]
         agreeing = agreements(own, low, refine, grid.frame, units)
         arrays = [_by_clip(each, len(group)) for each in (*refine(low), low.gain, *high.arrays)]
@@ -135,7 +138,7 @@ def _known(
 ) -> Reals | None:
     """Return the known noise spectra in the units of their scaled sounds; None if unknown."""
     known = [
-        (lowest(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
+        (lowest_rows(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
         for noise, scale in noises
         if noise is not None
     ]

@@ -21,10 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, uncertainty
+from alphamf.denoising import high_bands, uncertainty
 from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid, within
+from alphamf.denoising.grids import (
+    Spectra,
+    count_bins_within,
+    grid_of,
+    interpolate_frames,
+    native_grid,
+    regrid,
+)
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
@@ -102,9 +109,11 @@ def moved(
         The dictionary.
     """
     grid, native = grid_of(model), native_grid(model, spectra.rate)
-    frames = spectra.on(native).shape[1]
+    frames = spectra.spectrum_on(native).shape[1]
     gain, gain_std = (
-        bands.spread(at_times(rows, grid, native, frames), on_native(each, spectra, model), native)
+        high_bands.spread_band_gains(
+            interpolate_frames(rows, grid, native, frames), on_native(each, spectra, model), native
+        )
         for rows, each in zip((high.gain, high.gain_std), gains, strict=True)
     )
     return gain, gain_std
@@ -113,7 +122,7 @@ def moved(
 def on_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
     """Interpolate a gain of the dictionary's bins to the segment's grid, shape (bins, frames)."""
     native = native_grid(model, spectra.rate)
-    return regrid(values, grid_of(model), native, spectra.on(native).shape)
+    return regrid(values, grid_of(model), native, spectra.spectrum_on(native).shape)
 
 
 def least_gain(settings: Settings) -> np.float32:
@@ -146,7 +155,7 @@ def separate(
         Array module that the networks run on.
     """
     native = native_grid(weights.dictionary, spectra.rate)
-    spectrum = spectra.on(native)
+    spectrum = spectra.spectrum_on(native)
     gain, _ = gains
     least = least_gain(settings)
     network = weights.second_stage if settings.refine else None
@@ -189,16 +198,16 @@ def estimate(
         Whether it is after link 5.
     """
     native = native_grid(weights.dictionary, spectra.rate)
-    spectrum = spectra.on(native)
+    spectrum = spectra.spectrum_on(native)
     power = np.abs(spectrum) ** 2
     gain, gain_std = gains
     least = least_gain(settings)
     final = np.maximum(gain, least)
     if staged:
-        output = Spectra(speech, spectra.rate).on(native)
-        final = uncertainty.of_output(spectrum, output, least)
+        output = Spectra(speech, spectra.rate).spectrum_on(native)
+        final = uncertainty.output_gain(spectrum, output, least)
     if settings.refine and weights.refiner is not None:
-        gain_std = uncertainty.after_networks(power, final, native.frequencies)
+        gain_std = uncertainty.network_gain_std(power, final, native.frequencies)
     return Estimate(speech, final, gain_std, high.acceptance, probability(power, gain, native))
 
 
@@ -230,17 +239,20 @@ def coefficients(
     factors = of_second_stage(spectra, first, network, xp)
     if weights.high_band is None or not len(high.gain):
         return factors
-    known = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
-    gains = bands.gains(known, len(high.gain), weights.high_band, xp)
+    known = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
+    gains = high_bands.gains(known, len(high.gain), weights.high_band, xp)
     native = native_grid(network, spectra.rate)
     shares = gains, np.zeros_like(gains)
     if placed:
-        shares = bands.through_first(gains, spectra.on(native), first.on(native), native)
+        shares = high_bands.split_band_gains(
+            gains, spectra.spectrum_on(native), first.spectrum_on(native), native
+        )
     of_noisy, of_first = (
-        bands.spread(*each, native) for each in zip(shares, factors[:2], strict=True)
+        high_bands.spread_band_gains(*each, native)
+        for each in zip(shares, factors[:2], strict=True)
     )
     for tap in factors.taps:
-        bands.fade(tap, native)
+        high_bands.fade(tap, native)
     return Coefficients(of_noisy, of_first, factors.taps)
 
 
@@ -249,11 +261,11 @@ def of_second_stage(
 ) -> Coefficients:
     """Compute the coefficients of the second stage alone, without the high-band network."""
     grid, native = grid_of(network), native_grid(network, spectra.rate)
-    inputs = (xp.asarray(each.on(grid)) for each in (spectra, first))
+    inputs = (xp.asarray(each.spectrum_on(grid)) for each in (spectra, first))
     *both, taps = network.coefficients(*inputs)
-    shape = spectra.on(native).shape
+    shape = spectra.spectrum_on(native).shape
     of_noisy, of_first = (regrid(to_host(each), grid, native, shape) for each in both)
-    below = within(grid, native), shape[1]
+    below = count_bins_within(grid, native), shape[1]
     rows = list(taps)
     del taps  # each is let go as soon as it is moved: they are the most that a segment holds
     for k, tap in enumerate(rows):
@@ -282,8 +294,8 @@ def combined(
         Smallest gain of a cell.
     """
     native = native_grid(network, spectra.rate)
-    noisy = spectra.on(native)
-    found = second_stage.speech(noisy, first.on(native), factors, np)
+    noisy = spectra.spectrum_on(native)
+    found = second_stage.speech(noisy, first.spectrum_on(native), factors, np)
     if least:
         found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
     return stft.inverse(found, native.frame, len(spectra.sound))

@@ -90,7 +90,7 @@ class Spectra:
         self._resampled: dict[int, Floats] = {rate: sound}
         self._spectra: dict[Grid, Complexes] = {}
 
-    def on(self, grid: Grid) -> Complexes:
+    def spectrum_on(self, grid: Grid) -> Complexes:
         """Return the spectrum on a grid, shape (bins, frames)."""
         if grid not in self._spectra:
             if grid.rate not in self._resampled:
@@ -122,16 +122,16 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     top = values[low : high + 1].mean(axis=0, keepdims=True)
     values = np.concatenate([values[: high + 1], top])
     for axis, positions in enumerate(_positions(source, target, shape)):
-        values = interpolated(values, positions, axis)
+        values = interpolate_linearly(values, positions, axis)
     return values
 
 
-def within(source: Grid, target: Grid) -> int:
+def count_bins_within(source: Grid, target: Grid) -> int:
     """Return how many bins of `target` lie within the band of `source`."""
     return int(np.sum(target.frequencies <= BAND_TOP[1] * source.rate / 2))
 
 
-def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
+def interpolate_frames(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     """Interpolate rows linearly from the frames of one grid to those of another.
 
     Parameters
@@ -143,10 +143,10 @@ def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     frames
         Of `target`.
     """
-    return interpolated(values, _positions(source, target, (1, frames))[1], 1)
+    return interpolate_linearly(values, _positions(source, target, (1, frames))[1], 1)
 
 
-def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
+def interpolate_linearly(values: Floats, positions: Any, axis: int) -> Floats:
     """Interpolate values linearly at positions along an axis; the last value is repeated."""
     at = np.minimum(positions, values.shape[axis] - 1)
     first = at.astype(int)

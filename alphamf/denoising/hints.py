@@ -85,7 +85,7 @@ class Hints(NamedTuple):
         return kept.astype(np.float32)
 
 
-def checked(
+def check_stretches(
     noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
 ) -> tuple[Stretches, Stretches]:
     """Check both lists of time ranges, and return them in order.
@@ -142,7 +142,7 @@ def hints_of(
     duration
         Of the recording, in seconds.
     stretches
-        Of noise alone and of speech, as from `checked`.
+        Of noise alone and of speech, as from `check_stretches`.
     names, recording
         Of both kinds of stretches and of the recording, for the message.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.denoising import bands
+from alphamf.denoising import high_bands
 from alphamf.denoising.grids import Spectra
 from alphamf.denoising.sampling import bin_levels
 from alphamf.denoising.settings import Settings, kernel
@@ -59,7 +59,7 @@ def _spectra(
     if not peak:
         return None
     spectra = Spectra(sound / peak, rate)
-    power = bands.power(spectra, dictionary, bands.possible(rate, dictionary))
+    power = high_bands.power(spectra, dictionary, high_bands.count_possible_bands(rate, dictionary))
     level = bin_levels(power)
     source = Source(
         settings.alpha_noise,
@@ -81,7 +81,7 @@ def _spectra(
     return found
 
 
-def lowest(spectra: Reals, dictionary: Dictionary) -> Reals:
+def lowest_rows(spectra: Reals, dictionary: Dictionary) -> Reals:
     """Return the rows of known noise spectra that a dictionary has: its bins and wide bands."""
     frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
     return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

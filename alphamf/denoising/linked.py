@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, spatial
+from alphamf.denoising import high_bands, spatial
 from alphamf.denoising.gain import (
     Estimate,
     coefficients,
@@ -53,8 +53,8 @@ def linked(
     native = native_grid(weights.dictionary, channels[0].rate)
     least = least_gain(settings)
     estimates: dict[int, Estimate] = {}
-    spectra = [each.on(native) for each in channels]
-    for group in spatial.sharing(spectra, [gain for gain, _ in gains]):
+    spectra = [each.spectrum_on(native) for each in channels]
+    for group in spatial.sharing_groups(spectra, [gain for gain, _ in gains]):
         if len(group) == 1:
             (k,) = group
             estimates[k] = separate(channels[k], gains[k], highs[k], weights, settings, xp)
@@ -83,7 +83,7 @@ def _shared(
 ) -> list[Floats]:
     """Apply link 4: return the speech given each channel's gain before and after the refiner."""
     native = native_grid(weights.dictionary, channels[0].rate)
-    spectra = np.stack([each.on(native) for each in channels])
+    spectra = np.stack([each.spectrum_on(native) for each in channels])
     before = np.stack(
         [
             on_native(plain, each, weights.dictionary)
@@ -93,7 +93,7 @@ def _shared(
     mixed = _mixed(np.stack([gain for gain, _ in gains]), before)
     if len(high.gain):
         # The bands' posterior says less of where a voice is than what lies below.
-        mixed = bands.as_below(mixed, native)
+        mixed = high_bands.extend_gains_upwards(mixed, native)
     found = spatial.speech(spectra, mixed)
     if least:
         lowest = least * spectra
@@ -132,7 +132,7 @@ def _mean(
     """Return the mean of the channels' coefficients, weighted by their power in each cell."""
     network: Any = weights.second_stage
     native = native_grid(network, channels[0].rate)
-    shares = spatial.shares([each.on(native) for each in channels])
+    shares = spatial.power_shares([each.spectrum_on(native) for each in channels])
     mean: list[Array] = []
     for share, channel, first, high in zip(shares, channels, firsts, highs, strict=True):
         found = coefficients(channel, first, high, weights, xp, placed=True)

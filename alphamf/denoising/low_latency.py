@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.causal import FRAME_HOPS, Frames, frame_of
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain
 from alphamf.denoising.grids import Bins, Grid, hop_near
 from alphamf.denoising.presence import Presence
@@ -75,7 +75,7 @@ def online_chain(
     seed
         Of the chain.
     hop
-        Distance between frames in seconds; None: that of `causal.frame_of`.
+        Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
     """
     frame, context = frame_of(dictionary.frame), dictionary.context
     return OnlineAlphaMF(
@@ -174,7 +174,9 @@ class LowLatency:
         for block in hops:
             spectrum = self._frames.analyse(block)
             amplitude = np.minimum(np.abs(spectrum), LOUDEST)
-            power: Floats = (amplitude**2 / np.float32(self._frames.filled)).astype(np.float32)
+            power: Floats = (amplitude**2 / np.float32(self._frames.filled_fraction)).astype(
+                np.float32
+            )
             gain, std = self._gains(spectrum, power)
             probability = self._presence.probability(power, gain)
             gain = np.maximum(gain, self._least)
@@ -189,7 +191,7 @@ class LowLatency:
         heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
         gain, std = (self._outwards(each) for each in self._found(self._inwards(heard)))
         if self._sharing is not None:
-            gain = self._sharing.linked(spectrum, gain)
+            gain = self._sharing.link_gains(spectrum, gain)
         return gain, std
 
     def _found(self, power: Floats) -> tuple[Floats, Floats]:

@@ -68,7 +68,7 @@ class Request:
     part
         What is denoised of it; None for all.
     noise_from, speech_from
-        Stretches of every file, as from `alphamf.denoising.hints.checked`.
+        Stretches of every file, as from `alphamf.denoising.hints.check_stretches`.
     whole
         Whether what observes has to know the length of a pipe first.
     documented

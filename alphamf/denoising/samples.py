@@ -35,7 +35,7 @@ def checked_rate(rate: int) -> int:
     return whole("the rate", rate, *RATES, unit=" Hz")
 
 
-def real(audio: ArrayLike) -> Samples:
+def real_samples(audio: ArrayLike) -> Samples:
     """Check that samples are real numbers, and return them as an array, without a copy if possible.
 
     Raises

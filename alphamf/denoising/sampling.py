@@ -93,7 +93,7 @@ def sample(
     channel = _channel(target, dictionary, settings)
     # A chain that diverges raises one sentence; numpy need not warn as well.
     with np.errstate(all="ignore"):
-        start = begun(target, chains, settings, stream)
+        start = start_chain(target, chains, settings, stream)
         for state in run(
             target,
             kernel(settings.sampler),
@@ -164,7 +164,7 @@ def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Cha
     return Channel(target, 0, dictionary.context, spacing, burn_in)
 
 
-def begun(
+def start_chain(
     target: AlphaMF, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
 ) -> Array:
     """Draw a start and improve it by EM; EM may first run on a subset of the frames.

@@ -78,7 +78,7 @@ class Settings:
     warm_up
         Steps of EM before those of the sampler.
     coarse
-        Distance of the frames that the warm-up reads, but in its last steps (`sampling.begun`).
+        The warm-up reads every `coarse`-th frame, but all of them in its last steps.
     chains
         Independent chains that are averaged.
     blocks
@@ -192,7 +192,7 @@ PRESETS = {
 }
 
 
-def chosen(settings: Settings | str) -> Settings:
+def choose_settings(settings: Settings | str) -> Settings:
     """Return the settings of a preset, or the given settings unchanged.
 
     Raises

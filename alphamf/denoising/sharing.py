@@ -29,7 +29,7 @@ class Sharing:
         self._cross: Complexes | None = None
         self._power = np.zeros((channels, 1), np.float32)
 
-    def linked(self, spectrum: Complexes, gain: Floats) -> Floats:
+    def link_gains(self, spectrum: Complexes, gain: Floats) -> Floats:
         """Return the gains, with a common gain for all channels that share a voice.
 
         Parameters

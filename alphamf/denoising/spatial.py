@@ -54,7 +54,7 @@ BINS = 64
 TINY = np.float32(1e-30)
 
 
-def sharing(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
+def sharing_groups(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
     """Return the groups of channels that share a voice, in order; a single channel is a group, too.
 
     Parameters
@@ -119,7 +119,7 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
     return found
 
 
-def shares(spectra: Sequence[Complexes]) -> list[Floats]:
+def power_shares(spectra: Sequence[Complexes]) -> list[Floats]:
     """Return each channel's fraction of the power in every cell.
 
     Parameters

@@ -29,11 +29,11 @@ from alphamf.denoising.samples import (
     checked_rate,
     from_float,
     kind_of,
-    real,
+    real_samples,
     to_float,
 )
 from alphamf.denoising.segments import Cutter, fade_in
-from alphamf.denoising.settings import Settings, chosen
+from alphamf.denoising.settings import Settings, choose_settings
 from alphamf.denoising.stream_options import check_callers, check_channels, check_way
 from alphamf.denoising.weights import Weights, find, find_online
 from alphamf.denoising.workers import Cancel, Estimated, Workers
@@ -164,7 +164,7 @@ class Stream:
         check_callers(progress, cancel)
         self.rate: int = rate
         self.channels: int = channels
-        self.settings: Settings = chosen(settings)
+        self.settings: Settings = choose_settings(settings)
         if latency == "low":
             weights = find_online(rate, model, refine=self.settings.refine)
         else:
@@ -301,7 +301,7 @@ class Stream:
         self._check_open()
         if self._last_came:
             raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
-        array = real(chunk)
+        array = real_samples(chunk)
         block = self._checked(array)
         if self._low is not None:
             self._blocks.append(block)

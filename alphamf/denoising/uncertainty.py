@@ -46,7 +46,7 @@ LOUDEST = np.float32(1e12)
 """Full scales that larger samples are taken as, so that their powers do not overflow."""
 
 
-def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
+def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     """Return the gain from a noisy spectrum to an output spectrum.
 
     Parameters
@@ -72,7 +72,7 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     return _by_rows(gain, noisy, speech)
 
 
-def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
+def network_gain_std(power: Floats, gain: Floats, hertz: Reals) -> Floats:
     """Return the standard deviation of a gain predicted by networks; 0 where there is no sound.
 
     Parameters

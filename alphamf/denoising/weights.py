@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.causal import frame_of
+from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
@@ -97,7 +97,7 @@ class Weights:
                 f"the second stage {self.second_stage.name} needs a refiner, but there is none"
             )
 
-    def on(self, xp: Any) -> Weights:
+    def to_module(self, xp: Any) -> Weights:
         """Return a copy with the networks' parameters on the device of the module `xp`."""
         if xp is np:
             return self

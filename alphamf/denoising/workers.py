@@ -81,7 +81,7 @@ class Workers:
         self._noise: list[Reals | None] | None = None
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
-        self._rate, self._weights, self._settings = rate, weights.on(xp), settings
+        self._rate, self._weights, self._settings = rate, weights.to_module(xp), settings
         self._seed, self._xp, self._jobs = seed, xp, jobs
         self._progress = _Progress(progress, cancel)
         self._together = xp is not np

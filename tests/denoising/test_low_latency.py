@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from alphamf import PRESETS, AlphaMFError, Stream
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising.causal import Frames
+from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.denoising.grids import Bins, Grid, regrid
 from alphamf.denoising.weights import find_online
 from alphamf.evaluation.score import si_sdr

@@ -161,7 +161,7 @@ def test_networks_move_to_a_device_once():
             return array
 
     weights = find(16000)
-    assert weights.on(np) is weights
-    assert isinstance(weights.on(Device).refiner, Refiner)
+    assert weights.to_module(np) is weights
+    assert isinstance(weights.to_module(Device).refiner, Refiner)
     both = len(weights.refiner.parameters) + len(weights.second_stage.parameters)
     assert Device.moved == both

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands
-from alphamf.denoising.causal import Frames, frame_of
+from alphamf.denoising import high_bands
+from alphamf.denoising.asymmetric_windows import Frames, frame_of
 from alphamf.denoising.estimate import sampled
 from alphamf.denoising.gain import moved, of_second_stage, refined
 from alphamf.denoising.grids import Spectra, native_grid
@@ -204,7 +204,9 @@ def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> 
     hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
     frames, rows = Frames(hop, 1), []
     for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
-        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled).astype(np.float32) + SILENCE
+        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled_fraction).astype(
+            np.float32
+        ) + SILENCE
         found = chain.step(power)
         logs = [np.log(each + SILENT) for each in (found.speech, found.noise, power / found.level)]
         rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])
@@ -222,13 +224,13 @@ def _bands(
     )
     grid = native_grid(weights.dictionary, noisy.rate)
     gain, _ = moved(spectra, gains, high, weights.dictionary)
-    sound = stft.inverse(spectra.on(grid) * gain, grid.frame, len(noisy.sound))
+    sound = stft.inverse(spectra.spectrum_on(grid) * gain, grid.frame, len(noisy.sound))
     first = Spectra(sound, noisy.rate)
     factors = of_second_stage(spectra, first, network, np)
-    inputs = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
+    inputs = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
-    pool = bands.above(native)
-    mixed, speech = spectra.on(native), scale * clean.on(native)
+    pool = high_bands.high_pooling(native)
+    mixed, speech = spectra.spectrum_on(native), scale * clean.spectrum_on(native)
     squares = np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2
     energies = [pool(each) for each in squares]
     for each in energies:  # where there is no sound, nothing is to be found

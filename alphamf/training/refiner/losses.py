@@ -38,7 +38,7 @@ class Grid(NamedTuple):
     rate
         Sampling rate in Hz.
     causal
-        Whether the windows are those of `alphamf.denoising.causal`.
+        Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
     """
 
     frame: Frame

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from alphamf.audio.stft import Frame, frame_count, sqrt_hann
-from alphamf.denoising.causal import SYNTHESIS_HOPS, windows
+from alphamf.denoising.asymmetric_windows import SYNTHESIS_HOPS, windows
 
 
 def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
@@ -65,7 +65,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute the spectra that `alphamf.denoising.causal.Frames` does, of all whole hops.
+    """Compute the spectra of all whole hops, as `alphamf.denoising.asymmetric_windows.Frames` does.
 
     Parameters
     ----------

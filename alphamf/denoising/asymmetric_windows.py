@@ -91,7 +91,7 @@ class Frames:
         return spectrum.astype(np.complex64, copy=False)
 
     @property
-    def filled(self) -> float:
+    def filled_fraction(self) -> float:
         """Part of the energy of the last window that lies within the recording."""
         return float(self._filled[min(self._count, FRAME_HOPS) - 1])
 

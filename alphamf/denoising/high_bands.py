@@ -16,10 +16,10 @@ from alphamf.audio.stft import Complexes
 from alphamf.denoising.grids import (
     Grid,
     Spectra,
-    at_times,
     density,
     grid_of,
-    interpolated,
+    interpolate_frames,
+    interpolate_linearly,
     native_grid,
 )
 from alphamf.denoising.posterior import Posterior
@@ -40,7 +40,7 @@ CROSSED = (7000.0, 7600.0)
 """Where the gains below fade into those of the bands, in Hz: resampling has its edge there."""
 
 
-def heard(spectra: Spectra, dictionary: Dictionary) -> int:
+def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     """Return the number of wide bands to model for a segment: up to the highest one with sound.
 
     Parameters
@@ -50,13 +50,17 @@ def heard(spectra: Spectra, dictionary: Dictionary) -> int:
     dictionary
         Without rows of the bands above, there is none.
     """
-    return sounding(spectra, dictionary) if possible(spectra.rate, dictionary) else 0
+    return (
+        count_sounding_bands(spectra, dictionary)
+        if count_possible_bands(spectra.rate, dictionary)
+        else 0
+    )
 
 
-def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
+def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     """Return the number of wide bands up to the highest one with sound, for one channel."""
     native = native_grid(dictionary, spectra.rate)
-    pool, length = above(native), native.frame.n_fft
+    pool, length = high_pooling(native), native.frame.n_fft
     sound = np.pad(spectra.sound, (0, max(0, length - len(spectra.sound))))
     # Blackman's window: that of the STFT would leak more than there is beyond an edge.
     pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
@@ -65,19 +69,19 @@ def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
     return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
 
 
-def possible(rate: int, dictionary: Dictionary) -> int:
+def count_possible_bands(rate: int, dictionary: Dictionary) -> int:
     """Return the largest number of wide bands that a dictionary can model at a rate in Hz."""
     if dictionary.above is None or rate <= dictionary.rate:
         return 0
-    return above(native_grid(dictionary, rate)).inside
+    return high_pooling(native_grid(dictionary, rate)).inside
 
 
-def above(grid: Grid) -> bands.Pooling:
+def high_pooling(grid: Grid) -> bands.Pooling:
     """Return the pooling of a grid's bins into the wide bands above the dictionary's band."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, bands.BELOW, bands.COUNT)
 
 
-def below(grid: Grid) -> bands.Pooling:
+def low_pooling(grid: Grid) -> bands.Pooling:
     """Return the pooling of a grid's bins into the wide bands below 7.5 kHz."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, 0, bands.BELOW)
 
@@ -92,7 +96,7 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     dictionary
         Whose frames they are.
     count
-        As from `heard`.
+        As from `count_modelled_bands`.
 
     Returns
     -------
@@ -100,15 +104,17 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
         Shape (bins + count, frames).
     """
     grid = grid_of(dictionary)
-    found: Floats = np.abs(spectra.on(grid)) ** 2
+    found: Floats = np.abs(spectra.spectrum_on(grid)) ** 2
     if not count:
         return found
     native = native_grid(dictionary, spectra.rate)
-    rows = above(native)(np.abs(spectra.on(native)) ** 2)[:count] * density(native, grid)
-    return np.concatenate([found, at_times(rows, native, grid, found.shape[1])])
+    rows = high_pooling(native)(np.abs(spectra.spectrum_on(native)) ** 2)[:count] * density(
+        native, grid
+    )
+    return np.concatenate([found, interpolate_frames(rows, native, grid, found.shape[1])])
 
 
-def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
+def spread_band_gains(gains: Floats, values: Floats, native: Grid) -> Floats:
     """Return gains of bins; above the dictionary's band they are those of the wide bands.
 
     Parameters
@@ -130,7 +136,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     edges = bands.edges()[bands.BELOW :]
     centres = (edges[:-1] + edges[1:])[: len(gains)] / 2
     at = np.interp(inside, centres, np.arange(len(gains)))
-    taken = interpolated(gains, at, 0)
+    taken = interpolate_linearly(gains, at, 0)
     weight = _crossing(inside)
     result: Floats = values.copy()
     result[first:] += weight * (taken - values[first:])
@@ -171,14 +177,14 @@ def features_of(
         removed; above, of the posterior.
     """
     native = native_grid(network, spectra.rate)
-    noisy = spectra.on(native)
-    low, high = below(native), above(native)
+    noisy = spectra.spectrum_on(native)
+    low, high = low_pooling(native), high_pooling(native)
     top = int(np.ceil(bands.FIRST_HZ * native.frame.n_fft / native.rate)) + 1
     part = noisy[:top]
     heard = Coefficients(
         factors.sound[:top], factors.speech[:top], tuple(tap[:top] for tap in factors.taps)
     )
-    speech = second_stage.speech(part, first.on(native)[:top], heard, np)
+    speech = second_stage.speech(part, first.spectrum_on(native)[:top], heard, np)
     heard_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
     gain = np.sqrt(left / (heard_power + np.float32(1e-20)))
     whole = high(_square(noisy))
@@ -186,7 +192,7 @@ def features_of(
     grid, frames = grid_of(dictionary), noisy.shape[1]
     unit = density(grid, native)
     found = [
-        _filled(at_times(to_host(each), grid, native, frames))
+        _filled(interpolate_frames(to_host(each), grid, native, frames))
         for each in (
             posterior.gain,
             posterior.gain_std,
@@ -216,7 +222,7 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
     return to_host(found)[bands.BELOW : bands.BELOW + count]
 
 
-def as_below(gains: Floats, native: Grid) -> Floats:
+def extend_gains_upwards(gains: Floats, native: Grid) -> Floats:
     """Replace the gains above the dictionary's band by the mean gain just below its top.
 
     Parameters
@@ -233,7 +239,7 @@ def as_below(gains: Floats, native: Grid) -> Floats:
     return flat
 
 
-def through_first(
+def split_band_gains(
     gains: Floats, noisy: Complexes, first: Complexes, native: Grid
 ) -> tuple[Floats, Floats]:
     """Split the gains of the wide bands into coefficients of input and first-stage speech.
@@ -251,7 +257,7 @@ def through_first(
     native
         The grid.
     """
-    pool = above(native)
+    pool = high_pooling(native)
     of_noisy, of_first = (pool(_square(each))[: len(gains)] for each in (noisy, first))
     tiny = np.float32(1e-20)
     ratio: Floats = np.sqrt(of_noisy / (of_first + tiny) + tiny)
