@@ -14,7 +14,7 @@ import numpy as np
 from alphamf.audio.stft import Complexes
 from alphamf.denoising import spatial
 from alphamf.denoising.channel import Channel
-from alphamf.denoising.estimate import finished, sampled
+from alphamf.denoising.estimate import estimate_speech, sample_gains
 from alphamf.denoising.grids import grid_of
 from alphamf.denoising.posterior import VARIANCE_THIN, Posterior
 from alphamf.denoising.sampling import SPEECH_LEVEL, bin_levels, warm_up
@@ -140,19 +140,16 @@ def denoised(noisy: Floats, settings: Settings, *, alone: bool = False) -> Float
     weights = find(RATE)
     sounds = [np.ascontiguousarray(channel) for channel in noisy.T]
     nothing = [None] * len(sounds)
-    found = sampled(sounds, RATE, weights, settings, (0, 0), np, lambda _: None, nothing)
+    found = sample_gains(sounds, RATE, weights, settings, (0, 0), np, lambda _: None, nothing)
     spectra = np.stack([one.spectra.spectrum_on(grid_of(weights.dictionary)) for one in found])
-    gains = np.stack([one.gains[0] for one in found])
+    gains = np.stack([one.gain for one in found])
     if len(spatial.sharing_groups(spectra, gains)) == 1:
         first = spatial.speech(spectra, gains)
         parts = posterior(spectra, first, weights.dictionary, settings)
         own = of_channels(*parts, spectra)
         gains = own if alone else np.sqrt(gains * own)
-        found = [
-            one._replace(gains=(gain, one.gains[1]), before=gain)
-            for one, gain in zip(found, gains, strict=True)
-        ]
-    return np.stack([one.speech for one in finished(found, weights, settings, np)], axis=1)
+        found = [one._replace(gain=gain, mean=gain) for one, gain in zip(found, gains, strict=True)]
+    return np.stack([one.speech for one in estimate_speech(found, weights, settings, np)], axis=1)
 
 
 def of_channels(found: Posterior, basis: Complexes, spectra: Complexes) -> Floats:

@@ -141,7 +141,7 @@ class Agreement:
 def agreements(
     spectra: Sequence[Complexes],
     posterior: Posterior,
-    refined: Callable[[Posterior], tuple[Array, Array]],
+    refine: Callable[[Posterior], Array],
     frame: Frame,
     units: Sequence[float],
 ) -> Sequence[Agreement | None]:
@@ -153,8 +153,8 @@ def agreements(
         X of each clip, shape (bins, frames).
     posterior
         Given |X|^2 of all of them.
-    refined
-        Gives the gain and its standard deviation after link 2 of the chain of gains.
+    refine
+        Returns the gain after link 2 of the chain of gains.
     frame
         Of the spectra.
     units
@@ -164,7 +164,7 @@ def agreements(
     if chains is None:
         return [None] * len(units)
     shape = len(units), *spectra[0].shape
-    each_refined = [to_host(refined(each)[0]).reshape(shape) for each in chains.posteriors]
+    each_refined = [to_host(refine(each)).reshape(shape) for each in chains.posteriors]
     each_mean = [to_host(each.gain).reshape(shape) for each in chains.posteriors]
     gains, means = np.stack(each_refined, axis=1), np.stack(each_mean, axis=1)
     variances = to_host(posterior.gain_std).reshape(shape) ** 2

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.gain import least_gain, with_dry
+from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
 from alphamf.denoising.low_latency import Done, LowLatency
@@ -374,7 +374,7 @@ class Stream:
         """Return the output that is ready at low latency."""
         self._workers.count(len(done.audio) / self.rate)
         return Segment(
-            audio=self._held(with_dry(done.audio, done.speech, self.settings)),
+            audio=self._held(mix_dry(done.audio, done.speech, self.settings)),
             noise=self._held(done.audio - done.speech),
             gain=done.gain,
             gain_std=done.gain_std,
@@ -398,7 +398,7 @@ class Stream:
         activity = activity.max(axis=0)
         self._heed(audio, speech, gain, gain_std, activity)
         return Segment(
-            audio=self._held(with_dry(audio, speech, self.settings)),
+            audio=self._held(mix_dry(audio, speech, self.settings)),
             noise=self._held(audio - speech),
             gain=gain,
             gain_std=gain_std,

@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from alphamf.denoising.estimate import Sampled, finished, sampled
-from alphamf.denoising.gain import Estimate
+from alphamf.denoising.estimate import ChannelEstimate, estimate_speech, sample_gains
+from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.known_noise import noise_spectra
 from alphamf.denoising.segments import Piece
 from alphamf.denoising.settings import Settings
@@ -27,7 +27,7 @@ TINY = np.finfo(np.float32).tiny
 
 T = TypeVar("T")
 
-Estimated = tuple[Piece, list[Estimate]]
+Estimated = tuple[Piece, list[ChannelEstimate]]
 """A piece, and the estimate of each of its channels."""
 
 
@@ -87,7 +87,7 @@ class Workers:
         self._together = xp is not np
         self._threads = self._pool()
         self._waiting: list[Piece] = []
-        self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
+        self._pending: deque[tuple[Piece, list[int], list[Future[list[ChannelEstimate]]]]] = deque()
         self._ready: deque[Estimated] = deque()
         self._count = 0
         self._process: int | None = None
@@ -171,7 +171,7 @@ class Workers:
         first, self._count = self._count, self._count + count
         return first
 
-    def _futures(self, piece: Piece) -> tuple[list[int], list[Future[list[Estimate]]]]:
+    def _futures(self, piece: Piece) -> tuple[list[int], list[Future[list[ChannelEstimate]]]]:
         """Start the estimation of a piece.
 
         Returns
@@ -224,7 +224,7 @@ class Workers:
         seconds: float,
         place: int,
         noises: Sequence[Reals | None],
-    ) -> list[Sampled]:
+    ) -> list[SegmentPosterior]:
         """Sample the gains of sounds of equal length.
 
         Parameters
@@ -242,24 +242,26 @@ class Workers:
         """
         progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
         stream = self._seed, number
-        return sampled(
+        return sample_gains(
             sounds, self._rate, self._weights, self._settings, stream, self._xp, progress, noises
         )
 
-    def _finished(self, channels: Sequence[Sampled]) -> list[Estimate]:
-        return finished(channels, self._weights, self._settings, self._xp)
+    def _finished(self, channels: Sequence[SegmentPosterior]) -> list[ChannelEstimate]:
+        return estimate_speech(channels, self._weights, self._settings, self._xp)
 
-    def _alone(self, sampling: Callable[[], list[Sampled]]) -> list[Estimate]:
+    def _alone(self, sampling: Callable[[], list[SegmentPosterior]]) -> list[ChannelEstimate]:
         return self._finished(sampling())
 
     def _linked(
-        self, others: Sequence[Future[list[Sampled]]], last: Callable[[], list[Sampled]]
-    ) -> list[Estimate]:
+        self,
+        others: Sequence[Future[list[SegmentPosterior]]],
+        last: Callable[[], list[SegmentPosterior]],
+    ) -> list[ChannelEstimate]:
         own = last()
         return self._finished([one for other in others for one in other.result()] + own)
 
     def _batch(self) -> None:
-        """Estimate the waiting pieces in one batch, or those that are as long as the first one."""
+        """Estimate in one batch the waiting pieces, or those as long as the first one."""
         _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
         pieces = list(group)
         del self._waiting[: len(pieces)]

@@ -12,7 +12,7 @@ import numpy as np
 from alphamf.audio.inputs import Job
 from alphamf.denoising.api import PRESETS
 from alphamf.denoising.file import process
-from alphamf.denoising.gain import with_dry
+from alphamf.denoising.gain import mix_dry
 from alphamf.denoising.request import Request
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment
@@ -72,7 +72,7 @@ class Render:
             audio, held = audio[:length], audio[length:]
             speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
-            mixed = with_dry(audio, speech, settings)
+            mixed = mix_dry(audio, speech, settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked

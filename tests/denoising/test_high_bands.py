@@ -8,7 +8,7 @@ import pytest
 from alphamf.audio.resample import resample
 from alphamf.denoising import high_bands
 from alphamf.denoising.api import denoise
-from alphamf.denoising.gain import coefficients, of_second_stage
+from alphamf.denoising.coefficients import coefficients, second_stage_coefficients
 from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import PRESETS, Settings
@@ -107,7 +107,7 @@ def test_the_network_of_the_bands_changes_nothing_below():
     grid = native_grid(weights.second_stage, 48000)
     frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
     low, high = high_bands.CROSSED
-    alone = of_second_stage(spectra, first, weights.second_stage, np)
+    alone = second_stage_coefficients(spectra, first, weights.second_stage, np)
     found = coefficients(spectra, first, posterior, third, np)
     for each, before, wanted in zip(found[:2], alone[:2], (1 / 3, 0), strict=True):
         np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])

@@ -14,7 +14,8 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, forward
 from alphamf.cli.app import app
 from alphamf.denoising import spatial
-from alphamf.denoising.estimate import Sampled, finished
+from alphamf.denoising.estimate import estimate_speech
+from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
@@ -174,10 +175,9 @@ def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
     power = {}
     for channels in ("linked", "separate"):
         for before in (1.0, 0.1):
-            gains = ones, 0 * ones
-            one = Sampled(spectra, np.float32(1), gains, before * ones, none, None)
+            one = SegmentPosterior(spectra, np.float32(1), ones, 0 * ones, before * ones, none)
             settings = replace(QUICK, channels=channels)
-            found = finished([one, one], weights, settings, np)
+            found = estimate_speech([one, one], weights, settings, np)
             power[channels, before] = np.sum(found[0].speech ** 2)
             np.testing.assert_array_equal(found[0].gain, ones)
     assert power["linked", 0.1] < 0.8 * power["linked", 1.0]

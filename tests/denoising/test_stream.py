@@ -247,7 +247,7 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
     def fail(*arguments):
         raise AlphaMFError("the chain diverged")
 
-    monkeypatch.setattr("alphamf.denoising.workers.sampled", fail)
+    monkeypatch.setattr("alphamf.denoising.workers.sample_gains", fail)
     with pytest.raises(AlphaMFError, match="diverged"):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 

@@ -12,8 +12,9 @@ import numpy as np
 from alphamf.audio import stft
 from alphamf.denoising import high_bands
 from alphamf.denoising.asymmetric_windows import Frames, frame_of
-from alphamf.denoising.estimate import sampled
-from alphamf.denoising.gain import moved, of_second_stage, refined
+from alphamf.denoising.coefficients import second_stage_coefficients
+from alphamf.denoising.estimate import sample_gains
+from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
@@ -185,7 +186,7 @@ class Maker(NamedTuple):
         posterior = sample_posterior(power, dictionary, settings, key)
         if self.weights.refiner is None:
             return _first_stage(clean, noisy, power, posterior)
-        gain, _ = refined(power, posterior, self.weights.refiner)
+        gain = refine_gain(power, posterior, self.weights.refiner)
         first = stft.inverse(spectrum * gain, dictionary.frame, samples)
         if rng.random() < RESIDUAL_PROBABILITY:
             first = first + rng.uniform(0, MAX_RESIDUAL) * (noisy - first)
@@ -219,18 +220,19 @@ def _bands(
 ) -> BandClip:
     """Denoise a mixture as at its own rate, up to where the network of the bands comes in."""
     network: Any = weights.second_stage
-    ((spectra, scale, gains, _, high, _),) = sampled(
+    (found,) = sample_gains(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
     )
     grid = native_grid(weights.dictionary, noisy.rate)
-    gain, _ = moved(spectra, gains, high, weights.dictionary)
+    gain, _ = native_gain(found, weights.dictionary)
+    spectra, high = found.spectra, found.high
     sound = stft.inverse(spectra.spectrum_on(grid) * gain, grid.frame, len(noisy.sound))
     first = Spectra(sound, noisy.rate)
-    factors = of_second_stage(spectra, first, network, np)
+    factors = second_stage_coefficients(spectra, first, network, np)
     inputs = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
     pool = high_bands.high_pooling(native)
-    mixed, speech = spectra.spectrum_on(native), scale * clean.spectrum_on(native)
+    mixed, speech = spectra.spectrum_on(native), found.scale * clean.spectrum_on(native)
     squares = np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2
     energies = [pool(each) for each in squares]
     for each in energies:  # where there is no sound, nothing is to be found
