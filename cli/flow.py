@@ -61,8 +61,6 @@ def check(
 
 def lowered(request: Request) -> Request:
     """Return the same request at low latency."""
-    from alphamf.denoising.pipes import estimate
-
     return replace(
         request,
         settings=replace(
@@ -71,7 +69,7 @@ def lowered(request: Request) -> Request:
         refiner="none",
         second_stage="none",
         causal="auto",
-        estimate=estimate,
+        latency="low",
     )
 
 

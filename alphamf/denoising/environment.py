@@ -3,16 +3,49 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from alphamf.denoising.request import Request
+from alphamf.denoising.weights import Weights
 from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers
 
 PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose numbers go into the samples."""
+
+
+def about_run(weights: Weights, request: Request, alphamf: str) -> dict[str, Any]:
+    """Return models, settings and environment of a run, as a result contains them.
+
+    Parameters
+    ----------
+    weights, request
+        Of the run.
+    alphamf
+        Version of the package.
+    """
+    networks = {
+        "refiner": weights.refiner,
+        "second_stage": weights.second_stage,
+        "high_band": weights.high_band,
+        "causal": weights.causal,
+    }
+    return {
+        "version": alphamf,
+        "model": weights.dictionary.name,
+        "model_sha256": weights.dictionary.sha256,
+        **{name: network and network.name for name, network in networks.items()},
+        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
+        "preset": request.preset,
+        "seed": request.seed,
+        "device": request.device,
+        "settings": asdict(request.settings),
+        "environment": environment(),
+    }
 
 
 @cache

@@ -6,10 +6,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,8 @@ from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.part import denoise_part, first_sample
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.samples import Samples
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
@@ -95,10 +95,19 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
-        progress = _progress(job, update, reader)
-        acceptance, agreement = _denoise(
-            reader, write, weights, observer, request, progress, trimmer, hints
+        low = request.latency == "low"
+        options = StreamOptions(
+            request.settings,
+            model=weights,
+            latency=request.latency,
+            seed=request.seed,
+            device="cpu" if low else request.device,
+            jobs=1 if low else request.jobs,
+            max_channels=request.max_channels,
+            progress=_progress(job, update, reader),
+            hints=hints,
         )
+        acceptance, agreement = _denoise(reader, write, observer, request, options, frame, trimmer)
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     result = {
@@ -106,11 +115,10 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         **_about_time(time.perf_counter() - started, reader),
         "acceptance": acceptance,
         "agreement": agreement and agreement.facts(),
-        # Takes a quarter of a second of tables, which only a result that says it all is worth.
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
-        **(_about_run(weights, request) if request.documented else {}),
+        **_about_run(weights, request),
     }
     notes = [
         *_notes(reader, target, writer, weights, request),
@@ -196,12 +204,11 @@ def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[f
 def _denoise(
     reader: Recording,
     write: Callable[[Samples], None],
-    weights: Weights,
     observer: Observer,
     request: Request,
-    progress: Callable[[float], None],
+    options: StreamOptions,
+    frame: Frame,
     trimmer: Trimmer | None,
-    hints: Hints | None,
 ) -> tuple[list[float], Agreement | None]:
     """Denoise the sound from `reader` and pass it to `write`.
 
@@ -214,23 +221,14 @@ def _denoise(
     """
     acceptance, samples = [], []
     agreement: Agreement | None = None
-    denoised = partial(
-        request.estimate,
-        rate=reader.rate,
-        settings=request.settings,
-        model=weights,
-        seed=request.seed,
-        device=request.device,
-        jobs=request.jobs,
-        max_channels=request.max_channels,
-        progress=progress,
-        hints=hints,
-    )
+
+    def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
+        return request.estimate(blocks, reader.rate, options)
+
     blocks = observer.watch(reader.blocks(exact=request.part is not None))
     if request.part is None:
         segments = denoised(blocks)
     else:
-        frame = native_grid(weights.dictionary, reader.rate).frame
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
     for segment in segments:
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
@@ -244,10 +242,6 @@ def _denoise(
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
     return mean, agreement
-
-
-def _unrefined(weights: Weights, request: Request) -> str | None:
-    return missing_refiner(weights, request.refiner) if request.settings.refine else None
 
 
 def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
@@ -269,7 +263,7 @@ def _notes(
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,
         narrow_recording(weights, reader.rate),
-        _unrefined(weights, request),
+        missing_refiner(weights, request.refiner) if request.settings.refine else None,
     )
     return filter(None, notes)
 
@@ -305,26 +299,11 @@ def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    from alphamf.denoising.environment import environment
+    if not request.documented:
+        return {}
+    from alphamf.denoising.environment import about_run
 
-    networks = {
-        "refiner": weights.refiner,
-        "second_stage": weights.second_stage,
-        "high_band": weights.high_band,
-        "causal": weights.causal,
-    }
-    return {
-        "version": _version(),
-        "model": weights.dictionary.name,
-        "model_sha256": weights.dictionary.sha256,
-        **{name: network and network.name for name, network in networks.items()},
-        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
-        "preset": request.preset,
-        "seed": request.seed,
-        "device": request.device,
-        "settings": asdict(request.settings),
-        "environment": environment(),
-    }
+    return about_run(weights, request, _version())
 
 
 def _version() -> str:

@@ -8,20 +8,22 @@ voice, back to the rate's bins, limit, sound. These are links 1 to 4 and 6 of th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
-from alphamf.denoising.gain import least_gain
+from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import Bins, Grid, hop_near
 from alphamf.denoising.presence import Presence
+from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.sharing import Sharing
+from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.uncertainty import deviation, faint_levels
-from alphamf.denoising.weights import Weights
+from alphamf.denoising.weights import Weights, find_online
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
@@ -36,29 +38,6 @@ LOUDEST = np.float32(1e15)
 
 HIGHEST = np.float32(1e30)
 """Samples beyond are read as this: single precision holds the sum of a window of them."""
-
-
-class Done(NamedTuple):
-    """What has come out.
-
-    Attributes
-    ----------
-    audio, speech
-        Input and speech of the same time, shape (samples, channels).
-    gain, gain_std
-        Of the frames that ended meanwhile, shape (channels, bins, frames).
-    acceptance
-        Proportion of accepted Phi proposals of speech and noise.
-    activity
-        Probability of speech in these frames, shape (frames,).
-    """
-
-    audio: Floats
-    speech: Floats
-    gain: Floats
-    gain_std: Floats
-    acceptance: list[float]
-    activity: Floats
 
 
 def online_chain(
@@ -136,23 +115,23 @@ class LowLatency:
         linked = settings.channels == "linked" and channels > 1
         self._sharing = Sharing(channels, seconds) if linked else None
         self._presence = Presence(self._native, seconds)
-        self._least = least_gain(settings)
+        self._settings, self._least = settings, least_gain(settings)
         self._acceptance = 1.0
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
 
-    def push(self, block: Floats) -> Done:
+    def push(self, block: Floats) -> Segment:
         """Take in samples, shape (samples, channels), and return what is ready."""
         self._delayed = np.concatenate([self._delayed, block])
         return self._ready(np.clip(block, -HIGHEST, HIGHEST))
 
-    def finish(self) -> Done:
+    def finish(self) -> Segment:
         """Return what is held back: the recording is over."""
         left = len(self._delayed)
         silence = np.zeros((self.latency + self._native.frame.hop_length, 1), np.float32)
         return self._ready(np.broadcast_to(silence, (len(silence), self._waiting.shape[1])), left)
 
-    def _ready(self, block: Floats, most: int | None = None) -> Done:
+    def _ready(self, block: Floats, most: int | None = None) -> Segment:
         sound = np.concatenate([self._waiting, block])
         hop = self._native.frame.hop_length
         whole = len(sound) // hop * hop
@@ -167,7 +146,8 @@ class LowLatency:
             for k in (1, 2)
         )
         activity = np.array([f[3] for f in found], np.float32)
-        return Done(audio, speech, gain, std, [self._acceptance, 1.0], activity)
+        mixed = mix_dry(audio, speech, self._settings)
+        return Segment(mixed, audio - speech, gain, std, [self._acceptance, 1.0], activity)
 
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
         """Yield speech, gain, its deviation and the probability of speech, hop by hop."""
@@ -210,3 +190,54 @@ class LowLatency:
             noise=found.noise,
         )
         return gain, deviation(gain, level, self._faint)
+
+
+class FrameByFrame:
+    """Denoises a stream at low latency; the methods are those of `segments.Segments`.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    channels
+        Number of channels.
+    options
+        Of the stream.
+    progress
+        Adds up what has been done.
+
+    Attributes
+    ----------
+    latency
+        The most samples that are held back.
+    """
+
+    def __init__(
+        self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress
+    ) -> None:
+        weights = find_online(rate, options.model, refine=options.settings.refine)
+        self._low = LowLatency(rate, channels, weights, options.settings, options.seed)
+        self.latency: int = self._low.latency
+        self._rate, self._progress = rate, progress
+        self._blocks: deque[Floats] = deque()
+        self._finished = False
+
+    def push(self, block: Floats) -> None:
+        """Add a block, shape (samples, channels)."""
+        self._blocks.append(block)
+
+    def next(self, *, ended: bool) -> Segment | None:
+        """Return the output for the next block, or None; `ended`: no block follows."""
+        if self._blocks:
+            segment = self._low.push(self._blocks.popleft())
+        elif ended and not self._finished:
+            self._finished = True
+            segment = self._low.finish()
+        else:
+            return None
+        self._progress.add(len(segment.audio) / self._rate)
+        return segment
+
+    def close(self) -> None:
+        """Stop the work in progress."""
+        self._progress.stopped = True

@@ -11,7 +11,8 @@ import numpy as np
 
 from alphamf.audio.duplex import Duplex
 from alphamf.audio.take import Take
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream import Stream
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0

@@ -11,7 +11,7 @@ import numpy as np
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.samples import Samples
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 

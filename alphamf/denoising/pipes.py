@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from numpy.typing import ArrayLike
 
 from alphamf.audio.flow import Flow, Kind, encoded
 from alphamf.audio.live import NAME
-from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_asked, finishing
@@ -79,10 +76,3 @@ def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
         yield stream.flush()
         raise
     yield stream.flush()
-
-
-def estimate(
-    blocks: Iterable[ArrayLike], *, jobs: int, device: str, **options: Any
-) -> Iterator[Segment]:
-    """Denoise like `denoise_stream` at low latency; works with one job and on the CPU only."""
-    return denoise_stream(blocks, latency="low", **options)

@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.audio.stft import Frame
 from alphamf.denoising.activity import speech_stretches
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, temporary_place

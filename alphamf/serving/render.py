@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from alphamf.denoising.api import PRESETS
 from alphamf.denoising.file import process
 from alphamf.denoising.gain import mix_dry
 from alphamf.denoising.request import Request
-from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.sound import SOURCE, SPEECH, samples
 from alphamf.tools.arrays import Floats
@@ -60,7 +59,7 @@ class Render:
         return str(process(job, None, request)["output"])
 
     def _mixed(
-        self, blocks: Iterable[Floats], rate: int, settings: Settings, **_: Any
+        self, blocks: Iterable[Floats], rate: int, options: StreamOptions
     ) -> Iterator[Segment]:
         """Yield segments of the speech with a part of the input."""
         place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
@@ -72,7 +71,7 @@ class Render:
             audio, held = audio[:length], audio[length:]
             speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
-            mixed = mix_dry(audio, speech, settings)
+            mixed = mix_dry(audio, speech, options.settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked

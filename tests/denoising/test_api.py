@@ -18,8 +18,9 @@ from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
+from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS
-from alphamf.denoising.stream import OVERLAP_SECONDS, SEGMENT_SECONDS, Stream
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
@@ -394,7 +395,7 @@ def test_joins_cannot_be_heard(monkeypatch):
 
     at_joins, elsewhere = bends()
     assert at_joins < 2 * elsewhere
-    monkeypatch.setattr("alphamf.denoising.stream.fade_in", lambda audio, before: None)
+    monkeypatch.setattr("alphamf.denoising.segments.fade_in", lambda audio, before: None)
     assert bends()[0] > 5 * elsewhere
 
 
