@@ -18,16 +18,8 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose numbers go into the samples."""
 
 
-def about_run(weights: Weights, request: Request, alphamf: str) -> dict[str, Any]:
-    """Return models, settings and environment of a run, as a result contains them.
-
-    Parameters
-    ----------
-    weights, request
-        Of the run.
-    alphamf
-        Version of the package.
-    """
+def about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    """Return models, settings and environment of a run, as a result contains them."""
     networks = {
         "refiner": weights.refiner,
         "second_stage": weights.second_stage,
@@ -35,7 +27,7 @@ def about_run(weights: Weights, request: Request, alphamf: str) -> dict[str, Any
         "causal": weights.causal,
     }
     return {
-        "version": alphamf,
+        "version": version("alphamf"),
         "model": weights.dictionary.name,
         "model_sha256": weights.dictionary.sha256,
         **{name: network and network.name for name, network in networks.items()},

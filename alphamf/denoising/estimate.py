@@ -26,7 +26,7 @@ from alphamf.denoising.gain import (
     refine_gain,
 )
 from alphamf.denoising.grids import Spectra, grid_of, native_grid
-from alphamf.denoising.known_noise import lowest_rows
+from alphamf.denoising.hints import lowest_rows
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings

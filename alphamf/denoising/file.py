@@ -39,8 +39,8 @@ from alphamf.tools.work import Update
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
     """Denoise one file, write the requested outputs, and return the result to report.
 
-    The denoised file appears last, when everything else has worked. Where an earlier run has made
-    it of a file that was searched for, it stays, and there is only that to report.
+    The denoised file is renamed to its name last, when everything else has worked. If the input was
+    found in a folder and its output exists from an earlier run, the file is skipped.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     update
         Called with name, seconds done and seconds in all, or None.
     request
-        What is asked for.
+        Options of the batch.
 
     Raises
     ------
@@ -88,44 +88,39 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
         writer = stack.enter_context(_open(target, reader, mode, request))
-        # No other run writes it from here on, but one may have done so since the files were listed.
+        # From here on no other run writes it, but one may have done so since the files were listed.
         _check_target(job, target, overwrite=request.overwrite)
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
-        low = request.latency == "low"
-        options = StreamOptions(
-            request.settings,
-            model=weights,
-            latency=request.latency,
-            seed=request.seed,
-            device="cpu" if low else request.device,
-            jobs=1 if low else request.jobs,
-            max_channels=request.max_channels,
-            progress=_progress(job, update, reader),
-            hints=hints,
-        )
+        options = _stream_options(request, weights, _progress(job, update, reader), hints)
         acceptance, agreement = _denoise(reader, write, observer, request, options, frame, trimmer)
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
-    result = {
-        **_about_files(job, target, reader, writer),
-        **_about_time(time.perf_counter() - started, reader),
+    seconds = time.perf_counter() - started
+    return {
+        "file": job.source,
+        "output": target.path,
+        "format": target.format,
+        "subtype": target.subtype,
+        "rate": reader.rate,
+        "channels": reader.channels,
+        "samples": reader.frames,
+        "duration": reader.duration,
+        "clipped": writer.clipped,
+        "clipped_by_db": writer.clipped_by_db,
+        "seconds": seconds,
+        "real_time_factor": seconds / reader.duration,
         "acceptance": acceptance,
         "agreement": agreement and agreement.facts(),
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
         **_about_run(weights, request),
+        "note": _notes(reader, target, writer, weights, request, loudness, trimmer),
     }
-    notes = [
-        *_notes(reader, target, writer, weights, request),
-        _levels(loudness, request),
-        *_trimmed(reader, trimmer),
-    ]
-    return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
 def _hinted(request: Request) -> bool:
@@ -178,6 +173,11 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
 def _open(
     target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
+    history = None
+    if request.tag:
+        from importlib.metadata import version
+
+        history = f"denoised by alphamf {version('alphamf')}"
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -186,12 +186,29 @@ def _open(
         subtype=target.subtype,
         mode=mode,
         original=reader,
-        history=f"denoised by alphamf {_version()}" if request.tag else None,
+        history=history,
+    )
+
+
+def _stream_options(
+    request: Request, weights: Weights, progress: Callable[[float], None], hints: Hints | None
+) -> StreamOptions:
+    low = request.latency == "low"
+    return StreamOptions(
+        request.settings,
+        model=weights,
+        latency=request.latency,
+        seed=request.seed,
+        device="cpu" if low else request.device,
+        jobs=1 if low else request.jobs,
+        max_channels=request.max_channels,
+        progress=progress,
+        hints=hints,
     )
 
 
 def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[float], None]:
-    duration = reader.duration or math.inf  # of a pipe, which goes on
+    duration = reader.duration or math.inf  # unknown for a pipe
 
     def progress(seconds: float) -> None:
         leave_if_stopped()
@@ -215,12 +232,10 @@ def _denoise(
     Returns
     -------
     acceptance : list of float
-        Mean of the segments'.
+        Mean over the segments.
     agreement : Agreement or None
         Of several chains, over all segments.
     """
-    acceptance, samples = [], []
-    agreement: Agreement | None = None
 
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
         return request.estimate(blocks, reader.rate, options)
@@ -230,6 +245,8 @@ def _denoise(
         segments = denoised(blocks)
     else:
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
+    acceptance, samples = [], []
+    agreement: Agreement | None = None
     for segment in segments:
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
@@ -244,69 +261,40 @@ def _denoise(
     return mean, agreement
 
 
-def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
-    if request.loudness is None:
-        return None
-    if loudness is None:
-        return "too short or too quiet to measure its loudness; it was left unchanged"
-    return "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB".format(
-        **loudness
-    )
-
-
 def _notes(
-    reader: Recording, target: Destination, writer: Writer, weights: Weights, request: Request
-) -> Iterator[str]:
-    notes = (
+    reader: Recording,
+    target: Destination,
+    writer: Writer,
+    weights: Weights,
+    request: Request,
+    loudness: dict[str, float] | None,
+    trimmer: Trimmer | None,
+) -> str | None:
+    """Return what the user should know about the result, or None."""
+    notes = [
         reader.cut,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,
         narrow_recording(weights, reader.rate),
         missing_refiner(weights, request.refiner) if request.settings.refine else None,
-    )
-    return filter(None, notes)
-
-
-def _trimmed(reader: Recording, trimmer: Trimmer | None) -> list[str]:
-    if trimmer is None:
-        return []
-    if not trimmer.found:
-        return ["no speech was found, so nothing was trimmed"]
-    first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
-    return [f"{first:.2f} s to {last:.2f} s were kept"]
-
-
-def _about_files(
-    job: Job, target: Destination, reader: Recording, writer: Writer
-) -> dict[str, Any]:
-    return {
-        "file": job.source,
-        "output": target.path,
-        "format": target.format,
-        "subtype": target.subtype,
-        "rate": reader.rate,
-        "channels": reader.channels,
-        "samples": reader.frames,
-        "duration": reader.duration,
-        "clipped": writer.clipped,
-        "clipped_by_db": writer.clipped_by_db,
-    }
-
-
-def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
-    return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
+    ]
+    if loudness is not None:
+        levels = "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB"
+        notes.append(levels.format(**loudness))
+    elif request.loudness is not None:
+        notes.append("too short or too quiet to measure its loudness; it was left unchanged")
+    if trimmer is not None and trimmer.found:
+        first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+        notes.append(f"{first:.2f} s to {last:.2f} s were kept")
+    elif trimmer is not None:
+        notes.append("no speech was found, so nothing was trimmed")
+    return "; ".join(filter(None, notes)) or None
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    if not request.documented:
+    if not request.documented:  # reading the environment takes a quarter of a second
         return {}
     from alphamf.denoising.environment import about_run
 
-    return about_run(weights, request, _version())
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("alphamf")
+    return about_run(weights, request)

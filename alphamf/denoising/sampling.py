@@ -71,7 +71,7 @@ def sample(
     progress
         Called after every step.
     noise
-        Known spectra of the noise, as from `known_noise.noise_spectra`, shape (stacked bins, K) or
+        Known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
         (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
 
     Returns

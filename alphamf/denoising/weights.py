@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from operator import call
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,6 +32,9 @@ Choice = str | os.PathLike[str]
 
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
 """What a model can be."""
+
+_load_once = cache(call)
+"""Calls a function of a file, once for each file."""
 
 NETWORKS: dict[str, type[TrainedNetwork]] = {
     "refiner": Refiner,
@@ -199,13 +201,8 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
         return None
     if name == "auto":
         path = network_file.shipped().get(f"{kind.kind}-{rate // 1000}k")
-        return _shipped(kind.load, path) if path else None
+        return _load_once(kind.load, path) if path else None
     return kind.load(network_file.find(name))
-
-
-@cache
-def _shipped(load: Callable[[Path], N], path: Path) -> N:
-    return load(path)
 
 
 def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from alphamf.denoising.estimate import ChannelEstimate, estimate_speech, sample_gains
 from alphamf.denoising.gain import SegmentPosterior
-from alphamf.denoising.known_noise import noise_spectra
+from alphamf.denoising.hints import noise_spectra
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError

@@ -12,8 +12,7 @@ import soundfile
 from alphamf import AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.stft import Frame, forward
 from alphamf.audio.times import stretch
-from alphamf.denoising.hints import Hints
-from alphamf.denoising.known_noise import noise_spectra
+from alphamf.denoising.hints import Hints, noise_spectra
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.commands import QUICK, in_a_process, run
 
