@@ -13,10 +13,10 @@ from alphamf.tools.arguments import shown_value
 from alphamf.tools.arrays import Floats, Reals
 
 BAND = (150.0, 4000.0)
-"""Frequencies in Hz that are listened to."""
+"""Range of frequencies in Hz that is used."""
 
 SPAN = 0.14
-"""Seconds over which both measures of a frame are averaged."""
+"""Seconds over which both features of a frame are averaged."""
 
 RATIO = (-3.0, 3.0)
 """Range of the log of speech over noise in a frame."""
@@ -25,17 +25,17 @@ LEVEL = (-8.0, 0.0)
 """Range of the log of a frame's speech over that of the loudest fifth of the segment's frames."""
 
 WEIGHTS = (0.72, 0.40, 1.99)
-"""Of both measures, and a constant: a logistic regression on ten voices of LibriSpeech in noise of
-5 and 15 dB and in none (docs/log/in-and-out.md)."""
+"""Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
+in noise of 5 and 15 dB and in none (docs/log/in-and-out.md)."""
 
 LEAST = 0.5
-"""Probability from which on a frame counts as speech."""
+"""Least probability of a frame that counts as speech."""
 
 LOUD_SECONDS = 10.0
 """Time constant with which the loudest speech so far is forgotten, in real time."""
 
 PAUSE, SHORTEST = 0.3, 0.1
-"""Seconds: shorter pauses belong to the speech, and shorter speech is none."""
+"""Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
 
 
 class Stretch(NamedTuple):
@@ -123,7 +123,7 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     Raises
     ------
     AlphaMFError
-        Either is no array of finite numbers, or they are not of one length.
+        One is not an array of finite numbers, or their lengths differ.
 
     Examples
     --------

@@ -1,15 +1,15 @@
 r"""Measures of how well parallel chains agree on a recording.
 
-Each of C chains makes an output :math:`y_c` of its own: the sound of its gain, after the refiner
-where there is one, before the limit and any second stage, at the dictionary's rate. The output is
-made of all chains together, :math:`\bar y`. With :math:`s^2` the variance of :math:`y_c` over the
+Each of C chains has an output :math:`y_c` of its own: the sound of its gain, after the refiner
+if there is one, before the limit and any second stage, at the dictionary's rate. The output of all
+chains together is :math:`\bar y`. With :math:`s^2` the variance of :math:`y_c` over the
 chains at a sample, a relative error is
 
 .. math:: r(k) = \sqrt{k \sum s^2 \Big/ \sum \bar y^2},
 
 sums over all samples. :math:`r(1 / C)` is the Monte Carlo standard error of the output, and
-:math:`r(2)` the difference between two chains. Both are told as the change in level that they make
-where they add to the output: :math:`20 \log_{10} (1 + r)` dB.
+:math:`r(2)` the difference between two chains. Both are given as the change in level that they
+cause when added to the output: :math:`20 \log_{10} (1 + r)` dB.
 
 Only sums are kept, over cells, channels and segments, so hours of sound need no more memory.
 """
@@ -29,8 +29,8 @@ from alphamf.inference.moments import split_rhat
 from alphamf.tools.arrays import Array, Reals, to_host
 
 EDGES = np.geomspace(0.7, 70, 1001)
-"""Between the classes that the cells' R-hat are counted in, of half a per cent each; what lies
-beyond counts with the last."""
+"""Edges of the histogram of the cells' R-hat, half a per cent apart; larger values are counted in
+the last class."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,10 @@ class Agreement:
     def ess(self) -> float:
         """Effective sample size of the posterior mean of the gain, over all chains.
 
-        As many independent draws would give the output the same error: the variance of a draw over
-        the squared standard error of the mean, which is found from the differences between chains;
-        each summed over the cells by their power. At most the number of draws.
+        So many independent draws would give the output the same error: the variance of a draw over
+        the squared standard error of the mean, which is estimated from the differences between
+        chains; both are summed over the cells, weighted by their power. It is at most the number of
+        draws.
         """
         most = self.chains * self.draws
         return most if self._variance >= most * self._error else self._variance / self._error
@@ -88,7 +89,7 @@ class Agreement:
     def rhat(self) -> float | None:
         """Median over cells of split R-hat of the gain; None if a chain kept fewer than four draws.
 
-        Cells count by their power in the output. Independent draws give 1.
+        Cells are weighted by their power in the output. Independent draws give 1.
         """
         return self._quantile(0.5)
 
@@ -96,7 +97,7 @@ class Agreement:
     def rhat_95(self) -> float | None:
         """95th percentile of split R-hat of the gain, weighted by the output's power.
 
-        Of few draws it is above 1 even where these are independent: 1.16 for two chains of 12.
+        With few draws it is above 1 even if these are independent: 1.16 for two chains of 12.
         """
         return self._quantile(0.95)
 
@@ -152,13 +153,13 @@ def agreements(
     spectra
         X of each clip, shape (bins, frames).
     posterior
-        Given |X|^2 of all of them.
+        Given |X|^2 of all clips.
     refine
         Returns the gain after link 2 of the chain of gains.
     frame
         Of the spectra.
     units
-        What a power of one stands for in each clip.
+        Power in the recording that a power of one stands for, for each clip.
     """
     chains = posterior.chains
     if chains is None:
@@ -207,10 +208,10 @@ def _agreement(
         samples = (spectrum.shape[1] - 1) * frame.hop_length
         return unit * float((stft.inverse(gain * spectrum, frame, samples) ** 2).sum())
 
-    heard = power * mean**2
+    weights = power * mean**2
     counts = None
     if rhat is not None:
-        counts = np.histogram(rhat.clip(EDGES[0], EDGES[-1]), EDGES, weights=heard)[0]
+        counts = np.histogram(rhat.clip(EDGES[0], EDGES[-1]), EDGES, weights=weights)[0]
     return Agreement(
         chains=len(gains),
         draws=draws,

@@ -2,8 +2,8 @@ r"""The channel response: how a recording's frequency response differs from the 
 
 Microphone, line and room colour speech in a way that the training speech did not have. The
 dictionary is therefore used as :math:`\mathrm{diag}(d)\, W`, with one gain d per frequency that is
-the same in all frames of the context. d is learnt while the chain burns in, and rests while it is
-averaged: a smooth point estimate, by the multiplicative rule of a factor,
+the same in all frames of the context. d is learned during burn-in, and is constant while the chain
+is averaged. It is a smooth point estimate, by the multiplicative rule of a factor,
 
 .. math:: d \leftarrow d\,
    \frac{S \sum_j v\, \partial U^- / \partial v}{S \sum_j v\, \partial U^+ / \partial v},

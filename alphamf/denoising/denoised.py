@@ -36,11 +36,11 @@ from alphamf.tools.sums import total
 class Denoised(NamedTuple):
     """A denoised recording; `audio` and `noise` have the input's shape; see also `Segment`.
 
-    Integers make integers of the same kind, and everything else makes float32.
+    If the input is integers, `audio` and `noise` have the same dtype; otherwise they are float32.
 
-    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
-    `alphamf.speech_stretches` makes stretches of speech. With ``chains=2`` or more in the settings,
-    ``agreement`` says how far these agree (`alphamf.Agreement`).
+    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
+    `alphamf.speech_stretches` turns ``activity`` into time ranges with speech. With ``chains=2`` or
+    more in the settings, ``agreement`` tells how well the chains agree (`alphamf.Agreement`).
 
     Examples
     --------

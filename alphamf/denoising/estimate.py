@@ -87,11 +87,11 @@ def sample_gains(
     weights, settings
         Of the run.
     stream
-        Seed and stream number, of all of them.
+        Seed and stream number of all sounds.
     xp
         Array module that samples.
     progress
-        Called with the steps made so far, `Settings.steps` in all.
+        Called with the number of steps so far, out of `Settings.steps`.
     noises
         For each sound the known spectra of its noise, or None.
     """
@@ -185,7 +185,7 @@ def estimate_speech(
     estimates: dict[int, ChannelEstimate] = {}
     for group in _linked_groups(channels, gains, model, settings):
         members = [channels[k] for k in group]
-        # Digital silence needs no second stage, nor does a sound that nothing may be taken from.
+        # Digital silence needs no second stage, nor does a sound that must not be attenuated.
         network = weights.second_stage if settings.refine and least < 1 else None
         staged = network is not None and all(each.spectra.sound.any() for each in members)
         lowest = np.float32(0) if staged else least
@@ -204,7 +204,7 @@ def _linked_groups(
     settings: Settings,
 ) -> list[list[int]]:
     """Return the groups of channels that share a voice; every channel alone if none are linked."""
-    # Where nothing may be taken away, there is nothing to link.
+    # If nothing may be attenuated, there is nothing to link.
     if settings.channels != "linked" or len(channels) == 1 or least_gain(settings) == 1:
         return [[k] for k in range(len(channels))]
     native = native_grid(model, channels[0].spectra.rate)
@@ -259,8 +259,8 @@ def _estimate(
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
     """Group clips that can be sampled together; yield each with a mask of audible frames.
 
-    Digital silence is no part of a recording's noise: a noise that is about as loud all the time,
-    as the model's is, would have to vanish to allow for it.
+    Digital silence is excluded, because the model's noise has about the same level in all frames
+    and would have to vanish to explain it.
     """
     whole: dict[int, list[int]] = {}
     for k, power in enumerate(powers):

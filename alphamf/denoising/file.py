@@ -149,7 +149,7 @@ def _input(job: Job) -> str | int:
 
 
 def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
-    """Refuse to overwrite a file unless allowed, or if its name was unknown beforehand."""
+    """Refuse to overwrite a file unless allowed, or if its name was not known in advance."""
     if not exists(target.path):
         return
     if not overwrite:

@@ -15,7 +15,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
-"""The top of a model's band, as fractions of it, whose mean gain serves above the band. The
+"""The top of a model's band, as fractions of it, whose mean gain is used above the band. The
 resampler's edge begins at .92 to .94; the refiner does not mind (docs/log/low-latency.md)."""
 
 KERNELS = (2, 3, 5, 7, 11)
@@ -49,8 +49,8 @@ def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
 def hop_near(length: float) -> int:
     """Return the nearest hop length whose multiples have a fast FFT.
 
-    With a large prime factor it takes several times as long: at 44.1 kHz, where the nearest hop is
-    706 samples and 353 in low latency, that was a sixth of all that is done.
+    With a large prime factor it takes several times as long. At 44.1 kHz the nearest hop is 706
+    samples, 353 at low latency, and the FFT would take a sixth of the total time.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     values
         Gains of a model, shape (bins, frames) on `source`.
     source, target
-        Grids; where they are the same, `values` is returned as it is.
+        Grids; if they are the same, `values` is returned unchanged.
     shape
         Bins and frames on `target`.
     """

@@ -1,8 +1,8 @@
 """Frequencies above the dictionary's band: power in wide bands for alpha-MF, and their gains.
 
-All that is heard up to 8 kHz is found as at 16 kHz. Above, alpha-MF goes on in bands
-(`alphamf.learnt.bands`): their power is one more row each, which the same activations explain. A
-small network reads its posterior in them, beside what was found below, in windows of 16 ms.
+Up to 8 kHz the result is that for sound at 16 kHz. Above, alpha-MF continues in wide bands
+(`alphamf.learnt.bands`): each adds one row of power, which the same activations explain. In windows
+of 16 ms, a small network reads the posterior of these bands and the result below them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 
 QUIETEST = 1e-8
-"""Mean power of a band, in that of the bins of the whole sound, below which nothing was recorded
-there: telephones, MP3 and sound of a lower rate end at an edge, and rounding to 16 bits is left."""
+"""Mean power of a band, relative to that of all bins, below which the band counts as empty:
+telephones, MP3 and sound of a lower rate end at an edge; above it only rounding noise is left."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor of the first speech in a band."""
 
 CROSSED = (7000.0, 7600.0)
-"""Where the gains below fade into those of the bands, in Hz: resampling has its edge there."""
+"""Range in Hz where the gains below fade into those of the bands: resampling has its edge there."""
 
 
 def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
@@ -123,8 +123,7 @@ def spread_band_gains(gains: Floats, values: Floats, native: Grid) -> Floats:
         Of the bands above that have sound, shape (bands, frames); without any, `values` is
         returned as it is.
     values
-        What there is of the bins below, shape (bins, frames) on `native`; what it holds above is
-        replaced.
+        Gains of the bins, shape (bins, frames) on `native`; those above are replaced.
     native
         The grid.
     """
@@ -173,20 +172,20 @@ def features_of(
     -------
     list of ndarray
         Power, gain and its standard deviation, power of the speech and of the noise, shape
-        (bands.COUNT, frames) each. Below they are of the second stage's speech, and of what it
-        removed; above, of the posterior.
+        (bands.COUNT, frames) each. Below, they are those of the second stage's speech and of the
+        sound that it removed; above, those of the posterior.
     """
     native = native_grid(network, spectra.rate)
     noisy = spectra.spectrum_on(native)
     low, high = low_pooling(native), high_pooling(native)
     top = int(np.ceil(bands.FIRST_HZ * native.frame.n_fft / native.rate)) + 1
     part = noisy[:top]
-    heard = Coefficients(
+    lower_factors = Coefficients(
         factors.sound[:top], factors.speech[:top], tuple(tap[:top] for tap in factors.taps)
     )
-    speech = second_stage.speech(part, first.spectrum_on(native)[:top], heard, np)
-    heard_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
-    gain = np.sqrt(left / (heard_power + np.float32(1e-20)))
+    speech = second_stage.speech(part, first.spectrum_on(native)[:top], lower_factors, np)
+    noisy_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
+    gain = np.sqrt(left / (noisy_power + np.float32(1e-20)))
     whole = high(_square(noisy))
     whole[posterior.gain.shape[0] :] = 0
     grid, frames = grid_of(dictionary), noisy.shape[1]
@@ -200,7 +199,7 @@ def features_of(
             posterior.noise * unit,
         )
     ]
-    lower = [heard_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
+    lower = [noisy_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
     return [np.concatenate(each) for each in zip(lower, [whole, *found], strict=True)]
 
 
@@ -244,9 +243,9 @@ def split_band_gains(
 ) -> tuple[Floats, Floats]:
     """Split the gains of the wide bands into coefficients of input and first-stage speech.
 
-    The first speech of linked channels keeps the voice in its place, which a gain of the sound
-    would not: so it is raised or lowered, to `MOST_RAISED` times at the most, and the sound does
-    the rest.
+    The first speech of linked channels keeps the voice in its place, and a gain of the input would
+    not. Therefore the first speech is amplified or attenuated, by `MOST_RAISED` at most, and the
+    input contributes the rest.
 
     Parameters
     ----------

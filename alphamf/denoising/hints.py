@@ -24,28 +24,28 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
 
 SHORTEST = 0.2
-"""Least length of a stretch in seconds."""
+"""Least length of a time range in seconds."""
 
 LONGEST = 10.0
-"""Seconds of noise that spectra are learnt from; of more, the first are taken."""
+"""Most seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
-"""Seconds that a stretch may go on beyond the end of a recording, whose length is shown rounded."""
+"""Seconds that a time range may exceed the end of a recording, whose length is shown rounded."""
 
 NOISE_STEPS = 60
 """Steps of EM that learn the spectra of a known noise."""
 
 FADE = 0.02
-"""Length of the fade into a stretch of noise and out of it, in seconds; both lie within it."""
+"""Length of the fades at both ends of a range with noise only, in seconds; they lie within it."""
 
 Stretches = Sequence[tuple[float, float]]
 """Starts and ends in seconds."""
 
 NAMES = ("noise_from", "speech_from")
-"""Of both kinds of stretches in Python."""
+"""Names of both kinds of time ranges in Python."""
 
 OPTIONS = ("--noise-from", "--speech-from")
-"""The same in the command line."""
+"""Their names on the command line."""
 
 
 class Hints(NamedTuple):
@@ -54,10 +54,10 @@ class Hints(NamedTuple):
     Attributes
     ----------
     noise_from, speech_from
-        Stretches of noise alone, and stretches that surely hold speech.
+        Time ranges with noise only, and time ranges that certainly contain speech.
     noise
-        Sound of noise alone, shape (samples, channels), float32: what the noise's spectra are
-        learnt from; None: from each segment alone.
+        Sound of noise only, shape (samples, channels), float32, to learn the noise's spectra from;
+        None: they are learned from each segment.
     """
 
     noise_from: Stretches = ()
@@ -113,25 +113,25 @@ def check_stretches(
     Raises
     ------
     AlphaMFError
-        A stretch has no two times, ends before it starts, is too short, or overlaps another.
+        A time range is no pair of times, ends before it starts, is too short, or overlaps another.
     """
     every = []
     for name, stretches in zip(names, (noise_from, speech_from), strict=True):
-        instance(name, stretches, Iterable, "a sequence of stretches (start, end) in seconds")
+        instance(name, stretches, Iterable, "a sequence of time ranges (start, end) in seconds")
         for stretch in stretches:
             start, end = _pair(name, stretch)
             if end <= start:
-                raise AlphaMFError(f"{name} {_said(start, end)}: the end must be after the start")
+                raise AlphaMFError(f"{name} {_text(start, end)}: the end must be after the start")
             if end - start < SHORTEST:
                 raise AlphaMFError(
-                    f"{name} {_said(start, end)} is too short; a time range must last at least "
+                    f"{name} {_text(start, end)} is too short; a time range must last at least "
                     f"{SHORTEST:g} s"
                 )
             every.append((start, end, name))
     every.sort()
     for one, two in pairwise(every):
         if two[0] < one[1]:
-            raise AlphaMFError(f"{one[2]} {_said(*one[:2])} and {two[2]} {_said(*two[:2])} overlap")
+            raise AlphaMFError(f"{one[2]} {_text(*one[:2])} and {two[2]} {_text(*two[:2])} overlap")
     first, second = ([each[:2] for each in every if each[2] == name] for name in names)
     return first, second
 
@@ -149,27 +149,27 @@ def hints_of(
     Parameters
     ----------
     blocks
-        Of the recording from its start, shape (samples, channels); no more are taken than needed.
+        Of the recording from its start, shape (samples, channels); only as many as needed are read.
     rate
         Sampling rate in Hz.
     duration
         Of the recording, in seconds.
     stretches
-        Of noise alone and of speech, as from `check_stretches`.
+        Time ranges of noise and of speech, as from `check_stretches`.
     names, recording
-        Of both kinds of stretches and of the recording, for the message.
+        Of both kinds of time ranges and of the recording, for the message.
 
     Raises
     ------
     AlphaMFError
-        A stretch goes on beyond the end of the recording.
+        A time range ends after the recording.
     """
     for name, each in zip(names, stretches, strict=True):
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(
                     f"{recording} ends at {duration:.2f} s, which is before the end of {name} "
-                    f"{_said(start, end)}"
+                    f"{_text(start, end)}"
                 )
     if not any(stretches):
         return None
@@ -222,7 +222,7 @@ def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
     return start, end
 
 
-def _said(start: float, end: float) -> str:
+def _text(start: float, end: float) -> str:
     return f"{start:g}-{end:g} s"
 
 
@@ -235,7 +235,7 @@ def noise_spectra(
     Parameters
     ----------
     noise
-        Sound of noise alone, shape (samples, channels), float32.
+        Sound of noise only, shape (samples, channels), float32.
     rate
         Sampling rate in Hz.
     dictionary

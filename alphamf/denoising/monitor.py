@@ -16,13 +16,13 @@ from alphamf.denoising.stream import Stream
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0
-"""Least level that is told, in dB of full scale."""
+"""Least level that is reported, in dB of full scale."""
 
 SECONDS = 0.2
 """Time constant of the levels."""
 
 _WAKE = 0.1
-"""Longest wait for sound before the end is looked for, in seconds."""
+"""Longest wait for sound between checks for the end, in seconds."""
 
 
 class Levels(NamedTuple):
@@ -31,9 +31,9 @@ class Levels(NamedTuple):
     Attributes
     ----------
     input, output
-        Of what came in and what was played.
+        Of the input and of the sound that is played.
     noise
-        Of what the stream takes for noise, whatever the strength.
+        Of the noise that the stream has estimated, at any strength.
     """
 
     input: float
@@ -56,16 +56,16 @@ class Monitor:
     strength
         From 0 to 1.
     take
-        Where before and after are recorded, or None.
+        Records the input and the output, or None.
 
     Attributes
     ----------
     strength
-        From 0, the input, to 1; a change takes a block to come about, so that it does not click.
+        From 0, the input, to 1; it changes gradually over a block, so that there is no click.
     bypass
         Whether the input is played, at the same latency, in place of the speech.
     seconds
-        How much has been played.
+        Length of the sound that has been played.
     """
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
@@ -117,9 +117,9 @@ class Running:
     Parameters
     ----------
     monitor
-        What is between them.
+        Processes the sound between them.
     duplex
-        The devices, running.
+        The devices, already running.
     """
 
     def __init__(self, monitor: Monitor, duplex: Duplex) -> None:

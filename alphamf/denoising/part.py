@@ -57,7 +57,7 @@ class _Faded:
     Parameters
     ----------
     lead
-        Samples at the start that stay as they are.
+        Samples at the start that are left unchanged.
     fade
         Samples of each fade.
     at_start
@@ -121,9 +121,9 @@ def denoise_part(
     blocks
         Of the recording, shape (samples, channels).
     recording
-        Where they are from.
+        The recording itself.
     part
-        What to denoise.
+        The part to denoise.
     frame
         Of the gain, in samples of the recording.
     denoised
@@ -132,12 +132,12 @@ def denoise_part(
     Yields
     ------
     Segment
-        Those of the rest have a gain of 1, a deviation of 0 and no acceptance.
+        Segments of the rest have a gain of 1, a standard deviation of 0 and no acceptance.
 
     Raises
     ------
     AlphaMFError
-        The recording ends before the part, or no sample lies in it.
+        The recording ends before the part, or the part has no samples.
     """
     rate, hop, bins = recording.rate, frame.hop_length, frame.n_fft // 2 + 1
     start = round(part.start * rate)
@@ -146,7 +146,7 @@ def denoise_part(
         raise AlphaMFError(f"{recording.name} has no samples between --start and --end")
     aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
-    known = recording.frames or np.inf  # a pipe goes on
+    known = recording.frames or np.inf  # unknown for a pipe
     for block in source.until(aligned if start < known else np.inf):
         first = source.position - len(block)
         yield _left(block, _between(first, source.position, hop), bins)

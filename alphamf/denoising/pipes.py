@@ -29,20 +29,21 @@ def run(
     Parameters
     ----------
     pipe
-        Its descriptor.
+        Descriptor of the pipe.
     write
-        Takes the bytes of the output, in the input's format, as soon as they are known.
+        Called with the bytes of the output, in the input's format, as soon as they are ready.
     settings, model, seed, max_channels
         As in `Stream`.
     raw
-        What the samples are; None for WAV.
+        Format of headerless samples; None for WAV.
 
     Raises
     ------
     AlphaMFError
-        What comes is no sound, or less than its header promises, of which all is written that came.
+        The input is not sound, or shorter than its header says; then the output up to there is
+        written.
     OSError
-        The pipe cannot be read; what came before is written.
+        The pipe cannot be read; the output up to there is written.
     """
     with finishing():
         flow = Flow(pipe, raw)

@@ -29,7 +29,7 @@ class Chains(NamedTuple):
         Of each chain.
     halves
         Moments of the gain over the first and the second half of the kept draws, shape
-        (chains, ...); None where there are too few of these.
+        (chains, ...); None if there are too few draws.
     """
 
     posteriors: list[Posterior]
@@ -61,7 +61,7 @@ class Posterior(NamedTuple):
     draws
         Number of draws of the gain that each chain kept.
     chains
-        None of one chain alone.
+        Results of each chain; None for a single chain.
     """
 
     gain: Array
@@ -124,7 +124,7 @@ def sample_posterior(
 class _Summary:
     """Running means of the gain and of both variances; steps of a chain may add gains directly.
 
-    Those of several chains are kept apart.
+    Several chains have separate means.
 
     Parameters
     ----------

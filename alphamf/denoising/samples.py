@@ -16,7 +16,7 @@ Samples = NDArray[Any]
 """Samples of float32, or of the integers that came in."""
 
 FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
-"""Kinds of integers that sound is stored in, and what stands for 1; uint8 is silent at 128."""
+"""Integer dtypes of sound, and their full scale; in uint8 128 is silence."""
 
 _FEW = 8
 """No recording of many channels is as short as this, in samples."""
@@ -78,12 +78,12 @@ def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: boo
     limit
         The most channels that are expected.
     channels_first
-        Whether its first axis is said to be that of the channels.
+        Whether the first axis is meant to be that of the channels.
 
     Raises
     ------
     AlphaMFError
-        There are more channels than expected, and only a few the other way round.
+        There are more channels than expected, and only a few along the other axis.
     """
     if len(shape) != 2 or shape[1 - channels_first] <= limit or shape[channels_first] > _FEW:
         return
@@ -97,7 +97,7 @@ def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) 
     Raises
     ------
     AlphaMFError
-        The sentence names ``x.T`` where that would do.
+        The message suggests ``x.T`` if that would help.
     """
     of_one = len(shape) == 1 and channels == 1
     if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
@@ -138,7 +138,7 @@ def from_float(array: Floats, kind: np.dtype[Any]) -> Samples:
     array
         Samples, 1 at full scale.
     kind
-        As from `kind_of`.
+        A dtype, as from `kind_of`.
     """
     if kind.kind == "f":
         return array

@@ -19,21 +19,21 @@ from alphamf.tools import memory
 from alphamf.tools.arrays import Array, namespace
 
 QUIETEST = 1e-6
-"""Least mean power of a bin, as a fraction of the mean over bins, that counts as sound."""
+"""Least mean power of a bin that counts as sound, as a fraction of the mean over bins."""
 
 SPEECH_LEVEL = 2e-3
-"""Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
-mode that it meets first, and goes wrong where either source starts much louder than the other."""
+"""Scale at which H_speech starts, about as far below the mean power as the noise: EM stays in the
+first mode that it reaches, which is wrong if one source starts much louder than the other."""
 
 KNOWN_LEVEL = 5e-4
-"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason;
-their prior has a mean of one, the level that it is known at."""
+"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason.
+Their prior has a mean of one, the level at which the noise is known."""
 
 LAST_STEPS = 3
-"""Steps of EM on all frames after those on a few."""
+"""Steps of EM on all frames, after those on a subset."""
 
 FEWEST = 64
-"""Fewest frames that a warm-up may read: of fewer the noise's spectra are not learnt well."""
+"""Fewest frames that a warm-up may read: with fewer, the noise's spectra are not learned well."""
 
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
@@ -91,7 +91,7 @@ def sample(
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
     channel = _channel(target, dictionary, settings)
-    # A chain that diverges raises one sentence; numpy need not warn as well.
+    # A chain that diverges raises an error; NumPy must not warn, too.
     with np.errstate(all="ignore"):
         start = start_chain(target, chains, settings, stream)
         for state in run(
@@ -124,7 +124,7 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
     Raises
     ------
     AlphaMFError
-        The chains need more than there is.
+        The chains need more memory than there is.
     """
     most = memory.total()
     if most is None or not isinstance(power, np.ndarray):
@@ -147,8 +147,8 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
 def bin_levels(power: Array) -> Array:
     """Return the mean power of each bin, shape (..., bins, 1): the unit of the model.
 
-    In these, factors of speech and noise, loud bins and faint ones are all of order one, without
-    which no kernel of a single step size can move them together.
+    In this unit, the factors of speech and noise, of loud and of faint bins are all of order one.
+    Otherwise no kernel with a single step size could sample them together.
     """
     xp = namespace(power)
     level = power.mean(axis=-1, keepdims=True)
@@ -169,8 +169,8 @@ def start_chain(
 ) -> Array:
     """Draw a start and improve it by EM; EM may first run on a subset of the frames.
 
-    A few frames tell W of the noise from the speech's, and their H is near that of the frames
-    around; the last `LAST_STEPS` steps read them all. Recordings of fewer than `FEWEST` times
+    A subset of the frames suffices to learn W of the noise, and its H is near that of the frames
+    around; the last `LAST_STEPS` steps read all frames. Recordings with fewer than `FEWEST` times
     `Settings.coarse` frames are read as a whole.
 
     Parameters

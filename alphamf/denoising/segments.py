@@ -68,8 +68,8 @@ class Segment(NamedTuple):
 class Cutter:
     """Cuts a stream into pieces of ``step + overlap`` samples.
 
-    The last piece holds what is left, from ``step / 2 + overlap`` to ``3 step / 2 + overlap``
-    samples, so that none is too short to learn a noise from; a shorter stream is one piece.
+    The last piece has the remaining samples, from ``step / 2 + overlap`` to ``3 step / 2 +
+    overlap``, so that none is too short to learn a noise from. A shorter stream is one piece.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class Segments:
 def fade_in(audio: Floats, before: Floats) -> None:
     """Crossfade linearly from the end of the previous piece into the start of `audio`, in place.
 
-    The two hold the same sound, so amplitudes are what has to add up to one.
+    Both contain the same sound, so the weights of the amplitudes must add up to one.
     """
     n = len(before)
     rise = ((np.arange(n, dtype=np.float32) + 0.5) / np.float32(n))[:, None]

@@ -70,7 +70,7 @@ class Settings:
     Attributes
     ----------
     sampler
-        Kernel for W and H, a name in `alphamf.SAMPLERS` that `kernel` does not refuse.
+        Kernel for W and H: a name in `alphamf.SAMPLERS` that `kernel` accepts.
     steps, keep
         Steps of each chain, and how many of the last ones are averaged.
     thin
@@ -86,23 +86,23 @@ class Settings:
     alpha_speech
         Index of the speech; None for the dictionary's own.
     alpha_noise, noise_rank
-        Index of the noise and number of its spectra, which are learnt from the recording.
+        Index of the noise and number of its spectra, which are learned from the recording.
     prior_speech, prior_noise, prior_noise_basis
-        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior, with a shape that
-        the sampler can take: one that needs a bounded gradient gets a shape of one.
+        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior. Its shape is one if
+        the sampler needs a bounded gradient.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; else the gain is the posterior mean. They were trained on posteriors of 15
-        to 60 steps: with settings far from these they may do worse than none.
+        second stage; otherwise the gain is the posterior mean. They were trained on posteriors of
+        15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
-        Proportion of the input in the output, from 0 to 1: one less the command's --strength.
+        Proportion of the input in the output, from 0 to 1: 1 minus the command's --strength.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
         ``"linked"``: channels that share a voice keep its place between them (`spatial`);
-        ``"separate"``: each is denoised as if it were alone.
+        ``"separate"``: each channel is denoised alone.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 r"""Channels that share a voice: one estimate of the speech, so that the voice keeps its position.
 
-Gains that are found for each channel alone make a voice wander: where the noise of one channel is
-louder, the voice is attenuated more there. Here a cell's channels :math:`x` are one vector, a
+Gains of each channel alone make a voice move: if the noise of one channel is louder, the voice is
+attenuated more there. Here a cell's channels :math:`x` are one vector, a
 Gaussian of the covariance :math:`v R + N`. The voice has one variance v in each cell, and in each
 bin a matrix R for some seconds, of any rank, which holds levels, delays and reverberation; the
 noise N has a variance for each channel and cell, and one coherence in each bin. The speech is
@@ -41,7 +41,7 @@ TURN = 64
 """Frames for which the voice has one place, one second: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
-"""Weight of the whole segment in a place, for bins in which nothing is said for long."""
+"""Weight of the whole segment in a place, for bins without speech for a long time."""
 
 ROUNDS = 2
 """Estimates of the matrices, the first from the gains of the channels, the next from the speech."""
@@ -160,7 +160,8 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
 def _place(estimate: Complexes) -> Complexes:
     """Return the spatial covariance R with trace one: (channels, channels, bins, frames).
 
-    It is of the frames around, by a triangle of weights over three `TURN`, and a little of all.
+    It is estimated from the frames around, with a triangle of weights over three `TURN`, and with a
+    small weight from all frames.
 
     Parameters
     ----------

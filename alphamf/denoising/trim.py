@@ -18,14 +18,14 @@ MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
 
 AGAIN = 1.0
-"""Seconds of activity that count again with what follows: what comes later can only lengthen speech
-that ended less than a pause ago. They hold the margin, a pause and the shortest speech."""
+"""Seconds of activity that are examined again with the next segment, which can only lengthen speech
+that ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
 
 IN_MEMORY = 1 << 26
-"""Bytes that are held back in memory; more go to a temporary file."""
+"""Most bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
-"""Samples of a channel that are given back at a time."""
+"""Samples per channel that are returned at a time."""
 
 
 class Trimmer:
@@ -41,10 +41,10 @@ class Trimmer:
     Attributes
     ----------
     found
-        Whether there was speech so far.
+        Whether any speech was found so far.
     first, last
-        Samples where what is kept starts and ends, once `finish` was called; a recording without
-        speech is kept whole.
+        First and last sample to keep, after a call of `finish`; a recording without speech is kept
+        whole.
     """
 
     def __init__(self, rate: int, frame: Frame) -> None:

@@ -20,8 +20,8 @@ class Deviation(NamedTuple):
     scale, power, least
         Of the deviation of a loud cell.
     faint
-        Power over the mean at which half of a cell is what lies below all speech, such as the hiss
-        of a good recording, at low frequencies.
+        Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
+        hiss of a good recording, which lies below all speech.
     faint_std
         Deviation of the gain there.
     bend
@@ -40,10 +40,10 @@ CHOSEN = Deviation()
 """The constants."""
 
 ROWS = 64
-"""Bins of a segment that are gone through at once."""
+"""Bins of a segment that are processed at a time."""
 
 LOUDEST = np.float32(1e12)
-"""Full scales that larger samples are taken as, so that their powers do not overflow."""
+"""Larger samples are clipped to this, in full scales, so that their powers do not overflow."""
 
 
 def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
@@ -115,8 +115,8 @@ def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
 def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation = CHOSEN) -> Floats:
     """Return the expected root mean square error of gains predicted by networks.
 
-    Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
-    probability g and else noise. In a faint one both gains near 0 and near 1 are often wrong.
+    For a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
+    probability g and noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
 
     Parameters
     ----------

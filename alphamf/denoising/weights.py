@@ -54,11 +54,12 @@ class Weights:
     dictionary
         Spectra of clean speech.
     refiner
-        Network that reads the posterior; None: the gain is the posterior mean.
+        Network that predicts the gain from the posterior; None: the gain is the posterior mean.
     second_stage
         Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
     high_band
-        Network of the bands above the second stage's; None: the second stage's top goes on there.
+        Network of the wide bands above the second stage's band; None: the gain at the top of that
+        band is used there.
     causal
         Network that reads the online chain, at low latency; None: the gain is the chain's.
 
@@ -132,10 +133,10 @@ def find(
         A file or the name of a shipped refiner; ``"auto"``: the shipped one that fits the
         dictionary's rate and window, if there is one; ``"none"``.
     second_stage
-        Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped. The
-        network of the bands above comes with a shipped one, for sound that has them.
+        In the same way; ``"auto"`` is none without a shipped refiner. A shipped second stage comes
+        with the high-band network, for sound that has these bands.
     causal
-        Likewise, for low latency.
+        In the same way, for low latency.
 
     Raises
     ------
@@ -171,9 +172,9 @@ def find_online(
     Parameters
     ----------
     rate, model
-        As for `find`, which also says what is raised.
+        As for `find`.
     refine
-        Whether there is to be a network, where one is shipped for the dictionary.
+        Whether to load a network, if one is shipped for the dictionary.
     """
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)

@@ -134,8 +134,8 @@ class Workers:
         if self._settings.channels == "separate":
             futures = [self._start(partial(self._finish, task)) for task in samplings]
         else:
-            # The last to start does the rest, when the others are about to end: no thread waits
-            # long.
+            # The task that starts last does the rest when the others are about to end, so that no
+            # thread waits long.
             *earlier, last = samplings
             others = [self._start(task) for task in earlier]
             futures = [self._start(partial(self._finish, last, others))]
@@ -157,7 +157,7 @@ class Workers:
         Raises
         ------
         AlphaMFError
-            Threads are at work on it in another process, which this one was forked from.
+            Its threads are in another process, which this one was forked from.
         """
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
