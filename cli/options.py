@@ -17,9 +17,9 @@ from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.denoising.api import Settings
     from alphamf.denoising.hints import Stretches
     from alphamf.denoising.part import Part
+    from alphamf.denoising.settings import Settings
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -246,7 +246,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
     AlphaMFError
         A value is out of range; the sentence speaks of options.
     """
-    from alphamf.denoising.api import PRESETS
+    from alphamf.denoising.settings import PRESETS
 
     base = PRESETS[preset]
     changes = {name: value for name, value in overrides.items() if value is not None}

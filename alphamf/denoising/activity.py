@@ -8,7 +8,6 @@ import numpy as np
 
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
-from alphamf.factorization.forgetting import forgotten
 from alphamf.tools.arguments import shown_value
 from alphamf.tools.arrays import Floats, Reals
 
@@ -30,9 +29,6 @@ in noise of 5 and 15 dB and in none (docs/log/in-and-out.md)."""
 
 LEAST = 0.5
 """Least probability of a frame that counts as speech."""
-
-LOUD_SECONDS = 10.0
-"""Time constant with which the loudest speech so far is forgotten, in real time."""
 
 PAUSE, SHORTEST = 0.3, 0.1
 """Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
@@ -158,45 +154,3 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
         for first, last in zip(firsts, lasts, strict=True)
         if frame_times[last] - frame_times[first] + 2 * half >= SHORTEST
     ]
-
-
-class Presence:
-    """Computes the probability of speech frame by frame.
-
-    Parameters
-    ----------
-    grid
-        Of the frames.
-    hop
-        Distance between frames in seconds.
-    """
-
-    def __init__(self, grid: Grid, hop: float) -> None:
-        spacing = grid.rate / grid.frame.n_fft
-        self._bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)
-        self._share, self._decay = forgotten(hop, SPAN / 2), 1 - forgotten(hop, LOUD_SECONDS)
-        self._loud = 0.0
-        self._ratio, self._level = RATIO[0], LEVEL[0]
-
-    def probability(self, power: Floats, gain: Floats) -> float:
-        """Return the probability of speech in a frame, in the channel where it is highest.
-
-        Parameters
-        ----------
-        power, gain
-            Shape (channels, bins).
-        """
-        power, gain = power[:, self._bins], gain[:, self._bins]
-        parts = (gain * power).sum(axis=-1), ((1 - gain) * power).sum(axis=-1)
-        best = int(np.argmax(parts[0]))
-        speech, noise = (float(max(part[best], 0)) for part in parts)
-        if not speech + noise:
-            return 0.0
-        tiny = 1e-9 * (speech + noise)
-        self._loud = max(self._loud * self._decay, speech)
-        ratio = float(np.clip(np.log((speech + tiny) / (noise + tiny)), *RATIO))
-        level = float(np.clip(np.log((speech + tiny) / (self._loud + tiny)), *LEVEL))
-        self._ratio += self._share * (ratio - self._ratio)
-        self._level += self._share * (level - self._level)
-        logit = WEIGHTS[0] * self._ratio + WEIGHTS[1] * self._level + WEIGHTS[2]
-        return float(1 / (1 + np.exp(-logit)))

@@ -14,13 +14,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.activity import Presence
 from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
 from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import Bins, Grid, hop_near
+from alphamf.denoising.real_time import Presence, Sharing
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.spatial import Sharing
 from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.uncertainty import deviation, faint_levels
 from alphamf.denoising.weights import Weights, find_online

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from copy import deepcopy
 from os import PathLike
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.hints import Hints
-from alphamf.denoising.low_latency import FrameByFrame
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
@@ -35,6 +34,9 @@ from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
+
+if TYPE_CHECKING:
+    from alphamf.denoising.low_latency import FrameByFrame
 
 
 class Stream:
@@ -137,6 +139,8 @@ class Stream:
         progress = SoundProgress(options.progress, options.cancel)
         self._way: Segments | FrameByFrame
         if options.latency == "low":
+            from alphamf.denoising.low_latency import FrameByFrame
+
             self._way = FrameByFrame(rate, channels, options, progress)
         else:
             self._way = Segments(rate, find(rate, options.model), options, progress)

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.audio.inputs import Job
-from alphamf.denoising.api import PRESETS
 from alphamf.denoising.file import process
 from alphamf.denoising.gain import mix_dry
 from alphamf.denoising.request import Request
 from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.sound import SOURCE, SPEECH, samples
