@@ -56,9 +56,9 @@ def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
     power
         |X|^2, shape (bins, frames).
     gain
-        Of the speech, of the same shape, without a limit.
+        Gain of the speech without a limit, of the same shape.
     grid
-        Of both.
+        Grid of both.
     """
     spacing = grid.rate / grid.frame.n_fft
     bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)

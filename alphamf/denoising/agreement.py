@@ -157,7 +157,7 @@ def agreements(
     refine
         Returns the gain after link 2 of the chain of gains.
     frame
-        Of the spectra.
+        Window and hop of the spectra.
     units
         Power in the recording that a power of one stands for, for each clip.
     """
@@ -194,11 +194,11 @@ def _agreement(
     spectrum
         X, shape (bins, frames).
     gains, means
-        Of each chain, after links 2 and 1 of the chain of gains; shape (chains, bins, frames).
+        Gains of each chain after link 2 and link 1; shape (chains, bins, frames).
     variance
-        Of all draws of the gain, shape (bins, frames).
+        Variance over all draws of the gain, shape (bins, frames).
     rhat
-        Of the gain, or None.
+        R-hat of the gain, or None.
     unit, draws, frame
         As in `agreements` and `Agreement`.
     """

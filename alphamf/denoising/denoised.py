@@ -105,7 +105,7 @@ class _Collected:
     audio
         Samples, shape (samples,), or with channels, along the first axis if `channels_first`.
     frame
-        Of the gain.
+        Window and hop of the gain.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def sample_gains(
     rate
         Sampling rate in Hz.
     weights, settings
-        Of the run.
+        Weights and settings of the run.
     stream
         Seed and stream number of all sounds.
     xp
@@ -176,7 +176,7 @@ def estimate_speech(
     channels
         All of the segment, each once.
     weights, settings
-        Of the run; without `settings.refine` there is no second stage.
+        Weights and settings of the run; without `settings.refine` there is no second stage.
     xp
         Array module that the networks run on.
     """
@@ -232,7 +232,7 @@ def _estimate(
     gains
         Gain and standard deviation after link 3, shape (bins, frames).
     weights, settings
-        Of the run.
+        Weights and settings of the run.
     staged
         Whether the speech is that after link 5.
     """

@@ -234,7 +234,7 @@ def _denoise(
     acceptance : list of float
         Mean over the segments.
     agreement : Agreement or None
-        Of several chains, over all segments.
+        Agreement of several chains, over all segments.
     """
 
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:

@@ -141,7 +141,7 @@ def interpolate_frames(values: Floats, source: Grid, target: Grid, frames: int) 
     source, target
         Grids.
     frames
-        Of `target`.
+        Number of frames on `target`.
     """
     return interpolate_linearly(values, _positions(source, target, (1, frames))[1], 1)
 

@@ -48,7 +48,7 @@ def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
     spectra
         A segment of one channel.
     dictionary
-        Without rows of the bands above, there is none.
+        A dictionary; without rows for wide bands the number is 0.
     """
     return (
         count_sounding_bands(spectra, dictionary)
@@ -94,7 +94,7 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
     spectra
         A segment of one channel.
     dictionary
-        Whose frames they are.
+        The dictionary.
     count
         As from `count_modelled_bands`.
 
@@ -120,8 +120,8 @@ def spread_band_gains(gains: Floats, values: Floats, native: Grid) -> Floats:
     Parameters
     ----------
     gains
-        Of the bands above that have sound, shape (bands, frames); without any, `values` is
-        returned as it is.
+        Gains of the wide bands that have sound, shape (bands, frames); without any, `values` is
+        returned unchanged.
     values
         Gains of the bins, shape (bins, frames) on `native`; those above are replaced.
     native
@@ -164,9 +164,9 @@ def features_of(
     factors
         The second stage's coefficients on `native_grid(network, ...)`.
     posterior
-        Of the bands above that have sound, shape (bands, frames) on the dictionary's grid.
+        Posterior of the wide bands that have sound, shape (bands, frames) on the dictionary's grid.
     dictionary, network
-        Whose grids these are.
+        The dictionary and the second stage.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def split_band_gains(
     Parameters
     ----------
     gains
-        Of the bands above that have sound, shape (bands, frames).
+        Gains of the wide bands that have sound, shape (bands, frames).
     noisy, first
         Spectra on `native`.
     native

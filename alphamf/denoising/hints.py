@@ -108,7 +108,7 @@ def check_stretches(
     noise_from, speech_from
         As in `Hints`.
     names
-        Of both, for messages.
+        Names of both, for messages.
 
     Raises
     ------
@@ -149,15 +149,15 @@ def hints_of(
     Parameters
     ----------
     blocks
-        Of the recording from its start, shape (samples, channels); only as many as needed are read.
+        The recording from its start, shape (samples, channels); only as many as needed are read.
     rate
         Sampling rate in Hz.
     duration
-        Of the recording, in seconds.
+        Length of the recording in seconds.
     stretches
         Time ranges of noise and of speech, as from `check_stretches`.
     names, recording
-        Of both kinds of time ranges and of the recording, for the message.
+        Names of both kinds of time ranges and of the recording, for the message.
 
     Raises
     ------
@@ -239,11 +239,11 @@ def noise_spectra(
     rate
         Sampling rate in Hz.
     dictionary
-        Whose frames are stacked, as those of the recording will be.
+        The dictionary, whose frames are stacked in the same way.
     settings
         With the noise's index, the number of its spectra, and their priors.
     seed
-        Of the run.
+        Seed of the run.
 
     Returns
     -------

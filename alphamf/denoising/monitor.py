@@ -31,9 +31,9 @@ class Levels(NamedTuple):
     Attributes
     ----------
     input, output
-        Of the input and of the sound that is played.
+        Levels of the input and of the sound that is played.
     noise
-        Of the noise that the stream has estimated, at any strength.
+        Level of the noise that the stream has estimated, at any strength.
     """
 
     input: float

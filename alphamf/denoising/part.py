@@ -119,13 +119,13 @@ def denoise_part(
     Parameters
     ----------
     blocks
-        Of the recording, shape (samples, channels).
+        Blocks of the recording, shape (samples, channels).
     recording
         The recording itself.
     part
         The part to denoise.
     frame
-        Of the gain, in samples of the recording.
+        Window and hop of the gain, in samples of the recording.
     denoised
         Denoises blocks.
 

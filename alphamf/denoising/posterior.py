@@ -26,7 +26,7 @@ class Chains(NamedTuple):
     Attributes
     ----------
     posteriors
-        Of each chain.
+        Posterior of each chain.
     halves
         Moments of the gain over the first and the second half of the kept draws, shape
         (chains, ...); None if there are too few draws.
@@ -103,7 +103,7 @@ def sample_posterior(
     dictionary
         The speech's W.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
     progress
@@ -129,7 +129,7 @@ class _Summary:
     Parameters
     ----------
     settings
-        Of the run.
+        Settings of the run.
     context
         Frames stacked in a column.
     clips

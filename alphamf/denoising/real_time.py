@@ -27,7 +27,7 @@ class Presence:
     Parameters
     ----------
     grid
-        Of the frames.
+        Grid of the frames.
     hop
         Distance between frames in seconds.
     """
@@ -85,7 +85,7 @@ class Sharing:
         Parameters
         ----------
         spectrum, gain
-            Of a frame, shape (channels, bins).
+            Spectrum and gain of a frame, shape (channels, bins).
         """
         power = np.abs(spectrum) ** 2
         weight = gain.min(axis=0)

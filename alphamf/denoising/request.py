@@ -70,7 +70,7 @@ class Request:
         Makes the segments of the output. Another function than `denoise_blocks` writes a file again
         from speech that is known.
     loudness
-        Of the outputs in LUFS, with true peaks limited; None: it is left as it is.
+        Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
     part
         The part of every file to denoise; None for all.
     noise_from, speech_from

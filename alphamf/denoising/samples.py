@@ -74,7 +74,7 @@ def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: boo
     Parameters
     ----------
     shape
-        Of its array, or of its first block.
+        Shape of the array, or of the first block.
     limit
         The most channels that are expected.
     channels_first

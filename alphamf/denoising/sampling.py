@@ -63,7 +63,7 @@ def sample(
     dictionary
         The speech's W.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
     observe
@@ -79,7 +79,7 @@ def sample(
     level : ndarray
         The units of power that the model works in, shape (..., bins, 1).
     acceptance : list of float
-        Of the Phi moves of speech and noise.
+        Acceptance of the Phi moves of speech and noise.
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -119,7 +119,7 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
     power
         |X|^2, shape (bins, frames) or (clips, bins, frames).
     dictionary, settings
-        Of the run.
+        Dictionary and settings of the run.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def start_chain(
     chains
         Shape of the chains.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
 
@@ -217,9 +217,9 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> A
     start
         Starting value, shape (..., D).
     steps
-        Of EM.
+        Number of steps of EM.
     seed, key
-        Of its random numbers.
+        Seed and key of the random numbers.
     """
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
@@ -236,7 +236,7 @@ def sources(
     Parameters
     ----------
     dictionary, settings
-        Of the run.
+        Dictionary and settings of the run.
     level
         As from `bin_levels`, shape (..., bins, 1).
     noise

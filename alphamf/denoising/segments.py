@@ -124,7 +124,7 @@ class Segments:
     weights
         Dictionary and networks.
     options
-        Of the stream.
+        Options of the stream.
     progress
         Adds up what has been done.
 

@@ -60,7 +60,7 @@ def sharing_groups(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> lis
     Parameters
     ----------
     spectra, gains
-        Of each channel, shape (bins, frames).
+        Spectrum and gain of each channel, shape (bins, frames).
     """
     groups: list[list[int]] = []
     for channel in range(len(spectra)):
@@ -81,7 +81,7 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
     Parameters
     ----------
     spectra, gains
-        Of both, shape (bins, frames).
+        Spectra and gains of both channels, shape (bins, frames).
     """
     sums = [
         _sums(np.stack([each[part] for each in spectra]), np.stack([each[part] for each in gains]))
@@ -125,7 +125,7 @@ def power_shares(spectra: Sequence[Complexes]) -> list[Floats]:
     Parameters
     ----------
     spectra
-        Of each channel, shape (bins, frames).
+        Spectrum of each channel, shape (bins, frames).
     """
     powers = [_power(each) for each in spectra]
     total = sum(powers) + TINY
@@ -162,7 +162,7 @@ def _place(estimate: Complexes) -> Complexes:
     Parameters
     ----------
     estimate
-        Of the speech, shape (channels, bins, frames).
+        Spectra of the speech, shape (channels, bins, frames).
     """
     starts = range(0, estimate.shape[-1], TURN)
     parts = [_covariance(estimate[..., start : start + TURN]) for start in starts]
@@ -182,9 +182,9 @@ def _noise(rest: Complexes, variance: Floats) -> Complexes:
     Parameters
     ----------
     rest
-        What has its coherence, shape (channels, bins, frames).
+        Spectra whose coherence is that of the noise, shape (channels, bins, frames).
     variance
-        Of each channel, of the same shape.
+        Variance of the noise in each channel, of the same shape.
     """
     matrix = _covariance(rest)
     scale = np.sqrt(np.stack([matrix[c, c].real for c in range(len(matrix))]) + TINY)

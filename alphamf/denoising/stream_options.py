@@ -150,9 +150,9 @@ class SoundProgress:
         Parameters
         ----------
         key
-            Of the task.
+            Key of the task.
         seconds
-            Of sound that a step stands for.
+            Seconds of sound that a step stands for.
         steps
             Steps made so far.
 

@@ -36,7 +36,7 @@ class Trimmer:
     rate
         Sampling rate in Hz.
     frame
-        Of the activity, in samples.
+        Window and hop of the activity, in samples.
 
     Attributes
     ----------

@@ -18,7 +18,7 @@ class Deviation(NamedTuple):
     Attributes
     ----------
     scale, power, least
-        Of the deviation of a loud cell.
+        Constants of the deviation of a loud cell.
     faint
         Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
         hiss of a good recording, which lies below all speech.
@@ -106,7 +106,7 @@ def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
     hertz
         Frequencies of cells, of any shape.
     constants
-        Of the formula.
+        Constants of the formula.
     """
     found: Floats = (constants.faint / (1 + (hertz / constants.bend) ** 4)).astype(np.float32)
     return found
@@ -127,7 +127,7 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
     faint
         Their `faint_levels`, which broadcast against both.
     constants
-        Of the formula.
+        Constants of the formula.
     """
     scale, power, least = (np.float32(each) for each in constants[:3])
     share = faint / (faint + level)
@@ -144,7 +144,7 @@ def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
     audio
         Shape (samples, channels).
     frame
-        Of the gain, in samples.
+        Window and hop of the gain, in samples.
     frames
         How many, from the first on.
 

@@ -74,8 +74,8 @@ class Workers:
     weights
         Dictionary and networks.
     options
-        Of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU pieces are sampled
-        in one batch of `jobs`, which is what uses all of it.
+        Options of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU
+        `jobs` pieces are sampled in one batch, to use all of it.
     progress
         Adds up what has been done.
     """
@@ -220,9 +220,9 @@ class Workers:
         number
             Their stream number.
         seconds
-            Of sound that they stand for in the progress.
+            Seconds of sound that they stand for in the progress.
         place
-            Of the first among those of this number.
+            Place of the first among those of this number.
         noises
             Known spectra of the noise of each, or None.
         """
@@ -266,7 +266,7 @@ def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
     Parameters
     ----------
     pieces
-        Of one length.
+        Pieces of one length.
 
     Returns
     -------
