@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -57,18 +58,11 @@ def hop_near(length: float) -> int:
     >>> hop_near(768.0), hop_near(705.6)
     (768, 704)
     """
-    whole = int(length)
-    below = next(filter(_fast, count(max(1, whole), -1)))
-    above = next(filter(_fast, count(whole + 1)))
+    whole, smooth = int(length), math.prod(KERNELS)
+    # Only numbers without other prime factors divide a high power of the product of these.
+    below = next(hop for hop in count(max(1, whole), -1) if pow(smooth, 64, hop) == 0)
+    above = next(hop for hop in count(whole + 1) if pow(smooth, 64, hop) == 0)
     return min(below, above, key=lambda hop: abs(hop - length))
-
-
-def _fast(length: int) -> bool:
-    """Return whether PocketFFT has kernels for all prime factors of a length."""
-    for prime in KERNELS:
-        while length % prime == 0:
-            length //= prime
-    return length == 1
 
 
 class Spectra:
