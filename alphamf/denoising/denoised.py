@@ -24,7 +24,7 @@ from alphamf.denoising.samples import (
     to_float,
 )
 from alphamf.denoising.segments import Segment
-from alphamf.denoising.stream import Stream
+from alphamf.denoising.stream import open_stream
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
@@ -186,7 +186,7 @@ def denoise_blocks(
         raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
     check_orientation(first.shape, options.max_channels, channels_first=first_axis)
     samples = 0
-    with Stream.from_options(rate, first.shape[0 if first_axis else 1], options) as stream:
+    with open_stream(rate, first.shape[0 if first_axis else 1], options) as stream:
         for block in chain([first], blocks):
             yield from stream.segments(block)
             samples += np.size(block)

@@ -191,8 +191,8 @@ class LowLatency:
         return gain, deviation(gain, level, self._faint)
 
 
-class FrameByFrame:
-    """Denoises a stream at low latency; the methods are those of `segments.Segments`.
+class FrameDenoiser:
+    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`.
 
     Parameters
     ----------

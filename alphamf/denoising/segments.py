@@ -114,7 +114,7 @@ class Cutter:
         return Piece(audio, len(audio))
 
 
-class Segments:
+class SegmentDenoiser:
     """Denoises a stream in segments.
 
     Parameters

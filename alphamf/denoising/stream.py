@@ -27,7 +27,7 @@ from alphamf.denoising.samples import (
     real_samples,
     to_float,
 )
-from alphamf.denoising.segments import Segment, Segments
+from alphamf.denoising.segments import Segment, SegmentDenoiser
 from alphamf.denoising.settings import Settings, choose_settings
 from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights, find
@@ -36,7 +36,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 
 if TYPE_CHECKING:
-    from alphamf.denoising.low_latency import FrameByFrame
+    from alphamf.denoising.low_latency import FrameDenoiser
 
 
 class Stream:
@@ -124,27 +124,20 @@ class Stream:
         )
         self._open(rate, channels, options)
 
-    @classmethod
-    def from_options(cls, rate: int, channels: int, options: StreamOptions) -> Stream:
-        """Return a stream with options that have been checked."""
-        stream = cls.__new__(cls)
-        stream._open(rate, channels, options)
-        return stream
-
     def _open(self, rate: int, channels: int, options: StreamOptions) -> None:
         rate, channels = checked_rate(rate), options.check_channels(channels)
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = options.settings
         progress = SoundProgress(options.progress, options.cancel)
-        self._way: Segments | FrameByFrame
+        self._denoiser: SegmentDenoiser | FrameDenoiser
         if options.latency == "low":
-            from alphamf.denoising.low_latency import FrameByFrame
+            from alphamf.denoising.low_latency import FrameDenoiser
 
-            self._way = FrameByFrame(rate, channels, options, progress)
+            self._denoiser = FrameDenoiser(rate, channels, options, progress)
         else:
-            self._way = Segments(rate, find(rate, options.model), options, progress)
-        self.latency: float = self._way.latency / rate
+            self._denoiser = SegmentDenoiser(rate, find(rate, options.model), options, progress)
+        self.latency: float = self._denoiser.latency / rate
         self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None
         self._last_came = False
@@ -160,7 +153,7 @@ class Stream:
     def close(self) -> None:
         """Stop the work in progress and discard its output."""
         self._ended = self._ended or "the stream has ended"
-        self._way.close()
+        self._denoiser.close()
 
     def __copy__(self) -> Stream:
         return deepcopy(self)
@@ -264,7 +257,7 @@ class Stream:
                 f"all chunks of a stream must have the same dtype: it started with {self._kind}, "
                 f"but this chunk is {kind}"
             )
-        self._way.push(to_float(block))
+        self._denoiser.push(to_float(block))
         self._kind = kind
         return array
 
@@ -279,11 +272,11 @@ class Stream:
     def _step(self) -> Segment | None:
         """Return the next segment that is ready, or None; an error ends the stream."""
         try:
-            segment = self._way.next(ended=self._last_came)
+            segment = self._denoiser.next(ended=self._last_came)
         except BaseException as error:
             name = type(error).__name__
             self._ended = self._ended or f"the stream has ended: {name} broke off its work"
-            self._way.close()
+            self._denoiser.close()
             raise
         if segment is None:
             if self._last_came:
@@ -296,3 +289,10 @@ class Stream:
         """Return samples in the user's dtype and axis order."""
         found = from_float(audio, self._kind or audio.dtype)
         return found.T if self._channels_first else found
+
+
+def open_stream(rate: int, channels: int, options: StreamOptions) -> Stream:
+    """Return a stream with options that have been checked."""
+    stream = Stream.__new__(Stream)
+    stream._open(rate, channels, options)
+    return stream
