@@ -1,8 +1,8 @@
-"""The one exception that a user's mistake raises."""
+"""The exception for mistakes of the user."""
 
 
 class AlphaMFError(ValueError):
-    """A request that cannot be met, in one sentence that names the argument and the value.
+    """A request that cannot be fulfilled; the message names the argument and the value.
 
     The command line prints the sentence and exits with code 2.
 

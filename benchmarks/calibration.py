@@ -3,27 +3,20 @@ r"""Check the calibration of the gain's standard deviation: predicted against tr
 For example, on the test sentences of NOIZEUS at 5 dB, and on voices and noises of the corpora at
 16 and 48 kHz of which nothing was trained on::
 
-    python -m benchmarks.calibration --split test --presets fast,balanced,plain --write
-    python -m benchmarks.calibration --rate 16000 --split test --presets fast,balanced --write
-    python -m benchmarks.calibration --rate 48000 --split test --presets fast,balanced --write
+    python -m benchmarks.calibration --split test --presets fast,plain --write
+    python -m benchmarks.calibration --rate 16000 --split test --presets fast --write
+    python -m benchmarks.calibration --rate 48000 --split test --presets fast --write
 
 The true gain of a cell is Re(S X*) / |X|^2 held between 0 and 1: the best real gain that can be
 applied to the noisy sound. Cells of all clips are sorted by predicted variance, cut into ten bins
 of as many cells, or of as much power of the noisy clips, and each bin's mean squared error is set
-beside its mean variance. With ``--write``, table and plot go to docs/log/quality.md and
-docs/figures.
-
-The deviation after the second stage has six constants (`alphamf.denoising.uncertainty.Deviation`),
-which this looks for::
-
-    python -m benchmarks.calibration --rate 16000 --presets fast --clips 40 --fit
+beside its mean variance. With ``--write`` the curves are drawn into docs/figures.
 """
 
 from __future__ import annotations
 
 import sys
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,7 +26,6 @@ from scipy.stats import spearmanr
 from alphamf.audio import stft
 from alphamf.denoising.api import PRESETS, denoise
 from alphamf.denoising.grids import native_grid
-from alphamf.denoising.uncertainty import Deviation, deviation, faint_levels
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import choose
 from alphamf.tools import pool, tables
@@ -42,19 +34,10 @@ from alphamf.tools.files import atomic
 from benchmarks.front_clips import Clip, clips, mono
 from benchmarks.full_band_mixtures import mixtures
 from benchmarks.pairs import files
-from benchmarks.report import caption, options_of, publish
+from benchmarks.report import caption, options_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 BINS = 10
-TRIED = {
-    "power": (0.3, 0.35, 0.4),
-    "least": (1e-3, 3e-3, 1e-2),
-    "faint": (1e-4, 1e-3, 1e-2),
-    "faint_std": (0.35, 0.38, 0.4, 0.45),
-    "bend": (4e3, 6e3, 8e3),
-}
-"""Constants of `Deviation` that ``--fit`` tries; the scale follows from them."""
-
 HEADINGS = (
     *("preset", "clips", "rank correlation", "bins of as many"),
     *(f"{k + 1}" for k in range(BINS)),
@@ -70,17 +53,11 @@ class Cells(NamedTuple):
         Predicted variance, and the squared error.
     power
         Of the noisy clip, in units of its mean.
-    gain
-        That was found.
-    hertz
-        Frequencies.
     """
 
     variance: Floats
     error: Floats
     power: Floats
-    gain: Floats
-    hertz: Floats
 
 
 class Curve(NamedTuple):
@@ -139,13 +116,12 @@ def cells(clip: Clip, preset: str) -> Cells:
     some = power > 0
     true = np.clip((speech * mixture.conj()).real[some] / power[some], 0, 1)
     gain, std = found.gain[0][some], found.gain_std[0][some]
-    hertz = np.broadcast_to(found.frequencies[:, None], power.shape)[some].astype(np.float32)
-    return Cells(std**2, (true - gain) ** 2, power[some] / power.mean(), gain, hertz)
+    return Cells(std**2, (true - gain) ** 2, power[some] / power.mean())
 
 
 def curve(clips: list[Cells]) -> Curve:
     """Sort the cells of all clips into bins by predicted variance."""
-    variance, error, power, *_ = (np.concatenate(each) for each in zip(*clips, strict=True))
+    variance, error, power = (np.concatenate(each) for each in zip(*clips, strict=True))
     order = np.argsort(variance, kind="stable")
     means = []
     for weight in (np.ones_like(power), power):
@@ -159,42 +135,12 @@ def curve(clips: list[Cells]) -> Curve:
     return Curve(found[0], found[1], ranks)
 
 
-def fitted(clips: list[Cells]) -> tuple[Deviation, float]:
-    """Return the constants of `uncertainty.deviation`, and how far bins are off with them.
-
-    The last is the root mean square of the decibels between predicted and true errors. The scale
-    is that of the whole; of the others those are chosen for which bins are least off, where a rank
-    correlation higher by .1 counts as much as 1 dB.
-    """
-    few = [Cells(*(each[::7] for each in clip)) for clip in clips]
-    tried = []
-    for constants in (Deviation(1.0, *each) for each in product(*TRIED.values())):
-        loud, faint = (
-            sum(float(_variance(x, part).sum()) for x in few)
-            for part in (constants._replace(faint_std=0.0), constants._replace(scale=0.0))
-        )
-        whole = sum(float(x.error.sum()) for x in few)
-        chosen = constants._replace(scale=max((whole - faint) / loud, 0.0) ** 0.5)
-        found = curve([x._replace(variance=_variance(x, chosen)) for x in few])
-        off = 10 * np.log10(found.variance / np.maximum(found.error, 1e-9))
-        off_by = float(np.sqrt((off**2).mean()))
-        tried.append((off_by - 10 * float(np.mean(found.correlations)), off_by, chosen))
-    _, off_by, best = min(tried)
-    return best, off_by
-
-
-def _variance(clip: Cells, constants: Deviation) -> Floats:
-    """Return the variance of a clip's gain with these constants."""
-    faint = faint_levels(clip.hertz, constants)
-    return deviation(clip.gain, clip.power, faint, constants) ** 2
-
-
 def table(curves: dict[str, Curve]) -> str:
     """Return two lines of predicted and of true standard deviations for each preset."""
     lines = []
     for name, found in curves.items():
         mean, spread = tables.mean_and_error(found.correlations)
-        names = [name, str(len(found.correlations)), tables.with_error(mean, spread, 3)]
+        names = [name, str(len(found.correlations)), tables.format_mean(mean, spread, 3)]
         for k, kind in enumerate(("cells", "power")):
             both = zip(np.sqrt(found.variance[k]), np.sqrt(found.error[k]), strict=True)
             bins = [f"{predicted:.3f} / {true:.3f}" for predicted, true in both]
@@ -226,16 +172,13 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
 def main() -> None:
     """Denoise, print the table, and write it if asked to."""
     parser = options_of("benchmarks.calibration", __doc__)
-    parser.add_argument("--presets", default="balanced,plain", metavar="NAME,NAME,...")
+    parser.add_argument("--presets", default="fast,plain", metavar="NAME,NAME,...")
     parser.add_argument("--rate", type=int, choices=(8000, 16000, 48000), default=8000)
     parser.add_argument("--split", metavar="NAME", help="(default train, dev at 16 and 48 kHz)")
     parser.add_argument("--snr", default="5", metavar="DB,DB,...", help="of NOIZEUS (default 5)")
     parser.add_argument("--clips", type=int, metavar="N", help="(default: all, 40 at 16 kHz)")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="(default 2)")
-    parser.add_argument("--fit", action="store_true", help="print the constants of the deviation")
-    parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/log/quality.md"
-    )
+    parser.add_argument("--write", action="store_true", help="draw the curves into docs/figures")
     asked = parser.parse_args()
     names = asked.presets.split(",")
     split = asked.split or ("train" if asked.rate == 8000 else "dev")
@@ -249,9 +192,6 @@ def main() -> None:
         name: list(pool.results(partial(cells, preset=name), noisy, workers=asked.jobs))
         for name in names
     }
-    if asked.fit:
-        for name, each in found.items():
-            print(name, *fitted(each))
     curves = {name: curve(each) for name, each in found.items()}
     legend = (
         "1 to 10: tenths of the cells, or of the power, by predicted standard deviation; its root "
@@ -259,12 +199,7 @@ def main() -> None:
     )
     note = caption("benchmarks.calibration", sys.argv[1:], ("alphamf", "numpy"))
     section = "calibration" if asked.rate == 8000 else f"calibration-{asked.rate // 1000}k"
-    publish(
-        DOCS / "log" / "quality.md",
-        section,
-        f"{table(curves)}\n\n{legend}\n\n{note}",
-        write=asked.write,
-    )
+    print(f"{table(curves)}\n\n{legend}\n\n{note}")
     if asked.write:
         draw(curves, DOCS / "figures" / f"{section}.png")
 

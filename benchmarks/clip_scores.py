@@ -6,7 +6,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import pesq, si_sdr, stoi
 from alphamf.tools.arrays import Floats
 
-SCORES = ("SI-SDR dB", "PESQ", "ESTOI")
+SCORES = {"SI-SDR dB": 2, "PESQ": 3, "ESTOI": 3}
+"""Headings, and decimals."""
 
 
 def scores(clean: Floats, found: Floats, rate: int) -> list[float]:

@@ -1,4 +1,4 @@
-r"""Put the summary of an evaluation into BENCHMARKS.md.
+r"""Put the summary of an evaluation into BENCHMARKS.md or docs/benchmarks/quality.md.
 
 For example::
 
@@ -6,7 +6,8 @@ For example::
     alphamf evaluate --pairs pairs.csv --clean noizeus --noisy noizeus --output evaluation
     python -m benchmarks.evaluate evaluation --table noizeus-5dB --groups 'PESQ by noise'
 
-The folder's summary.md becomes the section evaluate:NAME, above the command that made it. Its
+The folder's summary.md becomes the section evaluate:NAME, above the command that made it, on the
+page that has such a section already, or else on BENCHMARKS.md. Its
 tables go to docs/benchmarks/*.csv as they are. On the page stay ``--columns`` of the first one, and
 `METHODS` of those that ``--groups`` names.
 """
@@ -49,9 +50,12 @@ def main() -> None:
     except OSError as error:
         parser.error(f"{asked.folder} does not hold an evaluation that has ended: {error}")
     text = f"{summary}\n\n{caption(settings)}"
-    page = REPOSITORY / "BENCHMARKS.md"
+    pages = [REPOSITORY / "BENCHMARKS.md", REPOSITORY / "docs" / "benchmarks" / "quality.md"]
+    marker = f"<!-- evaluate:{asked.table} -->"
+    page = next((each for each in pages if each.exists() and marker in each.read_text()), pages[0])
     columns = [*asked.columns.split(","), *asked.groups.split(","), *METHODS]
-    write_section(page, f"evaluate:{asked.table}", text, columns=columns)
+    folder = REPOSITORY / "docs" / "benchmarks"
+    write_section(page, f"evaluate:{asked.table}", text, columns=columns, folder=folder)
     print(text)
 
 

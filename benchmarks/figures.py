@@ -5,11 +5,15 @@ From the repository root::
     python -m benchmarks.figures
 
 It denoises data/sample-noisy.wav with the default settings and seed 0, and writes
-docs/figures/sample.png and docs/figures/plot.png.
+docs/figures/sample.png and docs/figures/plot.png. With ``full-band`` it draws
+docs/figures/full-band.png: the first development mixture of ``benchmarks.full_band_mixtures`` in
+hiss whose voice no network was trained on.
 """
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +22,15 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from alphamf.audio.reader import read
+from alphamf.audio.stft import Frame, forward
 from alphamf.denoising.api import Denoised, denoise
 from alphamf.denoising.grids import native_grid
+from alphamf.denoising.weights import find
 from alphamf.evaluation.plot import Picture, Spectrogram
 from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic
+from benchmarks.full_band_mixtures import RATE, mixtures
 
 REPOSITORY = Path(__file__).parents[1]
 DECIBELS = 70.0
@@ -89,8 +96,34 @@ def small(path: Path) -> None:
         few.save(part, format="png", optimize=True)
 
 
+def draw_full_band(path: Path, seconds: int = 4) -> None:
+    """Draw a mixture at 48 kHz, both ways to denoise it, and the voice alone."""
+    mixture = next(m for m in mixtures("dev") if "hadouken" in m.name and m.kind == "hiss")
+    weights = find(RATE)
+    bare = replace(weights, dictionary=replace(weights.dictionary, above=None), high_band=None)
+    sounds = {
+        f"noisy ({mixture.kind}, {mixture.snr} dB)": mixture.noisy,
+        "one gain above 7 kHz": denoise(mixture.noisy, RATE, "fast", model=bare).audio,
+        "with the bands": denoise(mixture.noisy, RATE, "fast", model=weights).audio,
+        "the voice alone": mixture.clean,
+    }
+    figure = Figure((10, 7), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
+    for panel, (title, sound) in zip(panels, sounds.items(), strict=True):
+        spectra = forward(sound[: seconds * RATE], Frame(1024, 256))
+        levels = 20 * np.log10(np.abs(spectra) + 1e-6)
+        span = (0, seconds, 0, RATE / 2000)
+        panel.imshow(levels, origin="lower", aspect="auto", extent=span, vmin=-50, vmax=30)
+        panel.set(title=title, xlabel="s", ylabel="kHz")
+    figure.savefig(path, dpi=80)
+
+
 def main() -> None:
     """Denoise the sample, and write the figures."""
+    if sys.argv[1:] == ["full-band"]:
+        draw_full_band(REPOSITORY / "docs" / "figures" / "full-band.png")
+        return
     noisy, rate = read(REPOSITORY / "data" / "sample-noisy.wav")
     found = denoise(noisy, rate)
     sample, picture = (

@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "full-band.md"
 ONE_GAIN = "one-gain"
 """`fast` without the bands above 7.5 kHz: all that lies there has the gain of the band's top."""
 
-METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast,balanced"
+METHODS = f"noisy,oracle-mask,rnnoise,deepfilternet,{ONE_GAIN},fast"
 HEADINGS = {
     "si_sdr": "SI-SDR dB",
     "segmental_snr": "segmental SNR dB",
@@ -118,7 +118,7 @@ def cell(values: list[float]) -> str:
     if len(known) < 2:
         return "-"
     mean, error = tables.mean_and_error(known)
-    return tables.with_error(mean, error, 2)
+    return tables.format_mean(mean, error, 2)
 
 
 def results(split: str, specs: list[str], path: Path, noises: int = 1) -> Found:

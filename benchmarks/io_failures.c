@@ -149,6 +149,10 @@ int renameat(int at, const char *from, int there, const char *to) {
     return path_fails("rename", there, to, EIO) ? -1 : REAL(renameat)(at, from, there, to);
 }
 
+int link(const char *from, const char *to) {
+    return path_fails("link", AT_FDCWD, to, EIO) ? -1 : REAL(link)(from, to);
+}
+
 int unlink(const char *path) {
     return path_fails("unlink", AT_FDCWD, path, EIO) ? -1 : REAL(unlink)(path);
 }

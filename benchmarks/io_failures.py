@@ -4,15 +4,15 @@ For example::
 
     python -m benchmarks.io_failures --only denoise,train
 
-Opening, listing, reading, seeking, writing, truncating, syncing, locking, renaming and deleting of
-files in the command's folder are counted, and the start of processes (`io_failures.c`, loaded
-before the C library, so that it sees libsndfile's calls too). A command runs once to count them;
-then once for each of them, which fails, alone or with all after it (``--for-good``). After every
-run each output must be absent or equal to that of an undisturbed run, the inputs as they were,
-nothing else there but known temporary files, and no process left; what went wrong must stand in a
-sentence on standard error, without a traceback, with exit code 1 or 2; and the same command must
-then end well, which is tried once for each state in which the files were left. With ``--write`` the
-rows of these commands in docs/reliability.md are replaced.
+Opening, listing, reading, seeking, writing, truncating, syncing, locking, linking, renaming and
+deleting of files in the command's folder are counted, and the start of processes (`io_failures.c`,
+loaded before the C library, so that it sees libsndfile's calls too). A command runs once to count
+them; then once for each of them, which fails, alone or with all after it (``--for-good``). After
+every run each output must be absent or equal to that of an undisturbed run, the inputs as they
+were, nothing else there but known temporary files, and no process left; what went wrong must stand
+in a sentence on standard error, without a traceback, with exit code 1 or 2; and the same command
+must then end well, which is tried once for each state in which the files were left. With
+``--write`` the rows of these commands in docs/reliability.md are replaced.
 Linux only.
 """
 

@@ -19,6 +19,7 @@ def main() -> None:
     parser's seeds.
     """
     name, place = os.environ["FUZZ_PARSER"], os.environ["FUZZ_PLACE"]
+    os.environ["ALPHAMF_SANDBOX"] = "off"  # only this process is instrumented
     with atheris.instrument_imports(include=["alphamf", "zipfile", "numpy.lib._format_impl"]):
         from alphamf.errors import AlphaMFError
         from benchmarks.parsers import PARSERS

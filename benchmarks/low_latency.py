@@ -26,7 +26,7 @@ from alphamf import Stream
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip as Noisy
-from alphamf.evaluation.methods import known
+from alphamf.evaluation.methods import all_methods
 from alphamf.evaluation.mixing import mixture
 from alphamf.evaluation.score import si_sdr
 from alphamf.tools import tables
@@ -46,7 +46,7 @@ def run(name: str, clip: Clip) -> Floats:
     if name == CHAIN:
         stream = Stream(clip.rate, 1, "plain", latency="low")
         return np.concatenate([stream.process(clip.noisy), stream.flush()[:, 0]])
-    return known()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))
+    return all_methods()[name].run(Noisy(clip.noisy, clip.rate, clip.clean))
 
 
 def at_rate(rate: int, name: str, clip: Clip) -> Floats:
@@ -77,7 +77,7 @@ def quality(rate: int, count: int, names: list[str], output: Path) -> None:
         lines.append(
             [
                 name,
-                *(tables.with_error(m, e, d) for (m, e), d in zip(means, (2, 3, 3), strict=True)),
+                *(tables.format_mean(m, e, d) for (m, e), d in zip(means, (2, 3, 3), strict=True)),
             ]
         )
     print(tables.markdown(["method", *SCORES], lines))

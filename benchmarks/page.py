@@ -1,7 +1,6 @@
-"""Screenshots of the page, the time from drop to sound, and the memory of the server.
+"""Screenshots of the page, and the memory of the server.
 
 python -m benchmarks.page screenshots       writes docs/figures/page-*.png
-python -m benchmarks.page times             a recording of 3 minutes, 48 kHz, stereo
 python -m benchmarks.page memory            four recordings at a time
 
 Needs Chromium with its driver, and psutil. The recordings are made from data/sample-noisy.wav.
@@ -108,38 +107,6 @@ def processes(server: Server) -> list[Any]:
     return [first, *first.children(recursive=True)]
 
 
-def worked(server: Server) -> float:
-    """Return the processor time of the server's processes so far, in seconds."""
-    return sum(sum(each.cpu_times()[:2]) for each in processes(server))
-
-
-def times(folder: Path) -> None:
-    """Print how long it takes from the drop to the first sound, and to the whole."""
-    path = wide(folder / "talk.wav", 3)
-    print("| from the drop to | seconds | processor seconds |\n|---|---:|---:|")
-    with opened(folder) as (server, browser):
-        time.sleep(3)  # the workers start when the first file comes
-        before, started = worked(server), time.monotonic()
-
-        def line(what: str) -> None:
-            passed, work = time.monotonic() - started, worked(server) - before
-            print(f"| {what} | {passed:.1f} | {work:.1f} |", flush=True)
-
-        browser.find_element("id", "files").send_keys(str(path))
-        wait(browser, "document.getElementById('sound').checkVisibility()")
-        line("the picture of the recording")
-        browser.execute_script(
-            "window.first = setInterval(() => {"
-            "const play = document.getElementById('play');"
-            "if (play.getAttribute('aria-label') === 'Play') play.click() }, 100)"
-        )
-        wait(browser, "!document.getElementById('clock').textContent.startsWith('0:00.0')")
-        line("the first sound without noise")
-        browser.execute_script("clearInterval(window.first)")
-        wait(browser, SHOWN)
-        line("the download")
-
-
 def memory(folder: Path) -> None:
     """Print the most memory that the server's processes take with four recordings at a time."""
     with running(folder / "tmp", "--jobs", "4") as server:
@@ -167,7 +134,7 @@ def shares(server: Server) -> float:
 
 
 if __name__ == "__main__":
-    actions = {"screenshots": screenshots, "times": times, "memory": memory}
+    actions = {"screenshots": screenshots, "memory": memory}
     if len(sys.argv) != 2 or sys.argv[1] not in actions:
         raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory() as place:

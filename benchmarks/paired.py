@@ -6,8 +6,8 @@ For example, denoisers that `alphamf evaluate` cannot run, on the mixtures of BE
     python -m benchmarks.paired mixed-16k/results.csv peers-16k.csv --method fast --write
 
 The second file has the columns method, noisy, noise, si_sdr, pesq_wb and estoi, a line per clip.
-Each cell is a mean difference over the clips that both have, with its standard error for SI-SDR.
-With ``--by voice`` clips are grouped by the folder that they lie in, which is their speaker's.
+There is a table for each score: mean differences over the clips that both have, with their standard
+errors. With ``--by voice`` clips are grouped by the folder that they lie in, their speaker's.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from alphamf.tools import tables
-from alphamf.tools.arrays import Floats
+from benchmarks.clip_scores import SCORES
 from benchmarks.report import caption, options_of, publish
 
-PAGE = Path(__file__).parents[1] / "BENCHMARKS.md"
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "quality.md"
 
 Scores = dict[str, tuple[str, list[float]]]
 """Group, and SI-SDR, PESQ and ESTOI, by noisy clip."""
@@ -40,38 +40,39 @@ def read(path: Path, by: str) -> dict[str, Scores]:
     return found
 
 
-def ahead(own: Scores, other: Scores, group: str | None) -> str:
-    """Return the mean differences on the clips of a group; None: on all."""
-    both = [name for name in own if name in other and group in (None, own[name][0])]
-    apart: Floats = np.array([np.subtract(own[name][1], other[name][1]) for name in both])
-    mean, error = tables.mean_and_error(apart[:, 0])
-    return f"{mean:+.2f} ± {error:.2f} / {apart[:, 1].mean():+.3f} / {apart[:, 2].mean():+.3f}"
-
-
-def table(own: Scores, others: dict[str, Scores], by: str) -> str:
-    """Return a line for each group and a column for each other method."""
-    groups = sorted({group for group, _ in own.values()})
-    lines = [
-        [group or "all", *(ahead(own, other, group) for other in others.values())]
-        for group in (None, *groups)
-    ]
-    return tables.markdown([by, *(f"against {name}" for name in others)], lines)
+def differences(own: Scores, others: dict[str, Scores], by: str) -> str:
+    """Return a table for each score: a line for each group, and a column for each other method."""
+    groups = [None, *sorted({group for group, _ in own.values()})]
+    parts = []
+    for k, (score, decimals) in enumerate(SCORES.items()):
+        lines = []
+        for group in groups:
+            line = [group or "all"]
+            for other in others.values():
+                both = [name for name in own if name in other and group in (None, own[name][0])]
+                apart = np.array([own[name][1][k] - other[name][1][k] for name in both])
+                found = tables.mean_and_error(apart[np.isfinite(apart)])
+                line.append(tables.format_mean(*found, decimals, "+"))
+            lines.append(line)
+        headings = [f"{score}, by {by}", *(f"less {name}" for name in others)]
+        parts.append(tables.markdown(headings, lines))
+    return "\n\n".join(parts)
 
 
 def main() -> None:
-    """Compare, and print the table."""
+    """Compare, and print the tables."""
     parser = options_of("benchmarks.paired", __doc__)
     parser.add_argument("own", type=Path, metavar="RESULTS.csv")
     parser.add_argument("others", type=Path, metavar="PEERS.csv")
     parser.add_argument("--method", default="fast", help="(default fast)")
     parser.add_argument("--by", choices=("noise", "voice"), default="noise", help="(default noise)")
-    parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     asked = parser.parse_args()
     own, others = (read(path, asked.by) for path in (asked.own, asked.others))
     if asked.method not in own:
         parser.error(f"{asked.own} has no method {asked.method!r}")
     note = caption("benchmarks.paired", sys.argv[1:], ("alphamf",))
-    text = f"{table(own[asked.method], others, asked.by)}\n\nSI-SDR dB / PESQ / ESTOI. {note}"
+    text = f"{differences(own[asked.method], others, asked.by)}\n\n{note}"
     section = asked.method if asked.by == "noise" else f"{asked.method}-by-{asked.by}"
     publish(PAGE, f"paired:{section}", text, write=asked.write)
 

@@ -62,8 +62,10 @@ def _file(data: bytes, folder: Path) -> Path:
 
 
 def _header(data: bytes, folder: Path) -> None:
-    patch = formats.check(path := _file(data, folder), "input")
-    assert patch is None or 0 <= patch.position <= len(data) - len(patch.data), patch
+    layout = formats.check(path := _file(data, folder), "input")
+    ranges = [p for part in layout.parts for p in part.pieces or () if isinstance(p, range)]
+    assert all(0 <= p.start <= p.stop <= len(data) for p in ranges), layout
+    assert 0 <= layout.spare <= len(data), layout
     if (kind := kinds.find(path)) is not None:
         with path.open("rb") as file:
             kind.check(file, len(data), "input")
@@ -194,7 +196,7 @@ def _pairs(data: bytes, folder: Path) -> None:
 def _corpus(data: bytes, folder: Path) -> None:
     """Read the table of a corpus of mixtures; what it names may be removed."""
     (folder / table.TABLE).write_bytes(data)
-    for name in table.written_in(folder / table.TABLE):
+    for name in table.corpus_files(folder / table.TABLE):
         table.check_within(folder / name, folder)
         assert (folder / name).resolve().is_relative_to(folder.resolve()), name
 

@@ -1,4 +1,4 @@
-"""Rows of scores as a Markdown table, sections of a page, and wide tables as CSV."""
+"""Sections of a page, and wide tables as CSV."""
 
 from __future__ import annotations
 
@@ -9,80 +9,17 @@ import platform
 import re
 import shlex
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import version
-from math import nan
 from pathlib import Path
 
-import numpy as np
-
 from alphamf.tools import tables
-
-SCORES = {
-    "si_sdr": ("SI-SDR dB", 2),
-    "sdr": ("SDR dB", 2),
-    "pesq": ("PESQ", 3),
-    "estoi": ("ESTOI", 3),
-}
-"""Field, heading and decimals."""
 
 WIDEST = 6
 """Most columns of a table on a page; the whole of a wider one is a CSV file."""
 
 Lines = list[list[str]]
 """Cells of a table, headings first."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Scores of one clip under one configuration.
-
-    ``seconds`` is the clip's length, ``cpu`` the seconds of processor time that it took, and
-    ``si_sdr_before`` the input's SI-SDR. A clip that failed has an ``error`` and no scores.
-    """
-
-    config: str
-    snr: int
-    clip: str
-    seconds: float
-    si_sdr_before: float
-    si_sdr: float = nan
-    sdr: float = nan
-    pesq: float = nan
-    estoi: float = nan
-    cpu: float = 0.0
-    error: str = ""
-
-
-def markdown(rows: list[Row]) -> str:
-    """Return a table of means with standard errors over the clips, a line per group of rows."""
-    groups: dict[tuple[str, int], list[Row]] = {}
-    for row in rows:
-        groups.setdefault((row.config, row.snr), []).append(row)
-    headings = ["configuration", "SNR dB", "clips", *(heading for heading, _ in SCORES.values())]
-    headings += ["better on", "CPU s per clip", "CPU s per s"]
-    lines = [[config, str(snr), *_cells(group)] for (config, snr), group in groups.items()]
-    notes = [
-        f"{config} at {snr} dB failed on {len(failed)} of {len(group)} clips: {failed[0].error}."
-        for (config, snr), group in groups.items()
-        if (failed := [row for row in group if row.error])
-    ]
-    return "\n\n".join([tables.markdown(headings, lines), *notes])
-
-
-def _cells(group: list[Row]) -> list[str]:
-    done = [row for row in group if not row.error]
-    if not done:
-        return ["0", *["-"] * (len(SCORES) + 3)]
-    cells = [str(len(done))]
-    for field, (_, decimals) in SCORES.items():
-        mean, error = tables.mean_and_error(getattr(row, field) for row in done)
-        cells.append(tables.with_error(mean, error, decimals))
-    cells.append(f"{np.mean([row.si_sdr > row.si_sdr_before for row in done]):.0%}")
-    cells.append(f"{np.mean([row.cpu for row in done]):.2f}")
-    cells.append(f"{np.mean([row.cpu / row.seconds for row in done]):.2f}")
-    return cells
 
 
 def options_of(module: str, text: str | None) -> argparse.ArgumentParser:
@@ -239,11 +176,3 @@ def _write_table(path: Path, lines: Lines) -> None:
                 error = error if number else f"error of {cell}"
                 cells += [mean, error] if both else [cell]
             writer.writerow(cells)
-
-
-def write_csv(path: Path, rows: list[Row]) -> None:
-    """Write a line per clip."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)])
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)

@@ -1,1 +1,1 @@
-"""The command line: one file a command, put together in `app`. Empty, so that `start` is light."""
+"""The command line: one file per command, assembled in `app`. Empty, so that `start` is fast."""

@@ -1,4 +1,4 @@
-"""``alphamf adapt``: a shipped network, trained on with the user's own recordings."""
+"""``alphamf adapt``: fine-tune a shipped network on the user's own recordings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typer
 
 from alphamf.audio.inputs import STREAM
 from alphamf.cli import report
-from alphamf.cli.options import Quiet, seed_option
+from alphamf.cli.options import NoSandbox, Quiet, seed_option
 from alphamf.cli.train import check_output
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
     from alphamf.training.refiner.adapt import Adapted
@@ -24,7 +24,7 @@ def adapt(
         list[str],
         typer.Option(
             metavar="CLEAN",
-            help="Clean speech of your voices: a file, folder or pattern; may be given again.",
+            help="Clean speech of your voices: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
@@ -32,28 +32,36 @@ def adapt(
         list[str],
         typer.Option(
             metavar="NOISE",
-            help="Your noises, without speech: a file, folder or pattern; may be given again.",
+            help="Your noises, without speech: a file, folder or pattern; can be repeated.",
             show_default=False,
         ),
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="MINE.npz", help="Where the network goes.")
+        str, typer.Option("--output", "-o", metavar="MINE.npz", help="Output file for the network.")
     ],
     rate: Annotated[
-        int, typer.Option(metavar="8000|16000", help="Which of the shipped networks, in Hz.")
+        int,
+        typer.Option(
+            metavar="8000|16000", help="Sampling rate in Hz of the shipped network to fine-tune."
+        ),
     ] = 16000,
     minutes: Annotated[
-        float, typer.Option(metavar="MIN", help="About how long it may take.")
+        float, typer.Option(metavar="MIN", help="Approximate training time in minutes.")
     ] = 15.0,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Processes (all cores).", show_default=False),
+        typer.Option(
+            metavar="N", help="Number of processes (default: one per core).", show_default=False
+        ),
     ] = None,
     seed: Annotated[int, seed_option("mixtures")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the network.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Overwrite the network if it exists.")
+    ] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train the shipped refiner on with your own voices and noises.
+    """Fine-tune the shipped network on your own voices and noises.
 
     One file in five of either is held out, and the scores before and after are those of mixtures of
     these. Where nothing is gained on them, nothing is written.
@@ -65,7 +73,7 @@ def adapt(
 
     with report.user_errors():
         if STREAM in (*clean, *noise):
-            raise AlphaMFError("- cannot be a recording to learn from: name files")
+            raise AlphaMFError("standard input cannot be used for training; give file names")
         if rate not in RATES:
             raise AlphaMFError(f"--rate must be 8000 or 16000, not {rate}")
         if not 0 < minutes < 1e4:
@@ -73,7 +81,7 @@ def adapt(
         if jobs is not None and jobs < 1:
             raise AlphaMFError(f"--jobs must be at least 1, not {jobs}")
         if seed < 0:
-            raise AlphaMFError(f"--seed must not be below 0, not {seed}")
+            raise AlphaMFError(f"--seed must be at least 0, not {seed}")
         check_output(output, overwrite=overwrite)
         wish = Wish(clean, noise, rate, minutes, jobs or cores(), seed)
         found = work(wish, lambda line: None if quiet else typer.echo(line, err=True))
@@ -81,18 +89,19 @@ def adapt(
             _print(found)
         if not found.gained > 0:
             raise AlphaMFError(
-                f"nothing was gained on what was held out, and {shown(output)} was not written"
+                "the fine-tuned network is not better on the held-out mixtures, so "
+                f"{printable_name(output)} was not written"
             )
-        found.refiner.save(output)
+        found.refiner.save(output, replace=overwrite)
     if not quiet:
-        typer.echo(f"{shown(output)}: {found.steps} steps, {found.clips} mixtures")
+        typer.echo(f"{printable_name(output)}: {found.steps} steps, {found.clips} mixtures")
         typer.echo(f"alphamf denoise RECORDING {_options(output, rate)}")
 
 
 def _options(output: str, rate: int) -> str:
-    """Return the options by which the network is used."""
+    """Return the denoising settings and weights with which the network is evaluated."""
     stage = " --second-stage second-stage-16k" if rate == 16000 else ""
-    return f"--model speech-{rate // 1000}k --refiner {shown(output)}{stage}"
+    return f"--model speech-{rate // 1000}k --refiner {printable_name(output)}{stage}"
 
 
 def _print(found: Adapted) -> None:

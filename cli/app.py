@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command needs it."""
+"""The command line. Heavy libraries are imported only by the commands that need them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import typer
 
 from alphamf.cli import (
     adapt,
-    benchmark,
     denoise,
     evaluate,
     experiment,
@@ -44,7 +43,6 @@ app.command()(evaluate.evaluate)
 app.command()(info.info)
 app.command()(models.models)
 app.command()(experiment.experiment)
-app.command()(benchmark.benchmark)
 
 
 def _version(wanted: bool) -> None:
@@ -60,11 +58,11 @@ def alphamf(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", "-V", callback=_version, is_eager=True, help="Print the version."
+            "--version", "-V", callback=_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
-    """Remove the noise from recorded speech, with the uncertainty of the result."""
+    """Remove noise from recorded speech, and say how certain the result is."""
     # One thread a process: files are worked on side by side, and the order of additions inside
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in blas.VARIABLES:
@@ -75,7 +73,7 @@ def alphamf(
 
 
 def main() -> None:
-    """Run the command line; the console script."""
+    """Run the command line (entry point of the console script)."""
     try:
         _run()
     except KeyboardInterrupt as stop:  # before a command has begun; later typer says "Aborted."
@@ -83,7 +81,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command line; say where standard output could not be written."""
+    """Run the command line; print an error if standard output could not be written."""
     output = streams.prepare()
     # Half-written files go and the workers end.
     end_on_signals()
@@ -92,5 +90,5 @@ def _run() -> None:
     except SystemExit as end:
         if output.lost is None or end.code:
             raise
-        typer.echo(f"Error: standard output cannot be written: {output.lost}", err=True)
+        typer.echo(f"Error: cannot write standard output: {output.lost}", err=True)
         raise SystemExit(2) from end

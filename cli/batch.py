@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM, Job, Plan
-from alphamf.audio.search import passed_over
+from alphamf.audio.search import describe_skipped
 from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def run(
     quiet: bool,
     verbose: bool = False,
 ) -> int:
-    """Do all jobs, report them and the problems, and return the exit code.
+    """Process all jobs, print results and errors, and return the exit code.
 
     Parameters
     ----------
@@ -67,10 +68,12 @@ def run(
         report.error(problem.source, problem.sentence, as_json=as_json)
         codes.add(2)
     if files.results and not quiet:
-        sentence = f"results of other inputs, passed over: {len(files.results)}"
-        typer.echo(f"Note: {sentence} (name them alone to denoise them again)", err=True)
+        sentence = f"skipped {len(files.results)} denoised files of other inputs"
+        typer.echo(
+            f"Note: {sentence} (to denoise one of them again, give its name alone)", err=True
+        )
     if files.jobs and files.passed and not quiet:
-        typer.echo(f"Note: {passed_over(files.passed)}", err=True)
+        typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     isolated = not _stays_here(files.jobs, request.device)
     each = each_on(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
@@ -85,14 +88,14 @@ def run(
         work = partial(process, request=request)
         for outcome in each(work, files.jobs, workers=processes, update=update):
             if update:
-                update(shown(outcome.item.source), 1.0, 1.0)
+                update(printable_name(outcome.item.source), 1.0, 1.0)
             codes.add(outcome.code)
             skipped += outcome.error is None and "skipped" in outcome.result
             text = None if quiet else partial(_sentences, verbose=verbose)
             _report(outcome, text, as_json=as_json, to_stderr=to_stderr)
     if skipped and not quiet:
-        sentence = f"outputs that exist already, left as they are: {skipped}"
-        typer.echo(f"Note: {sentence} (--overwrite replaces them)", err=True)
+        sentence = f"skipped {skipped} outputs that already exist"
+        typer.echo(f"Note: {sentence} (use --overwrite to replace them)", err=True)
     return 1 if 1 in codes else max(codes)
 
 
@@ -103,7 +106,7 @@ def _report(
     as_json: bool,
     to_stderr: bool,
 ) -> None:
-    """Print the result of a file as JSON or as `text` has it, or its error."""
+    """Print the result of a file as JSON or as the text that `text` returns, or its error."""
     if outcome.error is not None:
         report.error(outcome.item.source, outcome.error, as_json=as_json)
         if outcome.details:
@@ -115,15 +118,19 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Have the processes of `run` prepared while this one prepares the rest; as for `run`."""
-    if cluster is None and min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
+    """Have what `run` needs prepared in other processes while this one goes on; as for `run`."""
+    if cluster is not None:
+        return
+    if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
         processes.preload("alphamf.denoising.preloaded")
+    else:
+        helper.prepare()
 
 
 def _size(job: Job) -> float:
-    """Return roughly how long a file is: its bytes, times how much its format compresses."""
+    """Return roughly how long a file is: bytes times the compression ratio of its format."""
     suffix = os.path.splitext(job.source)[1].lower()
     try:
         return os.path.getsize(job.source) * COMPRESSION.get(suffix, 1.0)
@@ -132,28 +139,30 @@ def _size(job: Job) -> float:
 
 
 def _workers(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return the number of processes."""
+    """Return the number of worker processes."""
     return 1 if _stays_here(jobs, device) else wanted or pool.cores()
 
 
 def _stays_here(jobs: list[Job], device: str) -> bool:
-    """Whether this process does the work: for standard input or output, and for a GPU."""
+    """Return whether this process does the work itself: for standard streams and on a GPU."""
     return device != "cpu" or any(STREAM in (job.source, job.output) for job in jobs)
 
 
 def _segments(jobs: list[Job], device: str, wanted: int | None) -> int:
-    """Return how many segments of a file to do in parallel, or together on a GPU."""
+    """Return how many segments of a file to process in parallel, or as one batch on a GPU."""
     if device != "cpu":
         return wanted or SEGMENTS
     return max(1, (wanted or pool.cores()) // max(1, len(jobs)))
 
 
 def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
-    """Return the result of a file as text of one or more lines."""
+    """Format the result of a file as text of one or more lines."""
     lines = [
-        f"{shown(result['file'])} -> {shown(result['output'])}: "
-        f"{result['duration']:.2f} s in {result['seconds']:.2f} s "
-        f"({result['real_time_factor']:.2f} of real time)"
+        (
+            f"{printable_name(result['file'])} -> {printable_name(result['output'])}: "
+            f"{result['duration']:.2f} s in {result['seconds']:.2f} s (real-time factor "
+            f"{result['real_time_factor']:.2f})"
+        )
     ]
     if verbose:
         lines.append(f"  {_how(result)}")
@@ -163,7 +172,7 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
         lines.append(f"  {result['note']}")
     if result["clipped"]:
         lines.append(
-            f"  {result['clipped']} samples beyond full scale were clipped, by up to "
+            f"  {result['clipped']} samples above full scale were clipped, by up to "
             f"{result['clipped_by_db']:.1f} dB"
         )
     if result["scores"]:
@@ -182,18 +191,18 @@ def _sentences(result: Mapping[str, Any], *, verbose: bool) -> str:
 
 
 def _agreement(found: Mapping[str, Any]) -> str:
-    """Return in one line how far the chains agree, and what to do where they do not."""
+    """Describe in one line how well the chains agree, and what to do if they do not."""
     chains, difference = found["chains"], found["difference_db"]
     if difference <= DISAGREEMENT_DB:
         return f"{chains} chains agree to {max(difference, 0.1):.1f} dB"
     return (
-        f"Warning: {chains} chains differ by {difference:.1f} dB: more --steps or more --chains "
-        "make the result surer"
+        f"Warning: {chains} chains differ by {difference:.1f} dB; use more --steps or "
+        "more --chains for a more reliable result"
     )
 
 
 def _how(result: Mapping[str, Any]) -> str:
-    """Return how a file was done, in one line."""
+    """Describe in one line how a file was processed."""
     names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
     names += ["high_band"] if result["high_band"] else []
     weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)

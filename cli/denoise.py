@@ -1,4 +1,4 @@
-"""``alphamf denoise``: files in, files out."""
+"""``alphamf denoise``: denoise audio files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from alphamf.cli import batch, flow, report
 from alphamf.cli.options import (
     RUN,
     Cluster,
-    Device,
+    DeviceChoice,
+    NoSandbox,
     build_settings,
     check_least,
     check_streams,
@@ -26,11 +27,11 @@ from alphamf.cli.options import (
     wanted_stretches,
 )
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import need
+from alphamf.tools.extras import require_package
 
 
 class Preset(StrEnum):
-    """Names of `alphamf.denoising.PRESETS`, which this file does not import: it needs numpy."""
+    """Names of `alphamf.denoising.PRESETS`, repeated because importing it would import NumPy."""
 
     fast = "fast"
     plain = "plain"
@@ -38,14 +39,14 @@ class Preset(StrEnum):
 
 
 class Channels(StrEnum):
-    """What can be done with the channels of a recording."""
+    """How the channels of a recording are denoised."""
 
     linked = "linked"
     separate = "separate"
 
 
 class Latency(StrEnum):
-    """How long sound is held back."""
+    """How much delay is allowed: whole segments, or low latency."""
 
     segments = "segments"
     low = "low"
@@ -61,8 +62,8 @@ def denoise(
         list[str],
         typer.Argument(
             metavar="INPUTS",
-            help="Audio files, folders, patterns in quotes ('talks/**/*.wav'), "
-            "or - for standard input.",
+            help="Audio files, folders or quoted patterns ('talks/**/*.wav'); - for standard "
+            "input.",
             show_default=False,
         ),
     ],
@@ -72,7 +73,7 @@ def denoise(
             "--output",
             "-o",
             metavar="FILE",
-            help="Output of the one input; - for standard output.",
+            help="Output file, for a single input; - for standard output.",
             show_default="NAME.denoised.wav",
             rich_help_panel=OUTPUT,
         ),
@@ -80,14 +81,16 @@ def denoise(
     output_dir: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Folder for the outputs, made if need be.", rich_help_panel=OUTPUT
+            metavar="DIR",
+            help="Folder for the outputs; it is created if needed.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     suffix: Annotated[
         str | None,
         typer.Option(
             metavar="TEXT",
-            help="End of the outputs' names, before their ending.",
+            help="Suffix of the outputs' names, before the extension.",
             show_default=".denoised, or none in --output-dir",
             rich_help_panel=OUTPUT,
         ),
@@ -96,18 +99,19 @@ def denoise(
         str | None,
         typer.Option(
             metavar="TEMPLATE",
-            help="Names of the outputs, such as '{stem}-clean{ext}'.",
+            help="Template for the outputs' names, such as '{stem}-clean{ext}'.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace outputs.", rich_help_panel=OUTPUT)
+        bool,
+        typer.Option("--overwrite", help="Overwrite outputs that exist.", rich_help_panel=OUTPUT),
     ] = False,
     tag: Annotated[
         bool,
         typer.Option(
             "--tag",
-            help="Add 'denoised by alphamf' to the history in the outputs' tags.",
+            help="Add 'denoised by alphamf' to the history tag of the outputs.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -122,7 +126,8 @@ def denoise(
     latency: Annotated[
         Latency,
         typer.Option(
-            help="low: 40 ms, at lower quality, by its own network; '- -o -' is done as it comes.",
+            help="low: 40 ms of latency, slightly lower quality; '- -o -' processes a pipe in "
+            "real time.",
             rich_help_panel=MODEL,
         ),
     ] = Latency.segments,
@@ -130,14 +135,15 @@ def denoise(
         str | None,
         typer.Option(
             metavar="RATE:CHANNELS:FORMAT",
-            help="Bare samples come through the pipe at low latency, such as 48000:1:s16.",
+            help="The input is headerless PCM, such as 48000:1:s16 (with a pipe and --latency "
+            "low only).",
             rich_help_panel=RUN,
         ),
     ] = None,
     sampler: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Sampler in place of the preset's.", rich_help_panel=MODEL
+            metavar="NAME", help="Sampler to use instead of the preset's.", rich_help_panel=MODEL
         ),
     ] = None,
     model: Annotated[
@@ -152,7 +158,8 @@ def denoise(
         str,
         typer.Option(
             metavar="NAME|FILE|none",
-            help="Network that reads the posterior; by default the one that fits the model.",
+            help="Network that refines the gain of the posterior; by default the one that fits "
+            "the model.",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
@@ -160,24 +167,27 @@ def denoise(
         str,
         typer.Option(
             metavar="NAME|FILE|none",
-            help="Network that corrects the result in short windows.",
+            help="Network that corrects the result in short windows (second stage).",
             rich_help_panel=MODEL,
         ),
     ] = "auto",
     steps: Annotated[
-        int | None, typer.Option(metavar="N", help="Steps of each chain.", rich_help_panel=MODEL)
+        int | None,
+        typer.Option(metavar="N", help="Number of steps of each chain.", rich_help_panel=MODEL),
     ] = None,
     keep: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Last steps, of which every second is averaged.",
+            help="Number of steps at the end of a chain that are kept; every second one is "
+            "averaged.",
             show_default="preset's share",
             rich_help_panel=MODEL,
         ),
     ] = None,
     chains: Annotated[
-        int | None, typer.Option(metavar="N", help="Chains to average.", rich_help_panel=MODEL)
+        int | None,
+        typer.Option(metavar="N", help="Number of chains to average.", rich_help_panel=MODEL),
     ] = None,
     alpha_speech: Annotated[
         float | None,
@@ -189,13 +199,15 @@ def denoise(
     ] = None,
     noise_rank: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Spectra learnt for the noise.", rich_help_panel=MODEL),
+        typer.Option(
+            metavar="N", help="Number of spectra to learn for the noise.", rich_help_panel=MODEL
+        ),
     ] = None,
     start: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Denoise from here on, and leave what is before as it is: 75, 1:15.",
+            help="Denoise from this time on and leave the sound before it unchanged: 75, 1:15.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -203,7 +215,7 @@ def denoise(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Denoise up to here, and leave what follows as it is.",
+            help="Denoise up to this time and leave the sound after it unchanged.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -211,9 +223,9 @@ def denoise(
         list[str] | None,
         typer.Option(
             metavar="START-END",
-            help="Stretch of noise alone, such as 0:00-0:03, of each file; several with commas or "
-            "by giving it again. It becomes silent; what it teaches of the noise takes a little "
-            "more away elsewhere, at 16 kHz and above.",
+            help="Time range with noise only, such as 0:00-0:03, in each file; for several, use "
+            "commas or repeat the option. It becomes silent. At 16 kHz and above it is "
+            "also used to estimate the noise in the rest of the recording.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -221,7 +233,7 @@ def denoise(
         list[str] | None,
         typer.Option(
             metavar="START-END",
-            help="Stretch that surely holds speech, for --vad and --trim-silence.",
+            help="Time range that certainly contains speech, for --vad and --trim-silence.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
@@ -229,30 +241,29 @@ def denoise(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="How much of the denoising to apply, from 0 (none) to 1.",
+            help="How much of the denoising to apply, from 0 (none) to 1 (all).",
             show_default="1",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    dry: Annotated[float | None, typer.Option(hidden=True)] = None,
     max_attenuation: Annotated[
         float | None,
-        typer.Option(metavar="DB", help="Take away no more than this.", rich_help_panel=OUTPUT),
+        typer.Option(metavar="DB", help="Maximum attenuation in dB.", rich_help_panel=OUTPUT),
     ] = None,
     trim_silence: Annotated[
         bool,
         typer.Option(
             "--trim-silence",
-            help="Cut off what comes before the first speech and after the last, but for 0.2 s; "
-            "pauses stay.",
+            help="Cut the sound before the first and after the last speech, except for 0.2 s; "
+            "keep the pauses.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
     channels: Annotated[
         Channels,
         typer.Option(
-            help="linked: a voice that several channels share keeps its place between them; "
-            "separate: each channel as if it were alone.",
+            help="linked: a voice in several channels keeps its position between them; "
+            "separate: each channel is denoised alone.",
             rich_help_panel=OUTPUT,
         ),
     ] = Channels.linked,
@@ -260,19 +271,23 @@ def denoise(
         str | None,
         typer.Option(
             metavar="LUFS",
-            help="Bring outputs to this loudness, such as -16LUFS, with true peaks below -1 dB.",
+            help="Normalize outputs to this loudness, such as -16LUFS, with true peaks below -1 "
+            "dB.",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     noise_output: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="What was taken away.", rich_help_panel=EXTRA),
+        typer.Option(
+            metavar="FILE", help="Output file for the removed noise.", rich_help_panel=EXTRA
+        ),
     ] = None,
     plot: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.png",
-            help="Spectrograms before and after, and how sure the gain is.",
+            help="Output file for a picture: spectrograms before and after, and the uncertainty "
+            "of the gain.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
@@ -280,7 +295,7 @@ def denoise(
         str | None,
         typer.Option(
             metavar="FILE.npz",
-            help="Mean and standard deviation of the gain.",
+            help="Output file for the mean and standard deviation of the gain.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
@@ -288,33 +303,36 @@ def denoise(
         str | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Stretches of speech: start and end in seconds, and their probability.",
+            help="Output file for the time ranges with speech: start and end in seconds, and "
+            "probability.",
             rich_help_panel=EXTRA,
         ),
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option(metavar="CLEAN", help="Clean speech to score against.", rich_help_panel=EXTRA),
+        typer.Option(
+            metavar="CLEAN", help="Clean speech to compute scores against.", rich_help_panel=EXTRA
+        ),
     ] = None,
     salvage: Annotated[
         bool,
         typer.Option(
             "--salvage",
-            help="Of files that are cut short or damaged, denoise the part that is there.",
+            help="If a file is truncated or damaged, denoise the part that can be read.",
             rich_help_panel=RUN,
         ),
     ] = False,
     max_channels: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Refuse files of more channels than this.", rich_help_panel=RUN
+            metavar="N", help="Refuse files with more channels than this.", rich_help_panel=RUN
         ),
     ] = 64,
     track: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Audio track of a video to denoise; the others are copied.",
+            help="Audio track of a video to denoise; the others are copied unchanged.",
             show_default="the default one",
             rich_help_panel=RUN,
         ),
@@ -323,29 +341,33 @@ def denoise(
         int | None,
         typer.Option(
             metavar="N",
-            help="Files, or segments of one, done side by side.",
+            help="Number of files, or of segments of one file, to process in parallel.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
     ] = None,
     cluster: Cluster = None,
-    device: Annotated[Device, typer.Option(rich_help_panel=RUN)] = Device.cpu,
+    device: Annotated[DeviceChoice, typer.Option(rich_help_panel=RUN)] = DeviceChoice.cpu,
     seed: Annotated[
         int,
         typer.Option(
-            metavar="N", help="The same seed, the same result on one machine.", rich_help_panel=RUN
+            metavar="N",
+            help="Seed of the random numbers; the same seed gives the same result on the same "
+            "machine.",
+            rich_help_panel=RUN,
         ),
     ] = 0,
     deterministic: Annotated[
         bool,
         typer.Option(
             "--deterministic",
-            help="The same bits on every x86-64 processor with AVX2, for more time.",
+            help="Give identical results on every x86-64 processor with AVX2; takes longer.",
             rich_help_panel=RUN,
         ),
     ] = False,
+    no_sandbox: NoSandbox = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a file.", rich_help_panel=RUN)
+        bool, typer.Option("--json", help="Print one JSON object per file.", rich_help_panel=RUN)
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print errors only.", rich_help_panel=RUN)
@@ -353,20 +375,20 @@ def denoise(
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Print how each file was done, too.", rich_help_panel=RUN
+            "--verbose", "-v", help="Also print how each file was processed.", rich_help_panel=RUN
         ),
     ] = False,
 ) -> None:
-    """Take the noise out of speech recordings.
+    """Remove noise from speech recordings.
 
     An output keeps its input's sampling rate, channels, length and sample format. Of folders and
     patterns, files whose output exists are passed over: the same command finishes a stopped run.
     """
     if deterministic:
-        from alphamf.cli.deterministic import fix
+        from alphamf.cli.deterministic import restart_with_fixed_paths
 
         with report.user_errors(as_json=as_json):
-            fix(device=device.value, cluster=cluster)
+            restart_with_fixed_paths(device=device.value, cluster=cluster)
     overrides = {
         "sampler": sampler,
         "steps": steps,
@@ -402,12 +424,12 @@ def denoise(
             "--vad": vad,
         }
         if plot is not None:
-            need("--plot", "matplotlib", "report")
+            require_package("--plot", "matplotlib", "report")
         check_extra(extra, files, overwrite=overwrite)
         check_least("--jobs", jobs, 1)
         batch.preload(files, device=device.value, workers=jobs, cluster=cluster)
         check_streams(files.jobs, as_json=as_json, cluster=cluster)
-        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength, dry)})
+        settings = build_settings(preset.value, {**overrides, "dry": dry_share(strength)})
         check_weights(model, refiner=refiner, second_stage=second_stage)
         low = latency is Latency.low
         other = {
@@ -432,7 +454,10 @@ def denoise(
         flows = flow.check(files.jobs, other, whole, low=low, raw=raw)
         part = wanted_part(start, end)
         if trim_silence and part is not None:
-            raise AlphaMFError("--trim-silence is for whole recordings, not with --start or --end")
+            raise AlphaMFError(
+                "--trim-silence needs the whole recording and cannot be combined with --start "
+                "or --end"
+            )
         noise, speech = wanted_stretches(noise_from, speech_from)
         loudness = wanted_loudness(normalize)
         place = choose_device(device.value, quiet=quiet)
@@ -451,6 +476,7 @@ def denoise(
             uncertainty=uncertainty,
             vad=vad,
             reference=reference,
+            replace=overwrite,
         ),
         preset=preset.value,
         model=model,
@@ -472,7 +498,7 @@ def denoise(
         documented=as_json or verbose,
     )
     if low:
-        request = flow.lowered(request)
+        request = flow.low_latency_request(request)
     if flows:
         flow.run(request, raw, quiet=quiet)
         return

@@ -1,4 +1,4 @@
-"""The same bits on x86-64 processors with AVX2: start anew with one code path for all of them."""
+"""Give identical results on all x86-64 processors with AVX2, by restarting the command."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TUNABLES, CAPABILITIES = "GLIBC_TUNABLES", "glibc.cpu.hwcaps="
 unless a tunable hides these."""
 
 
-def begin() -> None:
-    """Start this command anew where its variables are not set and the machine is of the right kind.
+def restart_early() -> None:
+    """Restart this command if its environment variables are not set and the processor supports it.
 
     The sooner, the less is imported twice.
     """
@@ -41,8 +41,8 @@ def begin() -> None:
         _start_anew(wanted)
 
 
-def fix(*, device: str, cluster: str | None) -> None:
-    """Start this command anew, in the same process, unless its code paths are fixed already.
+def restart_with_fixed_paths(*, device: str, cluster: str | None) -> None:
+    """Restart this command in the same process, unless its code paths are already fixed.
 
     NumPy, BLAS and the C library choose a code path when they are loaded, so it is too late for
     this run to choose another. Standard streams are handed on unread.
@@ -58,17 +58,15 @@ def fix(*, device: str, cluster: str | None) -> None:
         The work would be done where the code paths are not known, or the processor lacks AVX2.
     """
     if device != "cpu":
-        raise AlphaMFError(f"--deterministic fixes what a CPU computes, not --device {device}")
+        raise AlphaMFError(f"--deterministic works on the CPU only, not with --device {device}")
     if cluster not in (None, "local"):
-        raise AlphaMFError(
-            "--deterministic fixes what this machine computes, not the workers of --cluster"
-        )
+        raise AlphaMFError("--deterministic works on this machine only, not with --cluster")
     if not _suits():
         raise AlphaMFError(
-            "--deterministic is for Linux and macOS on x86-64 processors, "
-            f"not for {platform.system()} on {platform.machine()}"
+            "--deterministic needs Linux or macOS on an x86-64 processor, not "
+            f"{platform.system()} on {platform.machine()}"
         )
-    begin()
+    restart_early()
     wanted = _environment()
     import numpy as np
 
@@ -76,7 +74,7 @@ def fix(*, device: str, cluster: str | None) -> None:
     found = {*extensions.get("baseline", ()), *extensions.get("found", ())}
     if "X86_V3" not in found and not found >= {"AVX2", "FMA3"}:
         raise AlphaMFError(
-            "--deterministic is for processors with AVX2 and FMA, which this one lacks"
+            "--deterministic needs a processor with AVX2 and FMA, which this one does not have"
         )
     if others := {*extensions.get("found", ())} - KEPT:
         _start_anew({**wanted, DISABLED: " ".join([wanted[DISABLED], *sorted(others)])})
@@ -91,7 +89,7 @@ def _start_anew(variables: dict[str, str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the variables to set; tunables and disabled features of others stay."""
+    """Return the environment variables to set; keep the user's other settings in them."""
     disabled = ({*os.environ.get(DISABLED, "").split()} | NEWER) - KEPT
     tunables = os.environ.get(TUNABLES, "").split(":")
     others = [tunable for tunable in tunables if not tunable.startswith(CAPABILITIES)]

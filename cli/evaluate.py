@@ -1,4 +1,4 @@
-"""``alphamf evaluate``: how well and how fast methods denoise a corpus."""
+"""``alphamf evaluate``: measure how well and how fast methods denoise a corpus."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from alphamf.cli import report
 from alphamf.cli.options import (
     RUN,
     Cluster,
+    NoSandbox,
     Quiet,
     check_least,
     json_option,
@@ -26,15 +27,15 @@ from alphamf.cli.options import (
 )
 from alphamf.cli.parallel import Each, each_on
 from alphamf.errors import AlphaMFError
-from alphamf.tools.extras import need
-from alphamf.tools.files import shown
+from alphamf.tools.extras import require_package
+from alphamf.tools.files import printable_name
 from alphamf.tools.pool import cores
-from alphamf.tools.stopping import stoppable
+from alphamf.tools.stopping import allow_stop
 
 if TYPE_CHECKING:
     from alphamf.evaluation.pairs import Pair
     from alphamf.evaluation.results import Result
-    from alphamf.evaluation.runner import Job
+    from alphamf.evaluation.runner import EvaluationJob
 
 CORPUS = "Corpus"
 METHOD = "Methods"
@@ -45,7 +46,7 @@ _HIDDEN = ("SDR dB", "SIR dB", "SAR dB", "STOI", "CPU s per s")
 
 
 class TableFormat(StrEnum):
-    """Forms of a printed table."""
+    """Output formats of a printed table."""
 
     markdown = "markdown"
     latex = "latex"
@@ -56,7 +57,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Clean speech.",
+            help="Clean speech: a folder, or a pattern in quotes.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -65,7 +66,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="DIR|GLOB",
-            help="Noisy speech: a folder, or a pattern in quotes; may be given several times.",
+            help="Noisy speech: a folder, or a pattern in quotes; can be repeated.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -74,8 +75,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE.csv",
-            help="Which files belong together, instead of by their names: columns clean, noisy, "
-            "and perhaps noise, snr.",
+            help="Table of the pairs, instead of matching names: columns clean and noisy, "
+            "optionally noise and snr.",
             show_default=False,
             rich_help_panel=CORPUS,
         ),
@@ -84,7 +85,7 @@ def evaluate(
         int | None,
         typer.Option(
             metavar="N",
-            help="Only N clips, from all over the corpus, the same every time.",
+            help="Use only N clips, spread over the corpus; always the same ones.",
             rich_help_panel=CORPUS,
         ),
     ] = None,
@@ -92,9 +93,9 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Method, or several with commas between, or all; NAME@MODEL for one with its own "
-            "speech model; NAME=FOLDER for another system's files, named as the noisy ones; may be "
-            "given several times.",
+            help="Method, several separated by commas, or all; NAME@MODEL for a method with its "
+            "own speech model; NAME=FOLDER for the output files of another system, with "
+            "the names of the noisy files; can be repeated.",
             show_default="noisy,oracle-mask,logmmse,is-nmf,fast",
             rich_help_panel=METHOD,
         ),
@@ -105,7 +106,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Word error rate by a speech recogniser that prints the words of {file}.",
+            help="Measure the word error rate with this command: a speech recogniser that "
+            "prints the words of {file}.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -113,8 +115,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="What is said: lines of a clean file's stem and words; by default what the "
-            "recogniser hears in the clean speech.",
+            help="Transcripts: lines with a clean file's stem and its words; by default what "
+            "the recogniser transcribes from the clean speech.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -122,7 +124,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FILE.onnx",
-            help="Scores of DNSMOS P.835 by this network.",
+            help="Compute DNSMOS P.835 scores with this network.",
             rich_help_panel=SCORING,
         ),
     ] = None,
@@ -130,31 +132,32 @@ def evaluate(
         bool,
         typer.Option(
             "--only",
-            help="Leave methods of earlier runs out of the tables and the report.",
+            help="Leave methods from earlier runs out of the tables and the report.",
             rich_help_panel=SCORING,
         ),
     ] = False,
     table: Annotated[
         TableFormat,
-        typer.Option(help="Form of the table that is printed.", rich_help_panel=SCORING),
+        typer.Option(help="Format of the printed table.", rich_help_panel=SCORING),
     ] = TableFormat.markdown,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="DIR", help="Folder of results.", rich_help_panel=RUN
+            "--output", "-o", metavar="DIR", help="Folder for the results.", rich_help_panel=RUN
         ),
     ] = Path("evaluation"),
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Processes.",
+            help="Number of processes.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
     ] = None,
     cluster: Cluster = None,
     as_json: Annotated[bool, json_option("result")] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Score denoisers on a corpus of noisy and clean speech, or continue a stopped run.
@@ -166,15 +169,15 @@ def evaluate(
         check_least("--limit", limit, 1)
         check_least("--jobs", jobs, 1)
         check_least("--seed", seed, 0)
-        need("a report", "matplotlib", "report")
-        need("a report", "jinja2", "report")
+        require_package("a report", "matplotlib", "report")
+        require_package("a report", "jinja2", "report")
         from alphamf.evaluation import outputs, runner
-        from alphamf.evaluation.extra import checked
+        from alphamf.evaluation.extra import parse_extra
         from alphamf.evaluation.methods import DEFAULTS, resolve
         from alphamf.evaluation.pairs import sample
 
         entries = resolve(method or DEFAULTS, model)
-        extra = checked(asr, transcripts, dnsmos)
+        extra = parse_extra(asr, transcripts, dnsmos)
         clips = sample(_pairs(clean, noisy or [], pairs, output), limit)
         crashes: list[str] = []
         each = partial(
@@ -183,17 +186,18 @@ def evaluate(
             workers=jobs or cores(),
             crashes=crashes,
         )
-        with runner.locked(output):
-            earlier = [] if only else outputs.earlier(output, entries)
+        with runner.lock_results(output):
+            earlier = [] if only else outputs.earlier_entries(output, entries)
             # Once: an input that changes meanwhile would have other keys than its results.
             everything = runner.plan(
                 clips, [*earlier, *entries], str(output), seed=seed, extra=extra
             )
             asked = {entry.spec for entry in entries}
             todo = [job for job in everything if job.result.method in asked]
+            runner.check_inputs(todo, output)
             results = _run(todo, output, each, as_json=as_json, quiet=quiet)
-            shown_results = outputs.ordered(
-                everything, results, runner.finished(everything, output)
+            shown_results = outputs.order_results(
+                everything, results, runner.finished_results(everything, output)
             )
             settings = outputs.describe_run(
                 [*earlier, *entries], seed=seed, command=shlex.join(["alphamf", *sys.argv[1:]])
@@ -214,25 +218,28 @@ def _pairs(clean: str | None, noisy: list[str], table: str | None, output: Path)
 
     if table is None:
         if clean is None or not noisy:
-            raise AlphaMFError("name the corpus by --clean and --noisy, or by --pairs")
+            raise AlphaMFError("give the corpus as --clean and --noisy, or as --pairs")
         return find_pairs(clean, noisy, output=str(output))
     if len(noisy) > 1:
-        raise AlphaMFError(f"--noisy names one folder beside --pairs, not {len(noisy)}")
+        raise AlphaMFError(f"with --pairs, give one folder as --noisy, not {len(noisy)}")
     for option, folder in (("--clean", clean), *(("--noisy", name) for name in noisy)):
         if folder is not None and not os.path.isdir(folder):
-            raise AlphaMFError(f"{option} {shown(folder)} is not a folder, as --pairs needs it")
+            raise AlphaMFError(
+                f"{option} must be a folder if --pairs is given; {printable_name(folder)} "
+                "is not one"
+            )
     return read_pairs(table, clean, next(iter(noisy), None))
 
 
 def _run(
-    todo: Sequence[Job],
+    todo: Sequence[EvaluationJob],
     output: Path,
-    each: Callable[[Sequence[Job]], Iterator[Result]],
+    each: Callable[[Sequence[EvaluationJob]], Iterator[Result]],
     *,
     as_json: bool,
     quiet: bool,
 ) -> list[Result]:
-    """Run the jobs, report each result, and return all in the order of the jobs."""
+    """Run the jobs, print each result, and return all results in the order of the jobs."""
     from alphamf.evaluation import runner
 
     done: dict[str, Result] = {}
@@ -246,11 +253,13 @@ def _run(
     return [done[job.result.key] for job in todo]
 
 
-def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) -> Iterator[Result]:
-    """Do jobs in parallel, and collect the errors that are no AlphaMFError in `crashes`."""
+def _each(
+    jobs: Sequence[EvaluationJob], *, pool: Each, workers: int, crashes: list[str]
+) -> Iterator[Result]:
+    """Run jobs in parallel; collect unexpected errors (not AlphaMFError) in `crashes`."""
     from alphamf.evaluation.measure import measure
 
-    work = partial(measure, stoppable=stoppable)
+    work = partial(measure, stoppable=allow_stop)
     for outcome in pool(work, jobs, workers=workers, update=None, in_order=False):
         if outcome.error is not None:
             if outcome.error not in crashes:
@@ -260,7 +269,7 @@ def _each(jobs: Sequence[Job], *, pool: Each, workers: int, crashes: list[str]) 
 
 
 def _report(result: Result, reported: set[tuple[str, str]], *, as_json: bool) -> None:
-    """Report a result, but an error of a clip only once for all methods."""
+    """Print a result; print an error of a clip only once, not once per method."""
     if as_json:
         report.json_line(result.to_json())
     if result.error is None or (result.noisy, result.error) in reported:
@@ -285,5 +294,5 @@ def _print(results: Sequence[Result], output: Path, *, latex: bool) -> None:
         typer.echo(written(*overview(results)))
         return
     report.table(*overview(results), hidden=_HIDDEN)
-    folder = shown(output)
+    folder = printable_name(output)
     typer.echo(f"\n{folder}/report.html, summary.md, results.csv, results.jsonl, settings.json")

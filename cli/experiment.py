@@ -1,4 +1,4 @@
-"""``alphamf experiment``: the papers' tables and figures."""
+"""``alphamf experiment``: reproduce the papers' tables and figures."""
 
 from __future__ import annotations
 
@@ -13,24 +13,33 @@ from alphamf.cli import report
 from alphamf.cli.options import Quiet
 from alphamf.errors import AlphaMFError
 from alphamf.tools import pool
-from alphamf.tools.extras import need
+from alphamf.tools.extras import require_package
 
 if TYPE_CHECKING:
-    from alphamf.research.experiments.base import Experiment, Record
+    from alphamf.research.experiments.base import Experiment, JobRecord
 
 
 def experiment(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME|list]", help="Experiment, or list.")
+        str,
+        typer.Argument(metavar="[NAME|list]", help="Name of the experiment; 'list' lists them."),
     ] = "list",
-    full: Annotated[bool, typer.Option("--full", help="The paper's sizes.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use the paper's full sizes.")] = False,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder of CSV, PNG and Markdown.")
+        Path, typer.Option(metavar="DIR", help="Folder for the CSV, PNG and Markdown files.")
     ] = Path("experiments"),
     jobs: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Processes; 0: one per core.", show_default="0")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Number of processes; 0: one per core.", show_default="0"
+        ),
     ] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed, the same run.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Seed of the random numbers; the same seed gives the same run."
+        ),
+    ] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Reproduce a table or figure of the papers; the same command continues a stopped run."""
@@ -42,9 +51,9 @@ def experiment(
             return
         if name not in EXPERIMENTS:
             raise AlphaMFError(
-                f"there is no experiment {name!r}: it must be one of {', '.join(EXPERIMENTS)}"
+                f"unknown experiment {name!r}; it must be one of {', '.join(EXPERIMENTS)}"
             )
-        need("an experiment's figure", "matplotlib", "report")
+        require_package("an experiment's figure", "matplotlib", "report")
         from alphamf.research.experiments.base import markdown
         from alphamf.research.experiments.run import run
 
@@ -76,15 +85,15 @@ def _list(experiments: Iterable[Experiment]) -> None:
 
 def _each(
     experiment: Experiment, jobs: Sequence[dict[str, Any]], *, workers: int, quiet: bool
-) -> Iterator[Record]:
-    """Do jobs in parallel, each in a process with one thread."""
+) -> Iterator[JobRecord]:
+    """Run jobs in parallel, each in a process with one thread."""
     work = partial(_work, name=experiment.name)
     report = None if quiet else partial(typer.echo, err=True)
     yield from pool.results(work, jobs, workers=workers, in_order=False, report=report)
 
 
-def _work(job: dict[str, Any], name: str) -> Record:
-    from alphamf.research.experiments.base import Record
+def _work(job: dict[str, Any], name: str) -> JobRecord:
+    from alphamf.research.experiments.base import JobRecord
     from alphamf.research.experiments.catalogue import EXPERIMENTS
 
-    return Record(job, EXPERIMENTS[name].work(job))
+    return JobRecord(job, EXPERIMENTS[name].work(job))

@@ -1,4 +1,4 @@
-"""``alphamf denoise --latency low``: what goes with it, and pipes that are done as they flow."""
+"""``alphamf denoise --latency low``: check its options, and denoise pipes in real time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check(
     low: bool,
     raw: str | None,
 ) -> bool:
-    """Return whether a pipe flows through, and refuse what does not go together.
+    """Return whether to denoise a pipe in real time; refuse options that cannot be combined.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ def check(
     """
     flows = low and any(job.source == job.output == STREAM for job in jobs)
     if raw is not None and not flows:
-        raise AlphaMFError("--raw is for a pipe at low latency: denoise - -o - --latency low")
+        raise AlphaMFError("--raw needs a pipe at low latency: denoise - -o - --latency low")
     for option, value in {**(other if low else {}), **(whole if flows else {})}.items():
         if value not in (None, False, "auto", "none"):
-            raise AlphaMFError(f"{option} does not go with --latency low")
+            raise AlphaMFError(f"{option} cannot be combined with --latency low")
     return flows
 
 
-def lowered(request: Request) -> Request:
-    """Return the same request at low latency."""
+def low_latency_request(request: Request) -> Request:
+    """Return a copy of the request with the settings for low latency."""
     return replace(
         request,
         settings=replace(
@@ -74,7 +74,7 @@ def lowered(request: Request) -> Request:
 
 
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
-    """Denoise standard input to standard output while it comes in."""
+    """Denoise standard input to standard output in real time."""
     from alphamf.audio.flow import raw_kind
     from alphamf.denoising import pipes
 
@@ -85,7 +85,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
         except BrokenPipeError as error:
             raise typer.Exit(1) from error
         except OSError as error:
-            raise AlphaMFError(f"standard output cannot be written: {reason(error)}") from error
+            raise AlphaMFError(f"cannot write standard output: {reason(error)}") from error
 
     with report.user_errors():
         try:
@@ -99,6 +99,6 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
                 max_channels=request.max_channels,
             )
         except OSError as error:
-            raise AlphaMFError(f"standard input cannot be read: {reason(error)}") from error
+            raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
     if not quiet:
-        typer.echo(f"-: {seconds:.1f} s denoised as they came", err=True)
+        typer.echo(f"-: {seconds:.1f} s denoised in real time", err=True)

@@ -1,4 +1,4 @@
-"""``alphamf info``: the properties of a recording or a model."""
+"""``alphamf info``: show the properties of a recording or a model."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM
 from alphamf.cli import report, streams
+from alphamf.cli.options import NoSandbox
 
 if TYPE_CHECKING:
     from alphamf.audio.reader import Reader
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 def info(
     name: Annotated[
         str,
-        typer.Argument(metavar="FILE|MODEL", help="A recording, - for standard input, or a model."),
+        typer.Argument(metavar="FILE|MODEL", help="A recording, a model, or - for standard input."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    no_sandbox: NoSandbox = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show the properties of a recording or a model."""
     from alphamf.audio.reader import open_reader
@@ -32,9 +35,10 @@ def info(
         network = network_file.find(name)
         if network_file.holds_network(network):
             _model(network_file.TrainedNetwork.load(network), as_json)
-        elif name in dictionary.shipped() or name.endswith(".npz"):
+        elif name in dictionary.shipped_dictionaries() or name.endswith(".npz"):
             _model(dictionary.load(name), as_json)
         else:
+            helper.prepare()
             if name == STREAM:
                 streams.check_input()
             with open_reader(sys.stdin.buffer if name == STREAM else name) as reader:
@@ -71,12 +75,14 @@ def _recording(reader: Reader, as_json: bool) -> None:
             "rms": _level(reader.rms),
             **_tracks(reader),
             "model": f"{model.name} ({summary(model)})",
+            **({"note": reader.note} if reader.note else {}),
+            "sandbox": helper.state(),
         }
     )
 
 
 def _measured(reader: Reader) -> dict[str, Any]:
-    """Return the properties of a recording as numbers; digital silence has no level."""
+    """Return the properties of a recording as numbers; the level of digital silence is None."""
     return {
         "file": reader.name,
         "format": reader.format,
@@ -100,7 +106,7 @@ def _decibels(amplitude: float) -> float | None:
 
 
 def _tracks(reader: Reader) -> dict[str, str]:
-    """Return which audio track of a media file this is, and what else the file holds."""
+    """Return which audio track of a media file is used, and which other streams the file has."""
     track = reader.track
     if track is None:
         return {}

@@ -1,4 +1,4 @@
-"""Keys of the terminal, as they are pressed."""
+"""Read single key presses from the terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def pressed() -> Iterator[Callable[[], str] | None]:
-    """Yield a function that returns the keys pressed since it was last called.
+def read_keys() -> Iterator[Callable[[], str] | None]:
+    """Yield a function that returns the keys pressed since its last call.
 
     None where standard input is no terminal, or this process is in its background.
     """

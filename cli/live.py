@@ -1,4 +1,4 @@
-"""``alphamf live``: from a microphone to headphones or a virtual cable."""
+"""``alphamf live``: denoise a microphone, and play it on headphones or a virtual cable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def live(
         str | None,
         typer.Option(
             metavar="DEVICE",
-            help="Microphone: its number, or words of its name.",
+            help="Microphone: its number, or a part of its name.",
             show_default="the system's",
             rich_help_panel=DEVICES,
         ),
@@ -41,32 +41,32 @@ def live(
         str | None,
         typer.Option(
             metavar="DEVICE",
-            help="Headphones or virtual cable: its number, or words of its name.",
+            help="Headphones or virtual cable: its number, or a part of its name.",
             show_default="the system's",
             rich_help_panel=DEVICES,
         ),
     ] = None,
     list_devices: Annotated[
         bool,
-        typer.Option("--list-devices", help="List the devices, and end.", rich_help_panel=DEVICES),
+        typer.Option("--list-devices", help="List the devices and exit.", rich_help_panel=DEVICES),
     ] = False,
     rate: Annotated[
         int | None,
         typer.Option(
             metavar="HZ",
-            help="Sampling rate; where a device refuses it, its own.",
+            help="Sampling rate; if a device does not support it, another one is chosen.",
             show_default="the input's own",
             rich_help_panel=DEVICES,
         ),
     ] = None,
     channels: Annotated[
-        int, typer.Option(metavar="N", help="Channels of the input.", rich_help_panel=DEVICES)
+        int, typer.Option(metavar="N", help="Number of input channels.", rich_help_panel=DEVICES)
     ] = 1,
     buffer: Annotated[
         int,
         typer.Option(
             metavar="MS",
-            help="Latency that each device is asked for; more where sound is lost.",
+            help="Latency to request from each device; use more if sound is lost.",
             rich_help_panel=DEVICES,
         ),
     ] = 40,
@@ -77,13 +77,13 @@ def live(
         str | None,
         typer.Option(
             metavar="FOLDER|FILE",
-            help="Keep the sound before and after: FILE.wav and FILE.denoised.wav, or named by the "
-            "time in a folder.",
+            help="Record the sound before and after denoising: as FILE.wav and "
+            "FILE.denoised.wav, or in a folder under the time of the recording.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Denoise a microphone while it runs, for headphones, calls or a broadcast, within .15 s or so.
+    """Denoise a microphone in real time, for headphones or calls, with a delay of about 0.15 s.
 
     Its keys: + and - for the strength, b to hear the input, q to quit; Ctrl-C ends it too. Needs
     the extra `live`. How to feed a video call or OBS: docs/live.md.
@@ -92,11 +92,11 @@ def live(
         if list_devices:
             _list()
             return
-        dry_share(strength, None)
+        dry_share(strength)
         check_least("--channels", channels, 1)
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
-        with streams.silenced():  # ALSA and PortAudio tell more than anybody asked
+        with streams.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
             from alphamf.audio.devices import find, suit
             from alphamf.audio.take import names
 
@@ -104,7 +104,9 @@ def live(
             lines = suit(source, target, channels, rate)
             files = names(record) if record is not None else None
             if not quiet and rate not in (None, lines[0].rate):
-                typer.echo(f"The devices do not take {rate} Hz: {lines[0].rate} Hz instead")
+                typer.echo(
+                    f"The devices do not support {rate} Hz; using {lines[0].rate} Hz instead"
+                )
             _run(lines, channels, buffer / 1000, strength, files, quiet=quiet)
 
 
@@ -113,7 +115,7 @@ def _list() -> None:
 
     found = devices()
     if not found:
-        raise AlphaMFError("there are no devices here")
+        raise AlphaMFError("no audio devices were found")
     system = default("input"), default("output")
     rows = [
         [f"{d.number}", d.name, d.api, f"{d.inputs}", f"{d.outputs}", f"{d.rate}",
@@ -132,7 +134,7 @@ def _run(
     *,
     quiet: bool,
 ) -> None:
-    """Run until q, Ctrl-C or an error, and say what was lost."""
+    """Run until q, Ctrl-C or an error; then print how much sound was lost."""
     from alphamf.audio.duplex import Duplex
     from alphamf.audio.take import Take
     from alphamf.denoising.monitor import Monitor, Running
@@ -148,10 +150,9 @@ def _run(
         held = round(1000 * stream.latency)
         if not quiet:
             typer.echo(
-                f"{source.device.name} to {target.device.name}, {source.rate} Hz, "
-                f"{channels} channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms "
-                f"denoiser + {waiting} ms waiting + {last} ms output = "
-                f"{first + held + waiting + last} ms"
+                f"{source.device.name} to {target.device.name}, {source.rate} Hz, {channels} "
+                f"channel{'s' * (channels > 1)}\nLatency {first} ms input + {held} ms denoiser "
+                f"+ {waiting} ms buffer + {last} ms output = {first + held + waiting + last} ms"
             )
         running = stack.enter_context(Running(monitor, duplex))
         with suppress(KeyboardInterrupt):
@@ -163,8 +164,8 @@ def _run(
 
 
 def _watch(running: Running, monitor: Monitor, lost: Lost, *, quiet: bool) -> None:
-    """Show levels and obey keys until q."""
-    with keys.pressed() as pressed, meter.shown(
+    """Show levels and act on key presses until the user presses q."""
+    with keys.read_keys() as pressed, meter.live_display(
         monitor, lost, quiet=quiet, keys=pressed is not None
     ) as show:  # fmt: skip
         while obey(pressed() if pressed else "", monitor):
@@ -174,7 +175,7 @@ def _watch(running: Running, monitor: Monitor, lost: Lost, *, quiet: bool) -> No
 
 
 def obey(pressed: str, monitor: Monitor) -> bool:
-    """Do what keys ask for, and return whether to go on."""
+    """Act on key presses, and return whether to continue."""
     for key in pressed:
         if key in "+=-":
             step = -STEP if key == "-" else STEP

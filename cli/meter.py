@@ -1,4 +1,4 @@
-"""Levels while sound runs: bars in a terminal, else a line now and then."""
+"""Level meters of a live session: bars in a terminal, otherwise a line from time to time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = "+ and - strength   b bypass   q quit"
 
 
 def lost_words(lost: Lost) -> str:
-    """Return what was lost so far, in words."""
+    """Describe in words how much sound has been lost so far."""
     return (
         f"xruns {lost.overflows} in, {lost.underflows} out; "
         f"late {lost.gaps} gaps, {lost.dropped} dropped"
@@ -32,12 +32,12 @@ def lost_words(lost: Lost) -> str:
 
 
 def strength_words(monitor: Monitor) -> str:
-    """Return how the sound is changed, in words."""
+    """Describe in words how strongly the sound is denoised."""
     return "bypass" if monitor.bypass else f"strength {monitor.strength:.1f}"
 
 
 def line(monitor: Monitor, lost: Lost) -> str:
-    """Return the state in a line."""
+    """Format the state of a live session as one line."""
     levels = monitor.levels
     return (
         f"{monitor.seconds:.0f} s: input {levels.input:.1f} dB, output {levels.output:.1f} dB, "
@@ -47,7 +47,7 @@ def line(monitor: Monitor, lost: Lost) -> str:
 
 
 def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
-    """Return the state as bars, for rich."""
+    """Format the state of a live session as bars, for rich."""
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -68,8 +68,10 @@ def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
 
 
 @contextmanager
-def shown(monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool) -> Iterator[Callable[[], None]]:
-    """Yield a function that shows the state on standard output, to be called many times a second.
+def live_display(
+    monitor: Monitor, lost: Lost, *, quiet: bool, keys: bool
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that shows the current state on standard output, for frequent calls.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``alphamf mix``: a corpus of noisy speech, for ``alphamf evaluate``."""
+"""``alphamf mix``: make a corpus of noisy speech for ``alphamf evaluate``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import typer
 
 from alphamf.audio.inputs import STREAM, Problem
 from alphamf.cli import report
-from alphamf.cli.options import Clean, Quiet, check_least, seed_option
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 if TYPE_CHECKING:
     from alphamf.evaluation.mixing.table import Mixture
@@ -27,7 +27,7 @@ RATES = (4000, 192000)
 
 
 class Level(StrEnum):
-    """Names of `evaluation.mixing.mixture.LEVELS`, which is not imported here: it needs numpy."""
+    """Names of `evaluation.mixing.mixture.LEVELS`, repeated to avoid importing NumPy."""
 
     plain = "plain"
     active = "active"
@@ -39,15 +39,15 @@ def mix(
         list[str],
         typer.Option(
             metavar="NOISE",
-            help="Noise: a file, folder or pattern; may be given again. A file's kind is the "
-            "folder that it is in below the one that is named, or else its own name.",
+            help="Noise: a file, folder or pattern; can be repeated. The kind of a noise is the "
+            "name of its subfolder below the given folder, otherwise the file's name.",
             show_default=False,
         ),
     ],
     output_dir: Annotated[
         Path,
         typer.Option(
-            "--output-dir", "-o", metavar="DIR", help="Where the corpus goes.", show_default=False
+            "--output-dir", "-o", metavar="DIR", help="Folder for the corpus.", show_default=False
         ),
     ],
     snr: Annotated[
@@ -56,15 +56,16 @@ def mix(
     level: Annotated[
         Level,
         typer.Option(
-            help="Power of the speech: over the whole file, or while somebody speaks (ITU-T P.56)."
+            help="How the power of the speech is measured: over the whole file, or during "
+            "speech only (ITU-T P.56)."
         ),
     ] = Level.plain,
     count: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Draw N mixtures at random; by default each recording is mixed with each kind "
-            "of noise at each ratio.",
+            help="Draw N mixtures at random; by default each recording is mixed with every kind "
+            "of noise at every ratio.",
             show_default=False,
         ),
     ] = None,
@@ -78,11 +79,12 @@ def mix(
     ] = None,
     seed: Annotated[int, seed_option("corpus")] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the corpus in DIR.")
+        bool, typer.Option("--overwrite", help="Overwrite the corpus in DIR.")
     ] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Mix clean speech with noise, for a corpus that alphamf evaluate reads.
+    """Mix clean speech with noise to make a corpus for alphamf evaluate.
 
     Writes DIR/clean/NAME.flac, DIR/noisy/KIND_SNRdB/NAME.flac and DIR/pairs.csv,
     which says what each mixture is made of. Several channels are averaged.
@@ -99,31 +101,34 @@ def mix(
         _check([*clean, *noise], count=count, rate=rate, seed=seed)
         speech = list(sorter.good(recordings.speech(clean, output_dir)))
         found = sorter.good(recordings.noises(noise, output_dir))
-        noises = list(sorter.good(corpus.usable(found)))
+        noises = list(sorter.good(corpus.usable_noises(found)))
         todo = recipes.recipes(speech, noises, snrs, count=count, seed=seed)
         made: list[Mixture] = []
         if todo:
             inputs = [each.path for each in speech] + [each.path for each in noises]
-            table.claim(output_dir, inputs, overwrite=overwrite)
             planned = [recipe.files for recipe in todo]
-            with table.writing(output_dir, planned, made):
-                mixtures = corpus.make(todo, output_dir, level=level, rate=rate, note=note)
+            table.claim(output_dir, inputs, planned, overwrite=overwrite)
+            with table.write_table(output_dir, planned, made):
+                mixtures = corpus.make(
+                    todo, output_dir, level=level, rate=rate, note=note, replace=overwrite
+                )
                 for mixture in sorter.good(mixtures):
                     made.append(mixture)
                     if update is not None:
                         update("mixing", len(made), len(todo))
     if made and not quiet:
         typer.echo(
-            f"{shown(output_dir)}: {len(made)} mixtures of "
+            f"{printable_name(output_dir)}: {len(made)} mixtures of "
             f"{len({mixture.clean for mixture in made})} recordings in "
-            f"{time.perf_counter() - started:.1f} s, listed in {shown(output_dir / table.TABLE)}"
+            f"{time.perf_counter() - started:.1f} s, listed in "
+            f"{printable_name(output_dir / table.TABLE)}"
         )
     if sorter.problems:
         raise typer.Exit(2)
 
 
 def _ratios(text: str, most: float) -> list[float]:
-    """Return the numbers of ``--snr``, each once, in order."""
+    """Return the distinct numbers of ``--snr``, in order."""
     try:
         # As folders are named: six digits, and no negative zero.
         found = [float(f"{float(word):g}") + 0.0 for word in text.split(",")]
@@ -131,7 +136,7 @@ def _ratios(text: str, most: float) -> list[float]:
         found = [math.nan]
     if not all(abs(ratio) <= most for ratio in found):
         raise AlphaMFError(
-            f"--snr must be numbers from {-most:g} to {most:g} with commas between, not {text!r}"
+            f"--snr must be numbers from {-most:g} to {most:g}, separated by commas, not {text!r}"
         )
     return list(dict.fromkeys(found))
 
@@ -142,7 +147,7 @@ def _check(names: list[str], *, count: int | None, rate: int | None, seed: int) 
     if rate is not None and not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(f"--rate must be from {RATES[0]} to {RATES[1]} Hz, not {rate}")
     if STREAM in names:
-        raise AlphaMFError("- cannot be speech or noise: name files")
+        raise AlphaMFError("standard input cannot be used as speech or noise; give file names")
 
 
 def _note(sentence: str) -> None:
@@ -150,7 +155,7 @@ def _note(sentence: str) -> None:
 
 
 class _Sorter(NamedTuple):
-    """Reports problems at once, and keeps them.
+    """Prints problems as they occur, and collects them.
 
     Attributes
     ----------
@@ -161,7 +166,7 @@ class _Sorter(NamedTuple):
     problems: list[Problem]
 
     def good(self, items: Iterable[T | Problem]) -> Iterator[T]:
-        """Yield what is no problem."""
+        """Yield the items that are not problems."""
         for item in items:
             if isinstance(item, Problem):
                 report.error(item.source, item.sentence)

@@ -1,4 +1,4 @@
-"""``alphamf models``: the dictionaries and networks in the package."""
+"""``alphamf models``: list the dictionaries and networks in the package."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def models() -> None:
     from alphamf.learnt.about import summary
 
     with report.user_errors():
-        for path in dictionary.shipped().values():
+        for path in dictionary.shipped_dictionaries().values():
             _print(path, summary(dictionary.load(path)))
-        for path in network_file.shipped().values():
+        for path in network_file.shipped_networks().values():
             _print(path, summary(network_file.TrainedNetwork.load(path)))
 
 

@@ -1,7 +1,8 @@
-"""Options that several commands have, and checks of options beyond their types."""
+"""Options that several commands share, and checks that typer's types cannot express."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from alphamf.audio.decoder import helper
 from alphamf.audio.inputs import STREAM, Job
 from alphamf.audio.outputs import check_template
 from alphamf.audio.times import seconds, stretch
@@ -25,8 +27,8 @@ RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
 
 
-class Device(StrEnum):
-    """Where the sampling runs."""
+class DeviceChoice(StrEnum):
+    """Device that the sampler runs on."""
 
     cpu = "cpu"
     cuda = "cuda"
@@ -37,10 +39,10 @@ Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS|local",
-        help="Scheduler of a Dask cluster that does the work, or local for a cluster of --jobs "
-        "workers here. All its machines must have this version of alphamf and see the same files "
-        "under the same absolute paths.",
-        show_default="processes of this machine, without Dask",
+        help="Address of a Dask scheduler whose cluster does the work, or local for a "
+        "cluster of --jobs workers on this machine. All machines need this version of "
+        "alphamf, and must find the files at the same absolute paths.",
+        show_default="processes on this machine, without Dask",
         rich_help_panel=RUN,
     ),
 ]
@@ -50,7 +52,7 @@ Clean = Annotated[
     list[str],
     typer.Argument(
         metavar="CLEAN",
-        help="Recordings of clean speech: files, folders, patterns in quotes.",
+        help="Recordings of clean speech: files, folders or quoted patterns.",
         show_default=False,
     ),
 ]
@@ -62,8 +64,27 @@ Quiet = Annotated[
 """The option ``--quiet``."""
 
 
+def _decode_here(wanted: bool) -> bool:
+    """Switch the sandbox off, in this process and in those that it starts."""
+    if wanted:
+        os.environ[helper.VARIABLE] = "off"
+    return wanted
+
+
+NoSandbox = Annotated[
+    bool,
+    typer.Option(
+        "--no-sandbox",
+        help="Decode recordings without a sandbox, for trusted files alone.",
+        callback=_decode_here,
+        rich_help_panel=RUN,
+    ),
+]
+"""The option ``--no-sandbox``."""
+
+
 def model_option(panel: str) -> Any:
-    """Return the option ``--model`` under a heading of the help."""
+    """Return the option ``--model``, listed under the help heading `panel`."""
     return typer.Option(
         metavar="NAME|FILE",
         help="Speech model: a shipped one ('alphamf models'), or a file from 'alphamf train'.",
@@ -72,17 +93,21 @@ def model_option(panel: str) -> Any:
 
 
 def seed_option(what: str, panel: str = RUN) -> Any:
-    """Return the option ``--seed`` for what the seed determines, under a heading of the help."""
-    return typer.Option(metavar="N", help=f"The same seed, the same {what}.", rich_help_panel=panel)
+    """Return the option ``--seed``; `what` names what the seed determines."""
+    return typer.Option(
+        metavar="N",
+        help=f"Seed of the random numbers; the same seed gives the same {what}.",
+        rich_help_panel=panel,
+    )
 
 
 def json_option(what: str) -> Any:
-    """Return the option ``--json`` for what an object stands for."""
-    return typer.Option("--json", help=f"One JSON object a {what}.", rich_help_panel=RUN)
+    """Return the option ``--json``; `what` names what one JSON object describes."""
+    return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
-    """Return the numbers of a list such as ``20,40,60``, each once.
+    """Return the distinct numbers of a list such as ``20,40,60``.
 
     Parameters
     ----------
@@ -102,12 +127,12 @@ def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]
         return list(dict.fromkeys(kind(part) for part in text.split(",")))
     except ValueError:
         raise AlphaMFError(
-            f"{option} takes a number, or several with commas between, not {text!r}"
+            f"{option} must be a number, or several separated by commas, not {text!r}"
         ) from None
 
 
 def check_least(option: str, value: int | None, least: int) -> None:
-    """Refuse a number below `least`.
+    """Raise an AlphaMFError for a number below `least`.
 
     Parameters
     ----------
@@ -123,7 +148,7 @@ def check_least(option: str, value: int | None, least: int) -> None:
 
 
 def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> None:
-    """Refuse audio from or to a terminal, audio among JSON, and standard streams on a cluster.
+    """Refuse audio on a terminal, audio and JSON on one output, and a cluster with streams.
 
     Parameters
     ----------
@@ -133,21 +158,26 @@ def check_streams(jobs: list[Job], *, as_json: bool, cluster: str | None) -> Non
         Options of these names.
     """
     if cluster is not None and any(STREAM in (job.source, job.output) for job in jobs):
-        raise AlphaMFError("--cluster takes files, not - for standard input or output")
+        raise AlphaMFError("--cluster needs files; it cannot use standard input or output (-)")
     if any(job.source == STREAM for job in jobs):
         streams.check_input()
         if sys.stdin.isatty():
-            raise AlphaMFError("- reads audio from standard input, which is a terminal here")
+            raise AlphaMFError(
+                "- reads audio from standard input, but standard input is a terminal; use a "
+                "pipe or a file"
+            )
     if any(job.output == STREAM for job in jobs):
         streams.check_output()
         if as_json:
-            raise AlphaMFError("--json and audio cannot both go to standard output: use -o FILE")
+            raise AlphaMFError(
+                "--json and audio cannot both be written to standard output; use -o FILE"
+            )
         if sys.stdout.isatty():
-            raise AlphaMFError("audio is not written to a terminal: use -o FILE or a pipe")
+            raise AlphaMFError("audio cannot be written to a terminal; use -o FILE or a pipe")
 
 
 def name_template(suffix: str | None, name: str | None, output: str | None) -> str | None:
-    """Return the template of the outputs' names that --suffix or --name stands for, if any.
+    """Return the template for output names given by --suffix or --name, if any.
 
     Raises
     ------
@@ -158,7 +188,7 @@ def name_template(suffix: str | None, name: str | None, output: str | None) -> s
     options = [option for option, value in given.items() if value is not None]
     if len(options) > 1 or (options and output is not None):
         both = " and ".join(["-o"] * (output is not None) + options)
-        raise AlphaMFError(f"{both} all name the output: give one of them")
+        raise AlphaMFError(f"{both} all set the output name; give only one of them")
     if suffix is not None:
         name = f"{{stem}}{suffix.replace('{', '{{').replace('}', '}}')}{{ext}}"
     if name is not None:
@@ -167,7 +197,7 @@ def name_template(suffix: str | None, name: str | None, output: str | None) -> s
 
 
 def wanted_part(start: str | None, end: str | None) -> Part | None:
-    """Return the part of a recording that --start and --end stand for; None for all of it.
+    """Return the part of a recording given by --start and --end; None for all of it.
 
     Raises
     ------
@@ -181,14 +211,14 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
     first = 0.0 if start is None else seconds("--start", start)
     last = None if end is None else seconds("--end", end)
     if last is not None and last <= first:
-        raise AlphaMFError(f"--end {end} must come after --start {start or 0}")
+        raise AlphaMFError(f"--end {end} must be after --start {start or 0}")
     return Part(first, last)
 
 
 def wanted_stretches(
     noise_from: Sequence[str] | None, speech_from: Sequence[str] | None
 ) -> tuple[Stretches, Stretches]:
-    """Return the stretches that --noise-from and --speech-from stand for, in order.
+    """Return the time ranges given by --noise-from and --speech-from, in order.
 
     Raises
     ------
@@ -205,7 +235,7 @@ def wanted_stretches(
 
 
 def wanted_loudness(normalize: str | None) -> float | None:
-    """Return the loudness that --normalize stands for, in LUFS; None where it was not given.
+    """Return the loudness given by --normalize, in LUFS; None if the option is not given.
 
     Raises
     ------
@@ -219,25 +249,23 @@ def wanted_loudness(normalize: str | None) -> float | None:
     return target("--normalize", normalize)
 
 
-def dry_share(strength: float | None, dry: float | None) -> float | None:
-    """Return the setting `dry` that --strength stands for, or the hidden --dry of old.
+def dry_share(strength: float | None) -> float | None:
+    """Return the setting `dry` that --strength stands for; None where it is not given.
 
     Raises
     ------
     AlphaMFError
-        Both are given, or the strength is out of range.
+        It is out of range.
     """
     if strength is None:
-        return dry
-    if dry is not None:
-        raise AlphaMFError("--strength takes the place of --dry: give one of them")
+        return None
     if not 0 <= strength <= 1:
         raise AlphaMFError(f"--strength must be from 0 to 1, not {strength}")
     return round(1 - strength, 9)
 
 
 def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
-    """Return a preset with some settings changed; None changes nothing.
+    """Return a preset with some settings replaced; values of None leave the preset's.
 
     Where the number of steps is changed alone, the number of steps kept changes with it.
 
@@ -262,7 +290,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
 
 
 def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
-    """Refuse weights once, rather than for every file.
+    """Refuse invalid weights once, before any file is processed.
 
     Parameters
     ----------
@@ -287,7 +315,7 @@ def check_weights(model: str, *, refiner: str, second_stage: str) -> None:
 
 
 def choose_device(wanted: str, *, quiet: bool) -> str:
-    """Return ``cpu`` or ``cuda``, and print a note where automatic choice falls back to the CPU.
+    """Return ``cpu`` or ``cuda``, and print a note if the automatic choice falls back to the CPU.
 
     Raises
     ------
@@ -298,5 +326,5 @@ def choose_device(wanted: str, *, quiet: bool) -> str:
 
     found = "cpu" if module(wanted).__name__ == "numpy" else "cuda"
     if wanted == "auto" and found == "cpu" and not quiet:
-        typer.echo("Note: no CUDA device answers, so the CPU does the work", err=True)
+        typer.echo("Note: no CUDA GPU was found; using the CPU", err=True)
     return found

@@ -1,4 +1,4 @@
-"""Where the work of a command is done: in processes of this machine, or on a Dask cluster."""
+"""Run the work of a command in processes on this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Each = Callable[..., Iterator[Outcome]]
 
 
 def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
-    """Return `alphamf.tools.pool.each`, or its counterpart for the address of a Dask cluster.
+    """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster.
 
     Parameters
     ----------

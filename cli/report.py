@@ -1,4 +1,4 @@
-"""What the user reads: results, errors and progress."""
+"""Output for the user: results, errors and progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from alphamf.audio.inputs import STREAM
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
 from alphamf.tools.work import Update
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 @contextmanager
 def user_errors(*, as_json: bool = False) -> Iterator[None]:
-    """Turn an AlphaMFError into its sentence, on standard error, and exit code 2."""
+    """Print an AlphaMFError as one sentence on standard error, and exit with code 2."""
     try:
         yield
     except (AlphaMFError, MemoryError) as error:
         sentence = str(error) if isinstance(error, AlphaMFError) else "there is not enough memory"
         if as_json:
             json_line({"error": sentence})
-        typer.echo(f"Error: {shown(sentence)}", err=True)
+        typer.echo(f"Error: {printable_name(sentence)}", err=True)
         raise typer.Exit(2) from error
 
 
 def error(source: str, sentence: str, *, as_json: bool = False) -> None:
-    """Print an error on standard error, in a sentence that names the file.
+    """Print an error on standard error as one sentence that names the file.
 
     Parameters
     ----------
@@ -45,23 +45,23 @@ def error(source: str, sentence: str, *, as_json: bool = False) -> None:
     as_json
         Whether to print it as JSON on standard output, too.
     """
-    name = shown(source)
+    name = printable_name(source)
     if name not in sentence and source != STREAM:
         sentence = f"{name}: {sentence}"
     if as_json:
         json_line({"file": source, "error": sentence})
-    typer.echo(f"Error: {shown(sentence)}", err=True)
+    typer.echo(f"Error: {printable_name(sentence)}", err=True)
 
 
 def json_line(item: Mapping[str, Any]) -> None:
-    """Print one JSON object on a line of standard output."""
+    """Print one JSON object as a line on standard output."""
     typer.echo(dumps(item))
 
 
 def table(
     headings: Sequence[str], rows: Sequence[Sequence[str]], *, hidden: Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output: as Markdown, or narrower in a terminal.
+    """Print a table on standard output: as Markdown, or in a narrower form in a terminal.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def table(
 
 @contextmanager
 def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
-    """Show a progress bar for each item on standard error, in a terminal only.
+    """Show a progress bar for each item on standard error, if it is a terminal.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
 def training_progress(
     name: str, quiet: bool, *, several: bool
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Show the steps and objective of a training on standard error, in a terminal only.
+    """Show the steps and the objective of a training run on standard error, if it is a terminal.
 
     Parameters
     ----------

@@ -1,13 +1,14 @@
-"""``alphamf serve``: the page."""
+"""``alphamf serve``: serve a web page for denoising."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from alphamf.cli import report
-from alphamf.cli.options import RUN, Quiet, check_least
+from alphamf.cli.options import RUN, NoSandbox, Quiet, check_least
 from alphamf.errors import AlphaMFError
 
 NETWORK = "Network"
@@ -18,20 +19,20 @@ def serve(
         int,
         typer.Option(
             metavar="N",
-            help="Port to listen at.",
+            help="Port to listen on.",
             show_default="a free one",
             rich_help_panel=NETWORK,
         ),
     ] = 0,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Open no browser.", rich_help_panel=NETWORK)
+        bool, typer.Option("--no-browser", help="Do not open a browser.", rich_help_panel=NETWORK)
     ] = False,
     host: Annotated[
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Address to listen at. Beyond this machine it takes a token in the environment "
-            "variable ALPHAMF_TOKEN, and --name.",
+            help="Address to listen on. For other machines, the environment variable "
+            "ALPHAMF_TOKEN must hold a token, and --name must be given.",
             rich_help_panel=NETWORK,
         ),
     ] = "127.0.0.1",
@@ -39,26 +40,27 @@ def serve(
         list[str] | None,
         typer.Option(
             metavar="HOST",
-            help="Host name under which browsers reach a server that listens beyond this machine.",
+            help="Host name under which browsers on other machines reach the server.",
             show_default=False,
             rich_help_panel=NETWORK,
         ),
     ] = None,
     max_size: Annotated[
-        int, typer.Option(metavar="MB", help="Largest file that is taken.", rich_help_panel=RUN)
+        int, typer.Option(metavar="MB", help="Maximum size of a file, in MB.", rich_help_panel=RUN)
     ] = 1000,
     jobs: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Files denoised side by side.",
+            help="Number of files to denoise in parallel.",
             show_default="one per core",
             rich_help_panel=RUN,
         ),
     ] = None,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Denoise recordings in the browser, on a page of this machine.
+    """Denoise recordings in the browser, on a web page served by this machine.
 
     Nothing leaves the machine: the page asks this command alone, which without --host answers this
     machine alone. It ends with Ctrl-C, and leaves no file.
@@ -73,7 +75,7 @@ def serve(
             from alphamf.serving.server import Serving, serve
         except ModuleNotFoundError as error:
             raise AlphaMFError(
-                f"the page needs {error.name}, of the extra `web`: pip install 'alphamf[web]'"
+                f"the web page needs {error.name}; install it with pip install 'alphamf[web]'"
             ) from error
         from alphamf.tools.pool import cores
 
@@ -85,14 +87,16 @@ def serve(
             limits=Limits(upload=max_size * MB),
         )
 
-        def ready(page: str, once: str) -> None:
+        def ready(page: str, entrance: Path) -> None:
+            # Browsers in a sandbox (snap, Flatpak) or beyond WSL cannot read the file.
+            otherwise = "Open" if no_browser else "If the browser does not show the page, open"
             if not quiet:
-                typer.echo(f"Open {page}\nCtrl-C ends it.", err=True)
+                typer.echo(f"{otherwise} {page}\nCtrl-C ends it.", err=True)
             if not no_browser:
                 import webbrowser
                 from threading import Thread
 
                 # Python waits for some browsers, which wait for the server.
-                Thread(target=webbrowser.open, args=[once], daemon=True).start()
+                Thread(target=webbrowser.open, args=[entrance.as_uri()], daemon=True).start()
 
         serve(serving, ready)

@@ -1,4 +1,4 @@
-"""The console script."""
+"""Entry point of the console script."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib import import_module
 
 
 def main() -> None:
-    """Run the command line; a Ctrl-C while it is being imported ends it without a traceback."""
+    """Run the command line; Ctrl-C during imports ends it without a traceback."""
     if os.name == "posix" and sys.flags.ignore_environment and not sys.flags.safe_path:
         # Its helper processes would have the working directory on their path: see `safe_path`.
         os.execv(sys.executable, [sys.executable, "-P", *sys.orig_argv[1:]])
     if "--deterministic" in sys.argv:
-        from alphamf.cli.deterministic import begin
+        from alphamf.cli.deterministic import restart_early
 
-        begin()
+        restart_early()
     # No program comes from the working directory, which Windows searches first.
     os.environ["NoDefaultCurrentDirectoryInExePath"] = "1"
     interrupt = signal.getsignal(signal.SIGINT)

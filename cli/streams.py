@@ -1,4 +1,4 @@
-"""The standard streams, of which any may be closed or not take what is written to it."""
+"""Standard streams, each of which may be closed or fail when it is written to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.files import reason
 
 
 class Printed(TextIOWrapper):
-    """A standard stream for text: what it does not take is dropped, and the first reason kept.
+    """A standard stream for text that drops what cannot be written and keeps the first error.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Printed(TextIOWrapper):
         super().__init__(buffer, encoding, "backslashreplace", line_buffering=True)
 
     def write(self, text: str) -> int:
-        """Write text, or drop it."""
+        """Write text, or drop it if the stream fails."""
         try:
             super().write(text)
             super().flush()
@@ -45,7 +45,7 @@ class Printed(TextIOWrapper):
         return len(text)
 
     def flush(self) -> None:
-        """Write what is held back, or drop it."""
+        """Flush the buffer, or drop its content if the stream fails."""
         try:
             super().flush()
         except OSError as error:
@@ -85,8 +85,8 @@ def _printed(stream: object, number: int) -> Printed:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """Keep what the system's libraries print on standard error from it."""
+def suppress_stderr() -> Iterator[None]:
+    """Suppress what system libraries print on standard error."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -99,7 +99,7 @@ def silenced() -> Iterator[None]:
 
 
 def check_input() -> None:
-    """Refuse to read audio from a standard input that is closed.
+    """Raise an AlphaMFError if audio is to be read from a closed standard input.
 
     Raises
     ------
@@ -107,11 +107,11 @@ def check_input() -> None:
         It is closed.
     """
     if sys.stdin is None:
-        raise AlphaMFError("- reads audio from standard input, which is closed here")
+        raise AlphaMFError("- reads audio from standard input, but standard input is closed")
 
 
 def check_output() -> None:
-    """Refuse to write audio to a standard output that takes none.
+    """Raise an AlphaMFError if audio cannot be written to standard output.
 
     Raises
     ------

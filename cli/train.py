@@ -1,7 +1,8 @@
-"""``alphamf train``: a speech model from clean recordings."""
+"""``alphamf train``: train a speech model on clean recordings."""
 
 from __future__ import annotations
 
+import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +11,9 @@ import typer
 
 from alphamf.audio.inputs import STREAM, exists, find
 from alphamf.cli import report
-from alphamf.cli.options import Clean, Quiet, check_least, numbers, seed_option
+from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import check_writable, shown
+from alphamf.tools.files import already_there, check_writable, printable_name, refuse_links
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def train(
     clean: Clean,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Where the model goes.")
+        str, typer.Option("--output", "-o", metavar="MODEL.npz", help="Output file for the model.")
     ],
     rate: Annotated[
         int, typer.Option(metavar="HZ", help="Sampling rate of the model, 4000 to 48000.")
@@ -30,24 +31,24 @@ def train(
         str,
         typer.Option(
             metavar="K[,K...]",
-            help="Number of spectra to learn; of several, the one that predicts held-out speech "
-            "best is kept.",
+            help="Number of spectra to learn; if several are given, the one that predicts "
+            "held-out speech best is kept.",
         ),
     ] = "60",
     alpha: Annotated[
         str,
         typer.Option(
             metavar="A[,A...]",
-            help="Tail index, 0.5 to 2; several as for --rank, though about 1 denoises best, "
-            "whatever the score.",
+            help="Tail index, 0.5 to 2; several can be given as for --rank, although about 1 "
+            "denoises best, whatever the score.",
         ),
     ] = "1.0",
     held_out: Annotated[
         float | None,
         typer.Option(
             metavar="PART",
-            help="Part of the voices that is held out for the score (0.1 where there is something "
-            "to choose).",
+            help="Fraction of the voices held out for the score (0.1 if there are several "
+            "candidates).",
             show_default=False,
         ),
     ] = None,
@@ -55,29 +56,29 @@ def train(
         str,
         typer.Option(
             metavar="file|folder|prefix",
-            help="What identifies a voice: the file, the first folder in which paths differ, or "
-            "the file's name up to - or _.",
+            help="What identifies a voice: the file, the first folder in which the paths "
+            "differ, or the part of the file's name before - or _.",
         ),
     ] = "file",
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="Most seconds of speech that are taken of a voice.")
+        float, typer.Option(metavar="S", help="Maximum speech per voice, in seconds.")
     ] = 5.0,
     stream: Annotated[
         bool | None,
         typer.Option(
             "--stream/--no-stream",
             help="Read one voice after the other, in constant memory, or hold all speech in "
-            "memory (up to 30 minutes of it).",
+            "memory (at most 30 minutes).",
             show_default=False,
         ),
     ] = None,
-    sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em.")] = "em",
+    sampler: Annotated[str, typer.Option(metavar="NAME", help="Sampler, or em for EM.")] = "em",
     above: Annotated[
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Learn only what lies above 7.5 kHz, from speech at 48 kHz, for a copy of this "
-            "16 kHz model. Of the other options, --seconds and --seed count.",
+            help="Learn only the band above 7.5 kHz, from speech at 48 kHz, and add it to a "
+            "copy of this 16 kHz model. Only --seconds and --seed also apply.",
             show_default=False,
         ),
     ] = None,
@@ -85,12 +86,15 @@ def train(
         int | None,
         typer.Option(
             metavar="N",
-            help="Steps of the chain (200; of a stream, 800 and one for each voice).",
+            help="Number of steps of the chain (200; with a stream, 800 plus one per voice).",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[int, seed_option("model")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Overwrite the model if it exists.")
+    ] = False,
+    no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a speech model on clean recordings.
@@ -105,11 +109,12 @@ def train(
     skipped: list[str] = []
     with report.user_errors():
         if STREAM in clean:
-            raise AlphaMFError("- cannot be clean speech: name files")
+            raise AlphaMFError("standard input cannot be used as clean speech; give file names")
         check_least("--seed", seed, 0)
         check_output(output, overwrite=overwrite)
         if above is not None:
-            _extend(above, find(clean), output, seconds, seed, quiet)
+            clips = find(clean)
+            _extend(above, clips, output, seconds, seed, overwrite=overwrite, quiet=quiet)
             return
         ranks = [int(number) for number in numbers("--rank", rank, int)]
         alphas = numbers("--alpha", alpha, float)
@@ -123,8 +128,9 @@ def train(
             seed=seed,
         )
         folder = f"{output}.checkpoint"
+        refuse_links(folder, os.path.dirname(output) or os.curdir)
         several = len(ranks) * len(alphas) > 1
-        with report.training_progress(shown(output), quiet, several=several) as progress:
+        with report.training_progress(printable_name(output), quiet, several=several) as progress:
             selection = select(
                 find(clean),
                 settings,
@@ -135,7 +141,7 @@ def train(
                 progress=progress,
                 skipped=partial(_report_skipped, skipped),
             )
-        selection.model.save(output)
+        selection.model.save(output, replace=overwrite)
         clear(folder)
     if not quiet:
         _print(selection, output, time.perf_counter() - started)
@@ -144,21 +150,30 @@ def train(
 
 
 def _extend(
-    name: str, clean: list[str], output: str, seconds: float, seed: int, quiet: bool
+    name: str,
+    clean: list[str],
+    output: str,
+    seconds: float,
+    seed: int,
+    *,
+    overwrite: bool,
+    quiet: bool,
 ) -> None:
-    """Write a copy of a model with rows above its band."""
+    """Write a copy of a model with added rows above its frequency band."""
     from alphamf.learnt.dictionary import load
     from alphamf.training.dictionary.above import extend
 
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
-        progress = update and partial(update, shown(output))
-        extend(load(name), clean, seconds=seconds, seed=seed, progress=progress).save(output)
+        progress = update and partial(update, printable_name(output))
+        extended = extend(load(name), clean, seconds=seconds, seed=seed, progress=progress)
+    extended.save(output, replace=overwrite)
     if not quiet:
         elapsed = time.perf_counter() - started
         typer.echo(
-            f"{shown(output)}: {shown(name)} and what lies above, from {len(clean)} files "
-            f"in {elapsed:.1f} s"
+            f"{printable_name(output)}: {printable_name(name)} with rows above its band, "
+            f"from {len(clean)} "
+            f"files in {elapsed:.1f} s"
         )
 
 
@@ -175,17 +190,18 @@ def _print(selection: Selection, output: str, seconds: float) -> None:
     about = selection.model.about
     by_voice = f" in {about['voices']} voices" if "voices" in about else ""
     typer.echo(
-        f"{shown(output)}: {summary(selection.model)}, from {about['files']} files{by_voice} "
+        f"{printable_name(output)}: {summary(selection.model)}, from {about['files']} "
+        f"files{by_voice} "
         f"({about['seconds']:.0f} s of speech) in {seconds:.1f} s"
     )
 
 
 def _table(selection: Selection) -> str:
-    """Return the scores of all candidates, the best marked; differences are paired by voice."""
+    """Format the scores of all candidates and mark the best; differences are paired by voice."""
     from alphamf.tools.tables import mean_and_error
 
     best = selection.best
-    lines = ["  rank  alpha   log density of a hidden cell   less than the best"]
+    lines = ["  rank  alpha   log density of a hidden cell   difference to the best"]
     for candidate in selection.candidates:
         mean, error = mean_and_error(candidate.scores)
         line = f"{candidate.rank:6}  {candidate.alpha:5g}   {mean:12.4f} ± {error:.4f}"
@@ -199,9 +215,9 @@ def _table(selection: Selection) -> str:
 
 
 def check_output(output: str, *, overwrite: bool) -> None:
-    """Refuse, before the work and not after it, an output that cannot be written."""
+    """Raise an AlphaMFError before the work starts if the output file cannot be written."""
     if not output.lower().endswith(".npz"):
-        raise AlphaMFError(f"-o {shown(output)} must end in .npz")
+        raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)
     if exists(output) and not overwrite:
-        raise AlphaMFError(f"{shown(output)} exists already: use --overwrite to replace it")
+        raise already_there(output)

@@ -17,9 +17,8 @@ from alphamf.inference.chain import run
 from alphamf.inference.metric import Dense
 from alphamf.inference.random import generator, noise, uniform
 from alphamf.inference.targets.gaussian import LinearGaussian
-from alphamf.research.speed import paper
 from alphamf.tools.arrays import to_host
-from tests.support import device
+from tests.support import device, paper
 from tests.support.cell_steps import check_cells
 from tests.support.device import Device
 from tests.support.places import DATA

@@ -10,9 +10,8 @@ from alphamf import PRESETS, AlphaMFError, denoise
 from alphamf.denoising.settings import HYPERPARAMETERS, kernel
 from alphamf.evaluation.score import si_sdr
 from alphamf.inference.random import generator
-from alphamf.research.speed import paper
-from alphamf.research.speed.measure import steps
 from alphamf.tools.arrays import module
+from tests.support import paper
 from tests.support.cell_steps import check_cells
 from tests.support.places import DATA
 
@@ -70,7 +69,3 @@ def test_the_same_speech(cupy, preset, jobs):
         for device in ("cpu", "cuda")
     ]
     np.testing.assert_allclose(*scores, atol=0.3)
-
-
-def test_the_benchmark_runs(cupy):
-    assert next(steps(1, "cuda")).alphamf > 0

@@ -1,1 +1,1 @@
-"""Sound in and out: files and their formats, sampling rates, the STFT."""
+"""Audio input and output: files and their formats, sampling rates, the STFT."""

@@ -1,13 +1,13 @@
-"""Files of chunks (WAV, RF64, AIFF, W64, CAF): whether they are whole, and without a time."""
+"""Files of chunks (WAV, RF64, AIFF, W64, CAF): where they end, and without a time."""
 
 from __future__ import annotations
 
-import os
 import struct
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Patch, short
+from alphamf.audio.cut import Extent, Pieces, patched, truncation_error
+from alphamf.audio.view import holds_sound
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]
@@ -16,12 +16,24 @@ Order = Literal["<", ">"]
 _SAMPLES = (b"data", b"SSND", b"BODY")
 """The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
 
+_STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
+"""How another file begins, which is no chunk of this one."""
+
+_AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
+"""Chunks that often follow the samples, by which a file is known to have ended if they are cut."""
+
+_MOST = 0xFFFFFFFE
+"""Most bytes of samples that 32 bits count."""
+
 _UNKNOWN = 2**62
 """A size of 64 bits that is this or more means "not known yet"."""
 
 
-def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Patch | None:
-    """Check that a RIFF or AIFF file holds as many bytes of samples as its header promises.
+def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
+    """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
+
+    A size that a program which wrote to a pipe left open, and one of more than 4 GiB that was
+    wrapped, give way to what is there.
 
     Parameters
     ----------
@@ -34,39 +46,115 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Patch | None
     order
         Of the bytes in numbers.
 
-    Returns
-    -------
-    Patch or None
-        What replaces a data size that a program which wrote to a pipe left at 0, and which
-        libsndfile would take for an empty file; None for all other files.
-
     Raises
     ------
     AlphaMFError
         The file is shorter than promised.
     """
-    long_size = None
+    long_at = 0
     while len(header := file.read(8)) == 8:
         kind, promised = struct.unpack(f"{order}4sI", header)
         start = file.tell()
-        if kind == b"ds64" and len(body := file.read(16)) == 16:
-            long_size = struct.unpack("<8xQ", body)[0]
+        if kind == b"ds64":
+            long_at = start + 8
         if kind in _SAMPLES:
-            unknown = is_placeholder(promised)
-            if promised == 0xFFFFFFFF and long_size is not None:
-                promised, unknown = long_size, long_size >= _UNKNOWN
-            if promised == 0:
-                empty = _only_chunks(file, size, order)
-                return None if empty else Patch(start - 4, b"\xff\xff\xff\xff")
-            if promised > size - start and not unknown:
-                raise short(name, promised, size - start)
-            return None
+            data = _Data(start, promised, order)
+            if promised == 0xFFFFFFFF and long_at:
+                file.seek(long_at)
+                data = data._replace(length=struct.unpack("<Q", file.read(8))[0], long_at=long_at)
+            return _measure(file, size, name, data)
         file.seek(start + promised + promised % 2)
     raise _without_samples(name)
 
 
-def check_w64(file: BinaryIO, size: int, name: str) -> None:
-    """Check a Sony Wave64 file as `check` does; its chunks count their own headers.
+class _Data(NamedTuple):
+    """The chunk of the samples: where they begin, their bytes by the header, and its byte order.
+
+    Attributes
+    ----------
+    long_at
+        Where their length stands in 64 bits; 0 where it does not.
+    """
+
+    start: int
+    length: int
+    order: Order
+    long_at: int = 0
+
+
+def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
+    """Return where a file ends, and how libsndfile sees all of its samples."""
+    start, promised = data.start, data.length
+    there = size - start
+    end = _after_chunks(file, start + promised, size, data.order)
+    if promised and promised <= there and end == size:
+        return Extent(size)
+    unknown = promised >= _UNKNOWN if data.long_at else is_placeholder(promised)
+    if promised == 0:
+        unknown = end < size
+    elif not unknown and promised > there:
+        raise truncation_error(name, promised, there)
+    if unknown:
+        return Extent(*_sized(file, size, there, data))
+    for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
+        if not data.long_at and _after_chunks(file, start + wrapped, size, data.order) == size:
+            return Extent(*_sized(file, size, wrapped, data))
+    return Extent(end)
+
+
+def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pieces | None]:
+    """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
+
+    More than 4 GiB become RF64, which AIFF and RIFX do not have; there a part is left out.
+    """
+    start = data.start
+    if data.long_at:
+        return size, patched(size, data.long_at, struct.pack("<Q", length))
+    if length < _MOST:
+        return size, patched(size, start - 4, struct.pack(f"{data.order}I", length))
+    file.seek(0)
+    if file.read(4) != b"RIFF":
+        return start + _MOST, patched(size, start - 4, struct.pack(f"{data.order}I", _MOST))
+    head = b"RF64\xff\xff\xff\xffWAVEds64" + struct.pack("<I3QI", 28, size + 28, length, 0, 0)
+    samples = range(start, size)
+    return size, (head, range(12, start - 8), b"data\xff\xff\xff\xff", samples)
+
+
+def spare(file: BinaryIO, at: int, size: int) -> int:
+    """Return how many bytes of a WAV file follow its samples that are neither chunks nor zeros.
+
+    Parameters
+    ----------
+    file, size
+        As for `check`.
+    at
+        Where the samples end by the header.
+    """
+    at = _after_chunks(file, at, size, "<")
+    return size - at if at < size and holds_sound(file, at, size) else 0
+
+
+def codec(file: BinaryIO) -> int | None:
+    """Return the number of the codec of a WAV file; None where it has none.
+
+    Parameters
+    ----------
+    file
+        The file.
+    """
+    file.seek(12)
+    while len(header := file.read(8)) == 8:
+        kind, length = struct.unpack("<4sI", header)
+        if kind == b"fmt ":
+            return int.from_bytes(file.read(2), "little")
+        if kind == b"data":
+            break
+        file.seek(length + length % 2, 1)
+    return None
+
+
+def check_w64(file: BinaryIO, size: int, name: str) -> Extent:
+    """Check a Sony Wave64 file as in `check`; chunk sizes include the chunk headers.
 
     Parameters
     ----------
@@ -79,16 +167,17 @@ def check_w64(file: BinaryIO, size: int, name: str) -> None:
         start, promised = file.tell(), max(0, promised - 24)
         if kind.startswith(b"data"):
             if size - start < promised < _UNKNOWN:
-                raise short(name, promised, size - start)
-            return
+                raise truncation_error(name, promised, size - start)
+            end = start + (promised + 7) // 8 * 8
+            return Extent(min(end, size) if promised else size, stops=False)
         if promised > size:
             break
         file.seek(start + (promised + 7) // 8 * 8)
     raise _without_samples(name)
 
 
-def check_caf(file: BinaryIO, size: int, name: str) -> Patch | None:
-    """Check a Core Audio file as `check` does; a size of -1 means "not known yet".
+def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
+    """Check a Core Audio file as in `check`; a size of -1 means "not known yet".
 
     libsndfile refuses that, and sizes beyond the end of the file.
 
@@ -102,10 +191,12 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Patch | None:
         kind, promised = struct.unpack(">4sq", header)
         start = file.tell()
         if kind == b"data":
-            there = Patch(start - 8, struct.pack(">q", size - start))
+            there = patched(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
-                raise short(name, promised - 4, size - start - 4, there)
-            return there if promised == -1 else None
+                raise truncation_error(name, promised - 4, size - start - 4, there)
+            end = _after_chunks(file, start + max(0, promised), size, ">", long=True)
+            unknown = promised == -1 or (promised == 0 and end < size)
+            return Extent(size, there) if unknown else Extent(end)
         if not 0 <= promised <= size:
             break
         file.seek(start + promised)
@@ -113,26 +204,47 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Patch | None:
 
 
 def _without_samples(name: str) -> AlphaMFError:
-    return AlphaMFError(f"{name} is cut short: its header ends before any samples")
+    return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
-def _only_chunks(file: BinaryIO, size: int, order: Order) -> bool:
-    """Whether whole chunks fill the rest of the file, so that no samples hide there."""
-    while len(header := file.read(8)) == 8:
-        kind, length = struct.unpack(f"{order}4sI", header)
-        if not all(32 <= byte < 127 for byte in kind):
-            return False
-        file.seek(length + length % 2, os.SEEK_CUR)
-    return not header and file.tell() <= size + 1
+def _after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
+    """Return where the whole chunks end that begin at a position.
+
+    Parameters
+    ----------
+    file, size, order
+        As for `check`.
+    at
+        The position.
+    long
+        Whether their sizes have 64 bits, and no padding, as in CAF.
+    """
+    while at < size:
+        file.seek(at)
+        header = file.read(13)
+        # Some programs leave out the byte that follows an odd number of others.
+        padded = not long and at % 2 and not (header[:1].isalpha() and header[1:4].isalpha())
+        kind, length = struct.unpack(
+            f"{order}4s{'q' if long else 'I'}",
+            header[padded : padded + (12 if long else 8)].ljust(12 if long else 8, b"\0"),
+        )
+        if padded and len(header) == 1:
+            return size
+        printable = all(32 <= byte < 127 for byte in kind) and kind not in _STARTS
+        end = at + padded + (12 if long else 8) + length
+        if not printable or not 0 <= length or (end > size and kind not in _AFTER):
+            break
+        at = min(end, size)
+    return at
 
 
 def is_placeholder(size: int) -> bool:
-    """Whether a size means "not known yet": 2^32 - 1 from ffmpeg, about 2^31 from SoX, arecord."""
+    """Return whether a size means "not known yet": 2^32 - 1 (ffmpeg), about 2^31 (SoX)."""
     return size >= 2**32 - 2**12 or 2**31 - 2**13 <= size <= 2**31
 
 
 def clear_peak_time(path: Path, order: Order) -> None:
-    """Set the time, which libsndfile writes into the PEAK chunk of floating-point files, to zero.
+    """Set the time stamp in the PEAK chunk to zero, so that outputs are reproducible.
 
     Parameters
     ----------

@@ -1,49 +1,105 @@
-"""What the checks of headers have to say of a file that was cut, or whose length was never set."""
+"""What the checks of headers find: where a recording ends, and what is missing or left over."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
 
+Pieces = Sequence[bytes | range]
+"""What a decoder sees of a file: ranges of its bytes, and bytes in place of others."""
 
-class Patch(NamedTuple):
-    """Bytes that a copy of a file has to hold at a position, so that libsndfile reads its samples.
+
+class Extent(NamedTuple):
+    """Where the recording at the start of a file ends.
 
     Attributes
     ----------
-    position
-        From the start of the file.
-    data
-        The bytes.
+    end
+        Position after the last byte that its header accounts for.
+    pieces
+        What the decoder has to see, where that is not the bytes as they are.
+    stops
+        Whether the decoder stops there, so that it leaves out sound that follows.
+    frames
+        Samples per channel that the header promises, where `pieces` hide that from the decoder;
+        None: not known.
+    md5
+        MD5 sum of the samples in the header of FLAC; None: not known.
     """
 
-    position: int
-    data: bytes
+    end: int
+    pieces: Pieces | None = None
+    stops: bool = True
+    frames: int | None = None
+    md5: bytes | None = None
 
 
 class Cut(AlphaMFError):
-    """A file that ends before what its header promises.
+    """Error for a file that ends before its header says.
 
     Parameters
     ----------
     sentence
         What is promised, and what is there.
-    patch
+    pieces
         What lets libsndfile read the part that is there; None where it does so anyway.
     """
 
-    def __init__(self, sentence: str, patch: Patch | None = None) -> None:
+    def __init__(self, sentence: str, pieces: Pieces | None = None) -> None:
         super().__init__(sentence)
-        self.patch = patch
+        self.pieces = pieces
+
+    def __reduce__(self) -> tuple[type[Cut], tuple[str, Pieces | None]]:
+        """Let the error cross to another process with what it knows."""
+        return Cut, (str(self), self.pieces)
 
 
 class Undecodable(Exception):
-    """Samples that a decoder cannot read; the text says why."""
+    """Error for samples that a decoder cannot read; the message says why."""
 
 
-def short(name: str, promised: int, there: int, patch: Patch | None = None) -> Cut:
-    """Return the error of a file that holds fewer bytes of samples than its header promises.
+class LeftOut(Undecodable):
+    """Sound that is left out; the text goes on after the name of the file."""
+
+
+LEAST = 0.01
+"""Seconds of what follows a recording from which on it is taken for sound."""
+
+
+def left_out(name: str, duration: float, spare: float) -> str:
+    """Return the sentence on sound that follows what a header promises.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    duration, spare
+        Seconds that are promised, and those that follow.
+    """
+    return (
+        f"{name} goes on after the {duration:.2f} s that its header promises: "
+        f"{spare:.2f} s are left out"
+    )
+
+
+def patched(end: int, position: int, data: bytes) -> Pieces:
+    """Return the first bytes of a file with some of them replaced.
+
+    Parameters
+    ----------
+    end
+        How many bytes.
+    position, data
+        Where others are, and those.
+    """
+    after = min(position + len(data), end)
+    return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
+
+
+def truncation_error(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:
+    """Return the error for a file with fewer bytes of samples than its header promises.
 
     Parameters
     ----------
@@ -51,11 +107,13 @@ def short(name: str, promised: int, there: int, patch: Patch | None = None) -> C
         Its name in the sentence.
     promised, there
         Bytes of samples.
-    patch
+    pieces
         As for `Cut`.
     """
     return Cut(
-        f"{name} is cut short: its header promises {promised} bytes of samples and "
-        f"{max(0, there)} are there",
-        patch,
+        (
+            f"{name} is truncated: its header promises {promised} bytes of samples, but it "
+            f"has only {max(0, there)}"
+        ),
+        pieces,
     )

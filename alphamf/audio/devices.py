@@ -1,4 +1,4 @@
-"""Microphones, headphones and virtual cables, by PortAudio: what there is, and what suits it."""
+"""Microphones, headphones and virtual cables, through PortAudio: list, find and configure them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RATES = (48000, 44100)
 
 
 class Device(NamedTuple):
-    """A device.
+    """An audio device.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class Device(NamedTuple):
     rate: int
 
     def most(self, kind: Kind) -> int:
-        """Return the most channels of a kind."""
+        """Return the maximum number of input or output channels."""
         return self.inputs if kind == "input" else self.outputs
 
 
 class Line(NamedTuple):
-    """A device as it is to be opened: with so many channels, at a rate in Hz."""
+    """A device with the number of channels and the rate in Hz to open it with."""
 
     device: Device
     kind: Kind
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 def library() -> Any:
-    """Return the module sounddevice, which has loaded PortAudio.
+    """Import and return the module sounddevice, which loads PortAudio.
 
     Raises
     ------
@@ -60,18 +60,18 @@ def library() -> Any:
         import sounddevice
     except ModuleNotFoundError as error:
         raise AlphaMFError(
-            f"sound devices need {error.name}, of the extra `live`: pip install 'alphamf[live]'"
+            f"audio devices need {error.name}; install it with pip install 'alphamf[live]'"
         ) from error
     except OSError as error:
         raise AlphaMFError(
-            "sound devices need the library PortAudio, which is not installed here (on Debian and "
-            "Ubuntu: apt install libportaudio2)"
+            "audio devices need the library PortAudio, which is not installed (on Debian "
+            "and Ubuntu: apt install libportaudio2)"
         ) from error
     return sounddevice
 
 
 def devices() -> list[Device]:
-    """Return the devices there are.
+    """Return all audio devices of the system.
 
     Raises
     ------
@@ -94,12 +94,12 @@ def devices() -> list[Device]:
 
 
 def default(kind: Kind) -> int:
-    """Return the number of the system's device of a kind, -1 where there is none."""
+    """Return the number of the system's default device of a kind, or -1 if there is none."""
     return int(library().default.device[kind == "output"])
 
 
 def find(wanted: str | None, kind: Kind) -> Device:
-    """Return a device.
+    """Find a device by its number or by a part of its name.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
         number = default(kind)
         found = [device for device in able if device.number == number] or able[:1]
         if not found:
-            raise AlphaMFError(f"there is no {kind} device here")
+            raise AlphaMFError(f"no {kind} device was found")
     elif wanted.isdecimal():
         found = [device for device in able if device.number == int(wanted)]
     else:
@@ -127,14 +127,14 @@ def find(wanted: str | None, kind: Kind) -> Device:
         found = [device for device in found if device.name == wanted] or found
     if len(found) > 1:
         names = ", ".join(f"{d.number} ({d.name}, {d.api})" for d in found)
-        raise AlphaMFError(f"{wanted!r} may be any of the {kind} devices {names}: give a number")
+        raise AlphaMFError(f"{wanted!r} matches several {kind} devices {names}; give a number")
     if not found:
-        raise AlphaMFError(f"there is no {kind} device {wanted!r}: --list-devices shows them")
+        raise AlphaMFError(f"there is no {kind} device {wanted!r}; use --list-devices to list them")
     return found[0]
 
 
 def suit(source: Device, target: Device, channels: int, rate: int | None) -> tuple[Line, Line]:
-    """Return how to open an input and an output at one rate.
+    """Choose a common rate for an input and an output, and return how to open both.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
     """
     if channels > source.inputs:
         raise AlphaMFError(
-            f"the input {source.name} has only {source.inputs} of the {channels} channels"
+            f"the input {source.name} has only {source.inputs} channels, not {channels}"
         )
     refusals: list[str] = []
     for each in dict.fromkeys([rate or source.rate, source.rate, target.rate, *RATES]):
@@ -161,11 +161,11 @@ def suit(source: Device, target: Device, channels: int, rate: int | None) -> tup
         second = _line(target, "output", channels, each, refusals)
         if first and second:
             return first, second
-    raise AlphaMFError(f"no rate suits the input and the output: {'; '.join(refusals)}")
+    raise AlphaMFError(f"no sampling rate is supported by both devices: {'; '.join(refusals)}")
 
 
 def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[str]) -> Line | None:
-    """Return how a device takes a rate, or None, and add why it does not to `refusals`."""
+    """Return how to open a device at a rate, or None and append the reason to `refusals`."""
     sounddevice = library()
     check = getattr(sounddevice, f"check_{kind}_settings")
     why = ""
@@ -181,5 +181,5 @@ def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[s
 
 
 def failure(error: Exception) -> str:
-    """Return what PortAudio says, without its numbers."""
+    """Return the message of a PortAudio error without its numbers."""
     return str(error).partition(" [PaErrorCode")[0]

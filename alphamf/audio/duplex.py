@@ -1,4 +1,4 @@
-"""Sound from one device and to another, each at its own pace, with somebody slow in between.
+"""Record from one device and play to another; each has its own clock, and processing may be slow.
 
 The devices call from threads of their own and must not wait: what comes in goes into a bounded
 queue, what is to be played comes from a buffer, and what cannot be had in time is counted.
@@ -32,7 +32,7 @@ PATIENCE = 5.0
 
 @dataclass
 class Lost:
-    """What was lost so far, in blocks and gaps.
+    """Counts of lost sound so far, in blocks and gaps.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Lost:
 
 
 class Playout:
-    """Samples that wait to be played.
+    """Buffer of samples that are waiting to be played.
 
     Playing starts, and starts again after a gap, when `margin` samples wait. Where never less than
     twice as many wait during a second, for an input whose clock is fast or after a delay that has
@@ -84,7 +84,7 @@ class Playout:
             self._waiting = np.concatenate([self._waiting, block])
 
     def take(self, count: int) -> Floats:
-        """Return the next samples, shape (count, channels), silence where there are none."""
+        """Return the next samples, shape (count, channels); silence if there are none."""
         with self._lock:
             out = np.zeros((count, self._waiting.shape[1]), np.float32)
             if not self._playing and len(self._waiting) < self.margin + count:
@@ -108,7 +108,7 @@ class Playout:
 
 
 class Duplex:
-    """An input and an output that run, for a `with` block.
+    """An input and an output device that run together; use it as a context manager.
 
     Parameters
     ----------
@@ -181,12 +181,12 @@ class Duplex:
 
     @property
     def latencies(self) -> tuple[float, float, float]:
-        """Of the input, of what waits to be played, and of the output, in seconds."""
+        """Latency of the input, of the playout buffer and of the output, in seconds."""
         first, second = (float(stream.latency) for stream in self._streams)
         return first, self._playout.margin / self.rate, second
 
     def _take(self, data: Floats, frames: int, when: object, status: Any) -> None:
-        """Keep what comes in; called by the input."""
+        """Queue recorded samples; the input device calls this."""
         self._called[0] = time.monotonic()
         self.lost.overflows += bool(status.input_overflow or status.input_underflow)
         try:
@@ -195,7 +195,7 @@ class Duplex:
             self.lost.dropped += 1
 
     def _give(self, data: Floats, frames: int, when: object, status: Any) -> None:
-        """Fill in what is to be played; called by the output."""
+        """Fill in the samples to play; the output device calls this."""
         self._called[1] = time.monotonic()
         self.lost.underflows += bool(status.output_underflow or status.output_overflow)
         data[:] = 0
@@ -204,7 +204,7 @@ class Duplex:
         data[:, :wide] = found if self.channels == 1 else found[:, :wide]
 
     def read(self, patience: float) -> Floats:
-        """Return all that has come in, shape (samples, channels).
+        """Return all samples recorded since the last call, shape (samples, channels).
 
         Parameters
         ----------
@@ -220,11 +220,11 @@ class Duplex:
             return np.concatenate(found)
 
     def write(self, block: Floats) -> None:
-        """Play samples, shape (samples, channels), after those that wait."""
+        """Append samples, shape (samples, channels), to the playout buffer."""
         self._playout.put(block)
 
     def check(self) -> None:
-        """See whether both devices are still there.
+        """Raise an AlphaMFError if a device has been disconnected or has stopped.
 
         Raises
         ------
@@ -233,4 +233,6 @@ class Duplex:
         """
         for line, stream, called in zip(self._lines, self._streams, self._called, strict=True):
             if not stream.active or time.monotonic() - called > PATIENCE:
-                raise AlphaMFError(f"the {line.kind} {line.device.name} has gone, or has stopped")
+                raise AlphaMFError(
+                    f"the {line.kind} {line.device.name} was disconnected or has stopped"
+                )

@@ -1,4 +1,4 @@
-"""Sound that flows through pipes: read as it comes, written at once, in the same format."""
+"""Real-time sound in pipes: read as it arrives, written immediately, in the same format."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.audio import subtypes
-from alphamf.audio.cut import short
+from alphamf.audio import chunks, subtypes
+from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
 from alphamf.audio.live import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
-from alphamf.audio.survey import RATES
+from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.stopping import finish_asked
+from alphamf.tools.stopping import finish_requested
 
 MOST = 1 << 16
 """Most bytes that are read at a time."""
+
+_TAIL = 1 << 20
+"""Bytes after the samples that are looked at: chunks, or more samples than promised."""
 
 _WAKE = 0.1
 """Longest wait before a Ctrl-C is looked for, in seconds."""
@@ -29,8 +32,8 @@ RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32":
 """Samples without a header, little-endian, and libsndfile's names of them."""
 
 
-class Kind(NamedTuple):
-    """What the samples are: rate in Hz, channels, and libsndfile's name of how they are stored."""
+class SampleFormat(NamedTuple):
+    """Format of raw samples: rate in Hz, channels, and libsndfile's name of the subtype."""
 
     rate: int
     channels: int
@@ -38,12 +41,12 @@ class Kind(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of a sample of all channels."""
+        """Bytes per frame: one sample of each channel."""
         return subtypes.get(self.subtype).size * self.channels
 
 
-def raw_kind(text: str) -> Kind:
-    """Return what RATE:CHANNELS:FORMAT stands for, such as 48000:1:s16.
+def raw_kind(text: str) -> SampleFormat:
+    """Parse RATE:CHANNELS:FORMAT, such as 48000:1:s16.
 
     Raises
     ------
@@ -53,19 +56,19 @@ def raw_kind(text: str) -> Kind:
     rate, _, rest = text.partition(":")
     channels, _, name = rest.partition(":")
     try:
-        kind = Kind(int(rate), int(channels), RAW[name])
+        kind = SampleFormat(int(rate), int(channels), RAW[name])
     except (ValueError, KeyError):
         kind = None
     if kind is None or not RATES[0] <= kind.rate <= RATES[1] or not 1 <= kind.channels <= CHANNELS:
         raise AlphaMFError(
-            f"--raw must be RATE:CHANNELS:FORMAT such as 48000:1:s16, with a format of "
-            f"{', '.join(RAW)}, not {text!r}"
+            "--raw must be RATE:CHANNELS:FORMAT, such as 48000:1:s16, where FORMAT is one "
+            f"of {', '.join(RAW)}; not {text!r}"
         )
     return kind
 
 
 class Flow:
-    """Samples that come through a pipe.
+    """Samples that arrive through a pipe.
 
     Parameters
     ----------
@@ -87,20 +90,20 @@ class Flow:
         What comes is no WAV, or one of another kind than PCM, floats, A-law and u-law.
     """
 
-    def __init__(self, pipe: int, raw: Kind | None = None) -> None:
+    def __init__(self, pipe: int, raw: SampleFormat | None = None) -> None:
         self._pipe, self._held = pipe, b""
         found = None if raw else wav_header(self._first)
         if raw is None and found is None:
             raise AlphaMFError(
-                f"{NAME} is no WAV: low latency reads that, or bare samples with --raw"
+                f"{NAME} is not a WAV file; for headerless samples, give their format with --raw"
             )
         self.header: bytes = found.data if found else b""
-        self.kind: Kind = raw or _kind(self.header)
+        self.kind: SampleFormat = raw or _kind(self.header)
         self._promised = found.promised if found else None
         self._held = self._held[len(self.header) :]
 
     def _first(self, count: int) -> bytes | None:
-        """Return the first bytes, None if there are fewer."""
+        """Return the first `count` bytes, or None if there are fewer."""
         while len(self._held) < count:
             if not (data := self._read()):
                 return None
@@ -108,57 +111,70 @@ class Flow:
         return self._held[:count]
 
     def _read(self) -> bytes:
-        """Return what comes next; nothing at the end, or after a Ctrl-C."""
-        while not finish_asked():
+        """Return the next bytes; empty at the end or after Ctrl-C."""
+        while not finish_requested():
             if os.name != "posix" or select.select([self._pipe], [], [], _WAKE)[0]:
                 return os.read(self._pipe, MOST)
         return b""
 
     def blocks(self) -> Iterator[Floats]:
-        """Yield the samples as they come, shape (samples, channels).
+        """Yield the samples as they arrive, shape (samples, channels).
 
         Raises
         ------
         AlphaMFError
-            There are fewer than the header promises.
+            There are fewer than the header promises, or more.
         """
         size, read = self.kind.size, 0
         data = self._held
         while True:
+            rest = b""
             if self._promised is not None:
-                data = data[: self._promised - read]
+                left = self._promised - read
+                rest, data = data[left:], data[:left]
             whole = len(data) // size * size
             read += whole
             if whole:
-                yield decoded(data[:whole], self.kind)
+                yield decode_raw(data[:whole], self.kind)
             if self._promised is not None and read > self._promised - size:
-                return
+                return self._check_end(rest, read // size / self.kind.rate)
             if not (new := self._read()):
                 break
             data = data[whole:] + new
-        if self._promised is not None and not finish_asked():
-            raise short(NAME, self._promised, read)
+        if self._promised is not None and not finish_requested():
+            raise truncation_error(NAME, self._promised, read)
+
+    def _check_end(self, rest: bytes, duration: float) -> None:
+        """Read to the pipe's end, and refuse sound that follows what the header promises."""
+        odd = (len(self.header) + (self._promised or 0)) % 2
+        rest, more = bytes(odd) + rest, 0
+        while data := self._read():
+            rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
+        spare = chunks.spare(io.BytesIO(rest), odd, len(rest))
+        seconds = (spare + more) / self.kind.size / self.kind.rate
+        if spare and seconds >= LEAST:
+            raise Cut(left_out(NAME, duration, seconds))
 
 
-def _kind(header: bytes) -> Kind:
-    import soundfile
-
+def _kind(header: bytes) -> SampleFormat:
     try:
-        with soundfile.SoundFile(io.BytesIO(header)) as file:
-            kind = Kind(file.samplerate, file.channels, file.subtype)
-    except soundfile.LibsndfileError:
+        with open_bytes(header, NAME) as file:
+            kind = SampleFormat(file.samplerate, file.channels, file.subtype)
+    except AlphaMFError:
         kind = None
     if kind is None or kind.subtype not in SIMPLE:
-        raise AlphaMFError(f"{NAME} is no WAV of samples that stand for themselves")
+        raise AlphaMFError(
+            f"{NAME} is a WAV file with compressed samples; low latency needs uncompressed samples"
+        )
     return kind
 
 
-def _options(kind: Kind) -> dict[str, Any]:
+def _options(kind: SampleFormat) -> dict[str, Any]:
     return {"format": "RAW", "subtype": kind.subtype, "endian": "LITTLE"}
 
 
-def decoded(data: bytes, kind: Kind) -> Floats:
-    """Return bare samples as float32, shape (samples, channels)."""
+def decode_raw(data: bytes, kind: SampleFormat) -> Floats:
+    """Decode headerless samples to float32, shape (samples, channels)."""
     import soundfile
 
     with soundfile.SoundFile(
@@ -168,8 +184,8 @@ def decoded(data: bytes, kind: Kind) -> Floats:
     return found
 
 
-def encoded(audio: Floats, kind: Kind) -> bytes:
-    """Return float32 samples, shape (samples, channels), as bytes; PCM is limited to its range."""
+def encode_raw(audio: Floats, kind: SampleFormat) -> bytes:
+    """Encode float32 samples, shape (samples, channels), as bytes; PCM is clipped to its range."""
     import soundfile
 
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The audio formats that are read and written: a record each. A new format is one more record.
+"""The supported audio formats, one record each; to add a format, add a record.
 
 Those of the extra `media` are written by FFmpeg's muxers; what is read of them is in
 `alphamf.audio.media.kinds`. Decoders read as much as they find and do not report a file that was
@@ -11,17 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio import chunks, headers, mp3, ogg, read_only, subtypes
-from alphamf.audio.cut import Patch
+from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
+from alphamf.audio.cut import Cut, Extent, Pieces
 from alphamf.audio.media import kinds
+from alphamf.audio.parts import Layout, Part
+from alphamf.audio.view import holds_sound, view
+from alphamf.errors import AlphaMFError
 
 
 class Header(NamedTuple):
-    """The first bytes of a file, and how the length that its header promises is checked.
+    """The magic bytes of a file format, and the function that checks the length in the header.
 
     Attributes
     ----------
@@ -29,17 +31,16 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        what is to be corrected before libsndfile reads the file, or None; raises
-        `alphamf.audio.cut.Cut`.
+        where the recording ends; raises `alphamf.audio.cut.Cut`.
     """
 
     start: bytes
     kind: bytes
-    check: Callable[[BinaryIO, int, str], Patch | None]
+    check: Callable[[BinaryIO, int, str], Extent]
 
 
 class Encoding(NamedTuple):
-    """Names of a format and a subtype, as libsndfile has them."""
+    """libsndfile's names of a format and a subtype."""
 
     format: str
     subtype: str
@@ -89,7 +90,7 @@ class Format:
     muxer: str | None = None
 
     def encoding(self, subtype: str, *, samples: int = 0) -> Encoding:
-        """Return how samples of a subtype are best written in this format.
+        """Return the best encoding in this format for samples of a subtype.
 
         Parameters
         ----------
@@ -136,7 +137,12 @@ FORMATS = {
             beyond_4_gb="RF64",
             make_reproducible=partial(chunks.clear_peak_time, order="<"),
         ),
-        Format("FLAC", ("PCM_16", "PCM_24", "PCM_S8"), (".flac",)),
+        Format(
+            "FLAC",
+            ("PCM_16", "PCM_24", "PCM_S8"),
+            (".flac",),
+            headers=(Header(flac.START, b"", flac.check),),
+        ),
         Format(
             "OGG",
             ("VORBIS", "OPUS"),
@@ -204,19 +210,12 @@ FORMATS = {
 """The formats that can be written, by name. Of two with the same ending, the first is the default;
 libsndfile reads more."""
 
-READ_ONLY = (
-    Header(b"Creative Voice File\x1a", b"", read_only.check_voc),
-    Header(b"2BIT", b"", read_only.check_avr),
-    Header(b"FORM", b"8SVX", _big),
-    Header(b"FORM", b"16SV", _big),
-    Header(b"\x01\x04", b"", read_only.check_mpc2k),
-    Header(b"ALawSoundFile**\0", b"", read_only.check_wve),
-    Header(b"\xf0\x7e", b"", read_only.check_sds),
-    Header(b"\x00\x00\x00\x00", b"", read_only.check_mat4),
-    Header(b"\x00\x00\x03\xe8", b"", read_only.check_mat4),
-    Header(b"MATLAB 5.0 MAT-file", b"", read_only.check_mat5),
-)
-"""Headers that promise a length, of formats that are read and not written."""
+READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
+"""IFF files, which are read and not written, and whose length is checked as that of AIFF."""
+
+UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
+"""Formats that libsndfile reads and that are refused: their headers promise a length that is not
+checked, so that a damaged file could lose sound without a word."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
@@ -226,17 +225,17 @@ MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in for
 
 
 def is_known(suffix: str) -> bool:
-    """Whether files of an ending, in lower case, can be read with what is installed."""
+    """Return whether files with an extension (lower case) can be read on this machine."""
     return suffix in SUFFIXES and (suffix not in MEDIA_SUFFIXES or find_spec("av") is not None)
 
 
 def get(name: str) -> Format:
-    """Return the record of a format; a bare one for a format that is only read."""
+    """Return the record of a format; formats that can only be read get a minimal record."""
     return FORMATS.get(name, Format(name))
 
 
 def by_suffix(suffix: str, preferred: str) -> Format | None:
-    """Return the format that a file name ending stands for.
+    """Return the format for a file name extension.
 
     Parameters
     ----------
@@ -249,8 +248,12 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
     return found.get(preferred, next(iter(found.values()), None))
 
 
-def check(path: Path, name: str) -> Patch | None:
-    """Check that a file holds what its header promises.
+MOST = 10_000
+"""Recordings that one file may hold: each is opened by itself."""
+
+
+def check(path: Path, name: str) -> Layout:
+    """Check that a file holds what its header promises, and find what follows that.
 
     Parameters
     ----------
@@ -259,28 +262,68 @@ def check(path: Path, name: str) -> Patch | None:
     name
         Its name in error messages.
 
-    Returns
-    -------
-    Patch or None
-        What is to be corrected before libsndfile reads the file.
-
     Raises
     ------
-    Cut
-        The file is shorter than promised.
     AlphaMFError
-        So short that it ends before any samples.
+        So short that it ends before any samples, or more than `MOST` recordings.
     """
     size = path.stat().st_size
-    kind = kinds.find(path)
+    parts: list[Part] = []
+    at, stops, known = 0, False, None
     with path.open("rb") as file:
-        if kind is not None:
-            kind.check(file, size, name)
-            return None
-        head = file.read(20)
-        file.seek(12)
-        known = (header for form in FORMATS.values() for header in form.headers)
-        for header in chain(known, READ_ONLY):
-            if head.startswith(header.start) and head[8:].startswith(header.kind):
-                return header.check(file, size, name)
+        while at < size and (not parts or holds_sound(file, at, size)):
+            rest = view(file, (range(at, size),))
+            found = _identify(rest)
+            if found is None or (known or found).format != found.format:
+                break
+            if len(parts) == MOST:
+                raise AlphaMFError(f"{name} holds more than {MOST} recordings")
+            known = found
+            rest.seek(12)
+            try:
+                extent = found.check(rest, size - at, name)
+            except Cut as error:
+                plain = not parts and error.pieces is None
+                last = Part(None if plain else _moved(error.pieces, at, size))
+                return Layout((*parts, last), cut=str(error))
+            stops = extent.stops
+            parts.append(Part(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
+            at += extent.end
+        if not parts:
+            return Layout()
+        if not stops and at < size:  # the decoder reads on
+            pieces = _moved(extent.pieces, at - extent.end, size)
+            parts[-1] = parts[-1]._replace(pieces=pieces)
+        if len(parts) == 1 and extent.pieces is None:
+            parts[0] = parts[0]._replace(pieces=None)
+        spare = size - at if stops and holds_sound(file, at, size) else 0
+    return Layout(parts, spare)
+
+
+class _Known(NamedTuple):
+    """The format of a file, and its check."""
+
+    format: object
+    check: Callable[[BinaryIO, int, str], Extent]
+
+
+def _identify(file: BinaryIO) -> _Known | None:
+    """Return the format of an open file; None where there is nothing to check."""
+    if (kind := kinds.kind_of(file)) is not None:
+        return _Known(kind.demuxer, kind.check)
+    file.seek(0)
+    head = file.read(20)
+    known = [(form, header) for form in FORMATS.values() for header in form.headers]
+    for form, header in (*known, *((header, header) for header in READ_ONLY)):
+        if head.startswith(header.start) and head[8:].startswith(header.kind):
+            return _Known(form, header.check)
     return None
+
+
+def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
+    """Return the pieces of a file that is a part of another, up to a position in that."""
+    whole = (range(end - by),) if pieces is None else pieces
+    return tuple(
+        range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece
+        for piece in whole
+    )

@@ -1,4 +1,4 @@
-"""AU and NIST files, whose samples follow one header: whether they are whole."""
+"""AU and NIST files, whose samples follow one header: where they end."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 import struct
 from typing import BinaryIO, Literal
 
-from alphamf.audio.cut import short
+from alphamf.audio.cut import Extent, patched, truncation_error
 
 
-def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> None:
-    """Check that an AU file holds as many bytes of samples as its header promises.
+def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
+    """Check that an AU file has as many bytes of samples as its header promises.
 
     Parameters
     ----------
@@ -30,14 +30,18 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     """
     file.seek(4)
     numbers = file.read(8)
-    if len(numbers) == 8:
-        start, promised = struct.unpack(f"{order}II", numbers)
-        if promised != 0xFFFFFFFF and promised > size - start:  # the former: not known
-            raise short(name, promised, size - start)
+    start, promised = struct.unpack(f"{order}II", numbers.ljust(8, b"\0"))
+    if promised == 0xFFFFFFFF:  # not known
+        return Extent(size)
+    if promised > size - start:
+        raise truncation_error(name, promised, size - start)
+    # There is nothing but samples after the header, so that more of them are read, too.
+    pieces = patched(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
+    return Extent(start + promised if promised else size, pieces, stops=False)
 
 
-def check_nist(file: BinaryIO, size: int, name: str) -> None:
-    """Check that a NIST SPHERE file holds as many samples as its header promises.
+def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
+    """Check that a NIST SPHERE file has as many samples as its header promises.
 
     Compressed samples (shorten) are not checked, as their number says nothing of bytes.
 
@@ -54,13 +58,14 @@ def check_nist(file: BinaryIO, size: int, name: str) -> None:
     file.seek(0)
     start = re.match(rb"NIST_1A\s+(\d{1,7})\s", file.read(16))
     if start is None:
-        return
+        return Extent(size)
     file.seek(0)
     header = file.read(min(int(start[1]), 1 << 16))
     if b"shorten" in header:
-        return
+        return Extent(size)
     fields = dict(re.findall(rb"^(\w+) +-(?:i|s\d+) +(\d{1,18})\s*$", header, re.MULTILINE))
     count = int(fields.get(b"sample_count", 0))
     promised = count * int(fields.get(b"channel_count", 1)) * int(fields.get(b"sample_n_bytes", 1))
     if promised > size - int(start[1]):
-        raise short(name, promised, size - int(start[1]))
+        raise truncation_error(name, promised, size - int(start[1]))
+    return Extent(int(start[1]) + promised if promised else size, stops=False)

@@ -1,4 +1,4 @@
-"""From what the user names (files, folders, patterns, ``-``) to pairs of input and output."""
+"""Turn the user's inputs (files, folders, patterns, ``-``) into pairs of input and output."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from alphamf.audio.outputs import derived_name, final_name, possible_names, resolve
-from alphamf.audio.search import RESULT, Found, expand
+from alphamf.audio.search import RESULT, InputFile, expand
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import already_there, printable_name, refuse_links
+from alphamf.tools.paths import Identity, identify, real_path
 
 STREAM = "-"
 """Standard input as a source, standard output as an output."""
@@ -29,12 +30,23 @@ class Job(NamedTuple):
     searched
         Whether the file was found in a folder or by a pattern; an output that exists then means
         that an earlier run has done the work.
+    output_dir
+        Of an output whose name is derived: the folder in it that the user named. None: the one
+        that the output lies in.
     """
 
     source: str
     output: str
     derived: bool
     searched: bool = False
+    output_dir: str | None = None
+
+    @property
+    def within(self) -> str | None:
+        """The folder below which no link is followed; None where the user named the output."""
+        if not self.derived:
+            return None
+        return self.output_dir or os.path.dirname(self.output) or os.curdir
 
 
 class Problem(NamedTuple):
@@ -54,7 +66,7 @@ class Plan(NamedTuple):
     results
         Files that were named and passed over, as they are results of other inputs.
     guarded
-        Real path of each file that no output may replace, and what it is.
+        Each file that no output may replace, and what it is.
     passed
         Recordings in folders that cannot be read with what is installed.
     """
@@ -62,7 +74,7 @@ class Plan(NamedTuple):
     jobs: list[Job]
     problems: list[Problem]
     results: Sequence[str] = ()
-    guarded: Mapping[str, str] = {}
+    guarded: Mapping[Identity, str] = {}
     passed: Collection[str] = ()
 
 
@@ -75,7 +87,7 @@ def plan(
     overwrite: bool = False,
     protected: Mapping[str, str] | None = None,
 ) -> Plan:
-    """Find the input files and name an output for each.
+    """Find the input files and choose an output name for each.
 
     No output replaces an input, or is another's. Among several of one name, the one that keeps its
     input's ending has it: inputs that cannot be written in their own format become ``.wav``.
@@ -107,29 +119,31 @@ def plan(
         `output` and `output_dir` do not go together, with each other or with the inputs.
     """
     if output is not None and output_dir is not None:
-        raise AlphaMFError("-o names one output and --output-dir a folder: give one of them")
+        raise AlphaMFError("-o names a file and --output-dir a folder; give only one of them")
     inputs = list(inputs)
     if output_dir is not None:
         if STREAM in inputs:
-            raise AlphaMFError("- has no name to use in --output-dir: use -o FILE")
+            raise AlphaMFError("standard input has no name to use in --output-dir; use -o FILE")
         if os.path.lexists(output_dir) and not os.path.isdir(output_dir):
-            raise AlphaMFError(f"--output-dir {shown(output_dir)} is not a folder")
+            raise AlphaMFError(f"--output-dir {printable_name(output_dir)} is not a folder")
     found, problems, passed = _find(inputs, output_dir)
     if output is not None:
         _check_single(output, len(found) + len(problems))
     found, results = _without_results(found)
     if template is not None:
         found = _not_made(found, output_dir, template)
-    guarded = {_identity(path): f"{o} {shown(path)}" for o, path in (protected or {}).items()}
-    guarded |= {_identity(item.path): f"the input {shown(item.path)}" for item in found}
+    guarded = {
+        _identify(path): f"{o} {printable_name(path)}" for o, path in (protected or {}).items()
+    }
+    guarded |= {_identify(item.path): f"the input {printable_name(item.path)}" for item in found}
     candidates = _jobs(found, output, output_dir, template, guarded)
-    taken: dict[str, str] = {}
+    taken: dict[Identity, str] = {}
     conflicts: dict[Job, str] = {}
     for job in sorted(candidates, key=_is_renamed):
         sentence = _conflict(job, taken, guarded, overwrite)
         if sentence is None:
             names = possible_names(job.source, job.output) if job.derived else [job.output]
-            taken |= {_identity(name): job.source for name in names}
+            taken |= {_identify(name): job.source for name in names}
         else:
             conflicts[job] = sentence
     problems += [Problem(job.source, conflicts[job]) for job in candidates if job in conflicts]
@@ -138,7 +152,7 @@ def plan(
 
 
 def find(inputs: Iterable[str]) -> list[str]:
-    """Return the audio files that names stand for, as `plan` finds them.
+    """Return the audio files that the given names refer to, in the same way as `plan`.
 
     Raises
     ------
@@ -152,7 +166,7 @@ def find(inputs: Iterable[str]) -> list[str]:
 
 
 def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bool) -> None:
-    """Refuse further outputs of several files, and outputs that would replace something.
+    """Refuse extra outputs if there are several inputs, and outputs that would overwrite something.
 
     Parameters
     ----------
@@ -169,101 +183,106 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
         One sentence that names the option.
     """
     taken = {
-        os.path.realpath(name)
+        _identify(name)
         for job in files.jobs
         for name in (job.output, *possible_names(job.source, job.output))
     }
-    inputs = {os.path.realpath(job.source) for job in files.jobs}
+    inputs = {_identify(job.source) for job in files.jobs}
     for option, path in outputs.items():
         if path is None:
             continue
         if len(files.jobs) + len(files.problems) > 1:
-            raise AlphaMFError(f"{option} {shown(path)} is for one input, and there are several")
+            raise AlphaMFError(f"{option} {printable_name(path)} can be used with one input only")
         if path == STREAM or os.path.isdir(path):
-            raise AlphaMFError(f"{option} {shown(path)} must name a file")
+            raise AlphaMFError(f"{option} {printable_name(path)} must name a file")
         if not path.lower().endswith(_ENDINGS.get(option, "")):
-            raise AlphaMFError(f"{option} {shown(path)} must end in {_ENDINGS[option]}")
-        real = _identity(path)
-        if real in files.guarded and real not in inputs:
-            raise AlphaMFError(f"{option} {shown(path)} is also {files.guarded[real]}")
-        if real in taken | inputs:
-            raise AlphaMFError(f"{option} {shown(path)} is also the input or another output")
+            raise AlphaMFError(f"{option} {printable_name(path)} must end in {_ENDINGS[option]}")
+        file = _identify(path)
+        if file in files.guarded and file not in inputs:
+            raise AlphaMFError(f"{option} {printable_name(path)} is also {files.guarded[file]}")
+        if file in taken | inputs:
+            raise AlphaMFError(
+                f"{option} {printable_name(path)} is also the input or another output"
+            )
         if exists(path) and not overwrite:
-            raise AlphaMFError(f"{shown(path)} exists already: use --overwrite to replace it")
-        taken.add(real)
+            raise already_there(path)
+        taken.add(file)
 
 
 def exists(output: str) -> bool:
-    """Whether writing to `output` would replace a file; a device or a pipe is not replaced."""
+    """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
     return output != STREAM and os.path.isfile(output)
 
 
 def _find(
     inputs: Iterable[str], output_dir: str | None
-) -> tuple[list[Found], list[Problem], set[str]]:
-    """Find the input files, each once, the inputs that stand for none, and what is passed over."""
-    found: list[Found] = []
+) -> tuple[list[InputFile], list[Problem], set[str]]:
+    """Return the distinct input files, the problems, and the recordings that are skipped."""
+    found: list[InputFile] = []
     problems: list[Problem] = []
     passed: set[str] = set()
     for name in inputs:
         try:
-            _identity(name)
+            _check_name(name)
             if name == STREAM:
-                found.append(Found(STREAM, STREAM, searched=False))
+                found.append(InputFile(STREAM, STREAM, searched=False))
             else:
                 found.extend(expand(name, output_dir, passed))
         except AlphaMFError as error:
             problems.append(Problem(name, str(error)))
-    once = {_identity(item.path): item for item in reversed(found)}
+    once = {_identify(item.path): item for item in reversed(found)}
     return list(once.values())[::-1], problems, passed
 
 
 def _check_single(output: str, count: int) -> None:
     if count > 1:
         raise AlphaMFError(
-            f"-o {shown(output)} names one output and there are {count} inputs: use --output-dir"
+            f"-o {printable_name(output)} names one output, but there are {count} inputs; "
+            "use --output-dir"
         )
     if output == STREAM:
         return
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
-        raise AlphaMFError(f"-o {shown(output)} is a folder: name a file, or use --output-dir")
+        raise AlphaMFError(
+            f"-o {printable_name(output)} is a folder; give a file name, or use --output-dir"
+        )
 
 
-def _without_results(found: list[Found]) -> tuple[list[Found], list[str]]:
-    """Split off the results that were named together with what they were made from."""
-    stems = {os.path.splitext(_identity(item.path))[0] for item in found}
+def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]]:
+    """Split off denoised files that were given together with their originals."""
+    stems = {os.path.splitext(real_path(item.path))[0] for item in found}
     results = []
     for item in found:
-        stem = os.path.splitext(_identity(item.path))[0]
+        stem = os.path.splitext(real_path(item.path))[0]
         if stem.endswith(RESULT) and stem.removesuffix(RESULT) in stems:
             results.append(item.path)
     return [item for item in found if item.path not in results], results
 
 
-def _not_made(found: list[Found], output_dir: str | None, template: str) -> list[Found]:
-    """Leave out what an earlier run has made of the other files by this template."""
+def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
+    """Drop files that an earlier run made from the other files with this template."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
-        made |= {_identity(each) for each in (name, final_name(name, ""))} - {_identity(item.path)}
-    return [item for item in found if not (item.searched and _identity(item.path) in made)]
+        made |= {_identify(each) for each in (name, final_name(name, ""))} - {_identify(item.path)}
+    return [item for item in found if not (item.searched and _identify(item.path) in made)]
 
 
 def _jobs(
-    found: list[Found],
+    found: list[InputFile],
     output: str | None,
     output_dir: str | None,
     template: str | None,
-    guarded: Mapping[str, str],
+    guarded: Mapping[Identity, str],
 ) -> list[Job]:
-    """Name the output of each file."""
+    """Choose the output name of each file."""
     if output is not None:
         return [Job(item.path, output, False, item.searched) for item in found]
     files = [item for item in found if item.path != STREAM]
     pairs = [(item.path, derived_name(item, output_dir, template)) for item in files]
     names = dict(zip([item.path for item in files], resolve(pairs, guarded), strict=True))
     return [
-        Job(item.path, names.get(item.path, STREAM), item.path in names, item.searched)
+        Job(item.path, names.get(item.path, STREAM), item.path in names, item.searched, output_dir)
         for item in found
     ]
 
@@ -272,40 +291,54 @@ def _is_renamed(job: Job) -> bool:
     return job.derived and os.path.splitext(job.source)[1] != os.path.splitext(job.output)[1]
 
 
-def _identity(path: str) -> str:
+def _check_name(path: str) -> None:
     if "\0" in path:
-        raise AlphaMFError(f"{shown(path)} is no file: no name holds a NUL")
-    return path if path == STREAM else os.path.realpath(path)
+        raise AlphaMFError(
+            f"{printable_name(path)} is not a valid file name: it contains a NUL character"
+        )
+
+
+def _identify(path: str) -> Identity:
+    """Return which file a path leads to; the stream is none."""
+    _check_name(path)
+    return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
 
 
 def _conflict(
-    job: Job, taken: Mapping[str, str], guarded: Mapping[str, str], overwrite: bool
+    job: Job, taken: Mapping[Identity, str], guarded: Mapping[Identity, str], overwrite: bool
 ) -> str | None:
-    """Return a sentence where a job would replace something that it must not.
+    """Return an error message if the output of a job would overwrite a protected file, or None.
 
     Parameters
     ----------
     job
         The job.
     taken
-        Real path of each output so far, and its source.
+        Each output so far, and its source.
     guarded
         As in `Plan`.
     overwrite
         Whether outputs may be replaced.
     """
-    source, output = shown(job.source), shown(job.output)
+    source = printable_name(job.source)
     if job.output == STREAM:
         return None
-    real = _identity(job.output)
-    if real == _identity(job.source):
-        return f"{source} is also its own output: choose another -o or --output-dir"
-    if real in guarded:
-        return f"{source} would replace {guarded[real]}: choose another -o or --output-dir"
+    file = _identify(job.output)
+    if file == _identify(job.source):
+        return f"{source} is also its own output; choose another -o or --output-dir"
+    if file in guarded:
+        return f"{source} would replace {guarded[file]}: choose another -o or --output-dir"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
-        if (other := taken.get(_identity(name))) is not None:
-            return f"{source} has the same output as {shown(other)}: {shown(name)}"
-    if exists(job.output) and not (overwrite or (job.searched and job.derived)):
-        return f"{output} exists already: use --overwrite to replace it"
+        if (other := taken.get(_identify(name))) is not None:
+            return (
+                f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
+            )
+    if exists(job.output) and not overwrite:
+        return None if job.searched and job.derived else str(already_there(job.output))
+    if job.within is not None:
+        try:
+            refuse_links(job.output, job.within)
+        except AlphaMFError as error:
+            return str(error)
     return None

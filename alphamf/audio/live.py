@@ -1,4 +1,4 @@
-"""Read a recording from a pipe while it is being made."""
+"""Read a recording from a pipe while it is being written."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio import subtypes
+from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.cut import short
+from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
 from alphamf.audio.reader import Recording, open_reader
-from alphamf.audio.spool import Spool, spooled
-from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples
-from alphamf.tools.stopping import finish_asked, finishing
+from alphamf.audio.spool import Spool, spool_pipe
+from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
+from alphamf.errors import AlphaMFError
+from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 
 NAME = "standard input"
 
@@ -35,8 +36,8 @@ _MOST = 2**32 - 2**20
 """The most bytes of samples that are read, as a WAV file holds no more."""
 
 
-class Header(NamedTuple):
-    """The start of a WAV file.
+class WavHeader(NamedTuple):
+    """The header of a WAV file.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Header(NamedTuple):
 
 
 class Live:
-    """A recording that goes on; see `alphamf.audio.reader.Recording`.
+    """A recording that is still being written; see `alphamf.audio.reader.Recording`.
 
     Parameters
     ----------
@@ -65,13 +66,12 @@ class Live:
 
     name: str = NAME
     track: None = None
+    note: None = None
 
-    def __init__(self, spool: Spool, header: Header, *, salvage: bool) -> None:
-        import soundfile
-
+    def __init__(self, spool: Spool, header: WavHeader, *, salvage: bool) -> None:
         self._spool, self._header, self._salvage = spool, header, salvage
         self.path: Path = spool.path
-        with soundfile.SoundFile(io.BytesIO(header.data)) as file:
+        with open_bytes(header.data, NAME) as file:
             self.rate: int = file.samplerate
             self.channels: int = file.channels
             self.format: str = file.format
@@ -81,7 +81,7 @@ class Live:
 
     @property
     def frames(self) -> int:
-        """Samples per channel so far."""
+        """Number of samples per channel so far."""
         return self._samples.frames
 
     @property
@@ -90,7 +90,7 @@ class Live:
         return self.frames / self.rate
 
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
-        """Yield the samples as they come, shape (n, channels), float32.
+        """Yield the samples as they arrive, shape (n, channels), float32.
 
         Parameters
         ----------
@@ -119,8 +119,12 @@ class Live:
                 self._samples.add(block.astype(np.float32, copy=False))
                 check_samples(self.name, self.rate, self._samples)
                 yield block
-        check_samples(self.name, self.rate, self._samples)
-        self._end(read, promised, size)
+            check_samples(self.name, self.rate, self._samples)
+            spare = 0
+            if promised is not None and read > promised - size and not finish_requested():
+                there = int(self._spool.wait(math.inf))
+                spare = chunks.spare(file, start + promised, there)
+            self._end(read, promised, size, spare / size / self.rate)
 
     def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
         import soundfile
@@ -132,17 +136,22 @@ class Live:
         )[0]  # fmt: skip
         return block
 
-    def _end(self, read: int, promised: int | None, size: int) -> None:
-        """Say how it ended, in `cut`, where that was not at its end."""
-        if finish_asked() and read != promised:
+    def _end(self, read: int, promised: int | None, size: int, spare: float) -> None:
+        """Set `cut` to the reason if the recording ended early."""
+        if finish_requested() and read != promised:
             self.cut = f"stopped by Ctrl-C after {self.duration:.2f} s"
         elif promised is None and read > _MOST - size:
             self.cut = f"only the first 4 GB were read: {self.duration:.2f} s"
         elif promised is not None and read <= promised - size:
-            error = short(self.name, promised, read)
+            error = truncation_error(self.name, promised, read)
             if not self._salvage:
                 raise error
-            self.cut = f"{error}; {self.duration:.2f} s of it are used"
+            self.cut = f"{error}; using the first {self.duration:.2f} s"
+        elif spare >= LEAST:
+            sentence = left_out(self.name, self.duration, spare)
+            if not self._salvage:
+                raise Cut(sentence)
+            self.cut = f"{sentence}; {self.duration:.2f} s of it are used"
 
 
 @contextmanager
@@ -154,7 +163,7 @@ def open_input(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Recording]:
-    """Open a file or a pipe: from a pipe, WAV is read as it comes, anything else when it has ended.
+    """Open a file or a pipe; WAV from a pipe is read as it arrives, others at its end.
 
     While a pipe is open, a first Ctrl-C ends the recording there, so that what was read can be
     finished.
@@ -177,7 +186,7 @@ def open_input(
         with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:
             yield file
         return
-    with finishing(), spooled(source, NAME) as spool:
+    with finish_on_interrupt(), spool_pipe(source, NAME) as spool:
         header = None if whole or track else _header(spool)
         live = header and _live(spool, header, salvage=salvage)
         if live:
@@ -185,7 +194,7 @@ def open_input(
             yield live
             return
         spool.wait(math.inf)
-        salvage = salvage or finish_asked()
+        salvage = salvage or finish_requested()
         with (
             spool.path.open("rb") as copy,
             open_reader(copy, salvage=salvage, max_channels=max_channels, track=track) as reader,
@@ -194,26 +203,24 @@ def open_input(
 
 
 def _is_pipe(stream: BinaryIO) -> bool:
-    """Whether a stream is a pipe or a device, which may be written to while it is read."""
+    """Return whether a stream is a pipe or a device, so that it may still be written to."""
     try:
         return not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
         return False
 
 
-def _live(spool: Spool, header: Header, *, salvage: bool) -> Live | None:
-    """Return the recording of a header, None where its samples need more than a look."""
-    import soundfile
-
+def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> Live | None:
+    """Return a `Live` recording for a header; None if its samples are compressed."""
     try:
         live = Live(spool, header, salvage=salvage)
-    except soundfile.LibsndfileError:
+    except AlphaMFError:
         return None
     return live if live.subtype in SIMPLE else None
 
 
-def _header(spool: Spool) -> Header | None:
-    """Return the header of a WAV file as soon as it is there, None for any other file."""
+def _header(spool: Spool) -> WavHeader | None:
+    """Return the header of a WAV file as soon as it has arrived; None for any other file."""
 
     def first(count: int) -> bytes | None:
         if spool.wait(count) < count:
@@ -224,7 +231,7 @@ def _header(spool: Spool) -> Header | None:
     return wav_header(first)
 
 
-def wav_header(first: Callable[[int], bytes | None]) -> Header | None:
+def wav_header(first: Callable[[int], bytes | None]) -> WavHeader | None:
     """Return the header of a WAV file, None for any other file.
 
     Parameters
@@ -240,6 +247,6 @@ def wav_header(first: Callable[[int], bytes | None]) -> Header | None:
             return None
         kind, size = struct.unpack_from("<4sI", data, position)
         if kind == b"data":
-            return None if size == 0 else Header(data, None if is_placeholder(size) else size)
+            return None if size == 0 else WavHeader(data, None if is_placeholder(size) else size)
         position = end + size + size % 2
     return None

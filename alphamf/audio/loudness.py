@@ -1,4 +1,4 @@
-"""Loudness and true peak after ITU-R BS.1770-4, in blocks, and a limiter of true peaks."""
+"""Loudness and true peak as in ITU-R BS.1770-4, in blocks, and a limiter for true peaks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
 
 def target(option: str, text: str) -> float:
-    """Return the loudness of a text such as ``-16LUFS``, in LUFS.
+    """Parse a loudness such as ``-16LUFS``; return it in LUFS.
 
     Raises
     ------
@@ -51,7 +51,9 @@ def target(option: str, text: str) -> float:
     """
     found = _TARGET.fullmatch(text.strip())
     if found is None or not -70 <= float(found[1]) <= 0:
-        raise AlphaMFError(f"{option} takes a loudness from -70 to 0 such as -16LUFS, not {text!r}")
+        raise AlphaMFError(
+            f"{option} must be a loudness from -70 to 0 LUFS, such as -16LUFS, not {text!r}"
+        )
     _meter(48000)
     return float(found[1])
 
@@ -60,7 +62,9 @@ def _meter(rate: int) -> Any:
     try:
         import pyloudnorm
     except ImportError as error:
-        sentence = "loudness is measured with pyloudnorm: pip install 'alphamf[normalize]'"
+        sentence = (
+            "measuring loudness needs pyloudnorm; install it with pip install 'alphamf[normalize]'"
+        )
         raise AlphaMFError(sentence) from error
     return pyloudnorm.Meter(rate)
 
@@ -82,9 +86,13 @@ class Meter:
 
     def __init__(self, rate: int, channels: int) -> None:
         if channels > len(_CHANNELS):
-            raise AlphaMFError(f"loudness is of up to {len(_CHANNELS)} channels, not {channels}")
+            raise AlphaMFError(
+                f"loudness can be measured for up to {len(_CHANNELS)} channels, not {channels}"
+            )
         if rate < _LEAST_RATE:
-            raise AlphaMFError(f"loudness is of sound from {_LEAST_RATE} Hz on, not of {rate} Hz")
+            raise AlphaMFError(
+                f"loudness can be measured at {_LEAST_RATE} Hz or more, not at {rate} Hz"
+            )
         filters = list(_meter(rate)._filters.values())
         self._filters = [(each.passband_gain * each.b, each.a) for each in filters]
         self._states = [np.zeros((2, channels)) for _ in filters]
@@ -94,7 +102,7 @@ class Meter:
         self._left = np.zeros(0)
 
     def add(self, block: Floats) -> None:
-        """Take in samples, shape (n, channels)."""
+        """Add samples, shape (n, channels)."""
         from scipy.signal import lfilter
 
         weighted: NDArray[np.float64] = block.astype(np.float64)
@@ -107,7 +115,7 @@ class Meter:
         self._left = power[whole:]
 
     def result(self) -> float | None:
-        """Return the loudness in LUFS; None for less than 0.4 s, silence and what is not finite."""
+        """Return the loudness in LUFS; None if it is undefined, as for less than 0.4 s."""
         if len(self._powers) < 4:
             return None
         powers = np.lib.stride_tricks.sliding_window_view(np.array(self._powers), 4).mean(axis=1)
@@ -119,7 +127,7 @@ class Meter:
 
 
 def true_peaks(audio: Floats) -> Floats:
-    """Return the highest magnitude at and after each sample, over channels, at four times the rate.
+    """Return the peak from each sample to the next, over channels, at four times the rate.
 
     Parameters
     ----------
@@ -133,8 +141,8 @@ def true_peaks(audio: Floats) -> Floats:
     return found
 
 
-def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
-    """Yield a recording times a gain, turned down where its true peak would be above `CEILING`.
+def limit_peaks(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
+    """Apply a gain to a recording, and yield it with true peaks limited to `CEILING`.
 
     The gain of a sample is a weighted mean of the least gains around each sample around it, so that
     it is never above what the sample needs, and moves smoothly.
@@ -166,12 +174,12 @@ def limited(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
 
 
 def chunks(audio: Floats) -> Iterator[Floats]:
-    """Yield the parts of a recording, shape (samples, channels), as it is."""
+    """Yield a recording in parts, shape (samples, channels), unchanged."""
     for start in range(0, len(audio), _CHUNK):
         yield audio[start : start + _CHUNK]
 
 
-class Levels(NamedTuple):
+class LoudnessChange(NamedTuple):
     """A gain, and the loudness in LUFS before and after it."""
 
     gain: float
@@ -179,8 +187,8 @@ class Levels(NamedTuple):
     after: float
 
 
-def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None:
-    """Return the gain that brings a recording to a loudness after `limited`.
+def normalizing_gain(audio: Floats, rate: int, loudness: float) -> LoudnessChange | None:
+    """Return the gain that brings a recording to a target loudness, after `limited`.
 
     Parameters
     ----------
@@ -205,16 +213,16 @@ def normalizing_gain(audio: Floats, rate: int, loudness: float) -> Levels | None
         after = _loudness(audio, rate, gain) or before
         if abs(after - loudness) < _NEAR:
             break
-    return Levels(gain, before, after)
+    return LoudnessChange(gain, before, after)
 
 
 def _loudness(audio: Floats, rate: int, gain: float | None) -> float | None:
     meter = Meter(rate, audio.shape[1])
-    for block in chunks(audio) if gain is None else limited(audio, rate, gain):
+    for block in chunks(audio) if gain is None else limit_peaks(audio, rate, gain):
         meter.add(block)
     return meter.result()
 
 
-def decibels(amplitude: float) -> float:
-    """Return an amplitude in dB of full scale."""
+def amplitude_to_decibels(amplitude: float) -> float:
+    """Convert an amplitude to dB of full scale."""
     return 20 * math.log10(max(amplitude, 1e-10))

@@ -1,11 +1,12 @@
-"""MP3 files: whether their last frame is whole, and none is missing."""
+"""MP3 files: where they end, whether their last frame is whole, and none is missing."""
 
 from __future__ import annotations
 
 import struct
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut
+from alphamf.audio.cut import Cut, Extent, Pieces, patched
+from alphamf.audio.view import find
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip
@@ -22,17 +23,27 @@ _LAME = 156
 
 
 class _Frame(NamedTuple):
-    """Length of a frame in bytes, and the bytes from its start to an encoder's Xing header."""
+    """Bytes of a frame, those from its start to an encoder's Xing header, and its rate in Hz."""
 
     length: int
     xing: int
+    hertz: int
 
 
-def check(file: BinaryIO, size: int, name: str) -> None:
-    """Check that the last frame is whole, and that no frame of an encoder's count is missing.
+class _Promise(NamedTuple):
+    """Frames and bytes that an encoder's header counts, where it does, and whether there is one."""
 
-    A file in which something else than a frame or a tag at the end comes between is left to the
-    decoder.
+    frames: int = 0
+    bytes: int = 0
+    at: int = 0
+    known: bool = False
+
+
+def check(file: BinaryIO, size: int, name: str) -> Extent:
+    """Check that the last frame is complete, and that all frames in the header exist.
+
+    Where another recording follows, with a header or a sampling rate of its own, this one ends.
+    libsndfile reads no more frames than the header counts: a count that is too low is set right.
 
     Parameters
     ----------
@@ -48,36 +59,69 @@ def check(file: BinaryIO, size: int, name: str) -> None:
     Cut
         The last frame ends early, or there are fewer frames than the header promises.
     """
-    first = at = after_tag(file)
-    frames = promised = promised_bytes = 0
+    first = at = tag_end(file)
+    frames, gaps = 0, False
+    promise, start = _Promise(), None
+    shortest, longest = size, 0
     while at + 4 <= size:
         file.seek(at)
         frame = _frame(file.read(4))
         if frame is None:
-            if not frames or not _is_tag(file, at):
-                return
-            break
+            if not frames:
+                return Extent(size, stops=False)
+            following = _next_frame(file, at, size)
+            gaps = gaps or following is not None or not _is_tag(file, at)
+            if following is None:
+                break
+            at = following
+            continue
+        begins = _promise(file, at + frame.xing)
+        start = start or frame
         if not frames:
-            promised, promised_bytes = _xing(file, at + frame.xing)
+            promise = begins or promise
+        elif begins is not None or frame[1:] != start[1:]:
+            size = at
+            break
+        shortest, longest = min(shortest, frame.length), max(longest, frame.length)
         at += frame.length
         if at > size:
-            raise Cut(f"{name} is cut short: its last MP3 frame is not whole")
+            raise Cut(f"{name} is truncated: its last MP3 frame is incomplete")
         frames += 1
     # Encoders differ in whether their count holds the frame of the Xing header itself.
-    if frames < promised or (frames == promised and at - first < promised_bytes):
-        raise Cut(f"{name} is cut short: its header promises {promised} frames of MP3, {frames} "
-                  "are there")  # fmt: skip
+    cut = frames == promise.frames and at - first < promise.bytes
+    if (frames < promise.frames or cut) and not gaps:
+        raise Cut(f"{name} is cut short: its header promises {promise.frames} frames of MP3, "
+                  f"{frames} are there")  # fmt: skip
+    pieces: Pieces | None = None
+    if promise.at and frames - 1 > promise.frames:
+        pieces = patched(size, promise.at, (frames - 1).to_bytes(4, "big"))
+    elif not promise.known and longest - shortest > 1:
+        pieces = (range(first), _header(file, first, frames), range(first, size))
+    return Extent(size, pieces, stops=False)
 
 
-def sound(file: BinaryIO) -> tuple[int, bool]:
-    """Return where the frames begin, and whether their encoder says that they differ in length.
+def _header(file: BinaryIO, at: int, frames: int) -> bytes:
+    """Return an encoder's header that counts frames like the one at a position.
+
+    Without it, libsndfile takes the bit rate of the first frame for that of all.
+    """
+    file.seek(at)
+    head = file.read(4)
+    start = bytes((0xFF, head[1] | 1, 0xE0 | head[2] & 0x0C, head[3]))
+    frame = _frame(start) or _Frame(0, 0, 0)
+    count = b"Xing" + struct.pack(">2I", 1, frames)
+    return (start.ljust(frame.xing, b"\0") + count).ljust(frame.length, b"\0")
+
+
+def first_frame(file: BinaryIO) -> tuple[int, bool]:
+    """Return the position of the first frame, and whether the bit rate is variable.
 
     Parameters
     ----------
     file
         The open file.
     """
-    start = after_tag(file)
+    start = tag_end(file)
     file.seek(start)
     frame = _frame(file.read(4))
     if frame is None:
@@ -87,7 +131,7 @@ def sound(file: BinaryIO) -> tuple[int, bool]:
 
 
 def least_constant(rate: int, channels: int) -> int:
-    """Return the least constant bit rate at which LAME writes its header, in kb/s.
+    """Return the lowest constant bit rate at which LAME writes its header, in kb/s.
 
     It must fit into one frame. Without it, decoders give the encoder's delay as sound.
 
@@ -105,26 +149,26 @@ def least_constant(rate: int, channels: int) -> int:
     return next(filter(holds_header, _KILOBITS[1 if first else 2]))
 
 
-def after_tag(file: BinaryIO) -> int:
-    """Return the position after the ID3 tag at the start, if there is one."""
-    file.seek(0)
+def tag_end(file: BinaryIO, at: int = 0) -> int:
+    """Return the position after the ID3 tag at another, if there is one."""
+    file.seek(at)
     head = file.read(10)
     if len(head) < 10 or not head.startswith(b"ID3"):
-        return 0
+        return at
     size = 0
     for byte in head[6:]:
         size = size << 7 | byte & 0x7F
-    return 10 + size + (10 if head[5] & 0x10 else 0)
+    return at + 10 + size + (10 if head[5] & 0x10 else 0)
 
 
 def _is_tag(file: BinaryIO, at: int) -> bool:
-    """Whether a tag, or padding by zeros, begins at a position."""
+    """Return whether a tag or zero padding begins at a position."""
     file.seek(at)
     return file.read(8).startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3", bytes(4)))
 
 
 def _frame(head: bytes) -> _Frame | None:
-    """Return the size of a frame of layer III from its header, or None if this is none."""
+    """Return the size of a layer III frame from its header; None if the header is not valid."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2:
         return None
     version = head[1] >> 3 & 3  # 3: MPEG 1, 2: MPEG 2, 0: MPEG 2.5
@@ -139,18 +183,35 @@ def _frame(head: bytes) -> _Frame | None:
 
 
 def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
-    """Return the size of a frame without padding; `first` is whether it is of MPEG 1."""
+    """Return the size of a frame without padding; `first` says whether it is MPEG 1."""
     side = (17 if mono else 32) if first else (9 if mono else 17)
-    return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side)
+    return _Frame((144 if first else 72) * 1000 * kilobits // hertz, 4 + side, hertz)
 
 
-def _xing(file: BinaryIO, at: int) -> tuple[int, int]:
-    """Return the frames and bytes that an encoder's header promises, 0 where there is none."""
+def _promise(file: BinaryIO, at: int) -> _Promise | None:
+    """Return what an encoder's header at a position promises; None where there is none."""
     file.seek(at)
     head = file.read(16)
+    if head.startswith(b"VBRI"):
+        return _Promise(known=True)
     if len(head) < 16 or not head.startswith((b"Xing", b"Info")):
-        return 0, 0
+        return None
     flags, first, second = struct.unpack(">4x3I", head)
     if not flags & 1:
-        return 0, 0
-    return first, second if flags & 2 else 0
+        return _Promise()
+    return _Promise(first, second if flags & 2 else 0, at + 8, known=True)
+
+
+def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:
+    """Return where the next frame begins that another follows, beyond a tag or something else."""
+    at = tag_end(file, at)
+    while (at := find(file, b"\xff", at)) >= 0 and at + 4 <= size:
+        file.seek(at)
+        frame = _frame(file.read(4))
+        if frame is not None:
+            file.seek(at + frame.length)
+            after = _frame(file.read(4))
+            if after is not None and after[1:] == frame[1:]:
+                return at
+        at += 1
+    return None

@@ -1,4 +1,4 @@
-"""Write a recording at a loudness that is asked for: measured as a whole, then written."""
+"""Normalize a recording to a target loudness: measure it as a whole, then write it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from alphamf.audio.loudness import Meter, chunks, decibels, limited, normalizing_gain, true_peaks
+from alphamf.audio.loudness import (
+    Meter,
+    amplitude_to_decibels,
+    chunks,
+    limit_peaks,
+    normalizing_gain,
+    true_peaks,
+)
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
@@ -15,7 +22,7 @@ from alphamf.tools.files import reason, temporary_place
 
 
 class Normalizer:
-    """Takes samples like a `Writer`, and writes them to one when all are there.
+    """Accepts samples like a `Writer`, and writes them when the recording is complete.
 
     They wait in a temporary file, four bytes a sample.
 
@@ -49,7 +56,7 @@ class Normalizer:
             raise _failed(error) from error
 
     def write(self, block: Floats) -> None:
-        """Take in samples, shape (n, channels).
+        """Add samples, shape (n, channels).
 
         Raises
         ------
@@ -63,7 +70,7 @@ class Normalizer:
         self._shape = self._shape[0] + len(block), self._shape[1]
 
     def finish(self) -> dict[str, float] | None:
-        """Write all, and return loudness before and after in LUFS, and the true peak in dB.
+        """Write all; return loudness before and after in LUFS, and the true peak in dB.
 
         What is too short to be measured, or silent, is written as it is, and there is None.
         """
@@ -78,11 +85,15 @@ class Normalizer:
             for block in chunks(audio):
                 self._writer.write(block)
             return None
-        for block in limited(audio, self._rate, found.gain):
+        for block in limit_peaks(audio, self._rate, found.gain):
             peak = max(peak, float(true_peaks(block).max()))
             self._writer.write(block)
-        return {"before": found.before, "after": found.after, "true_peak_db": decibels(peak)}
+        return {
+            "before": found.before,
+            "after": found.after,
+            "true_peak_db": amplitude_to_decibels(peak),
+        }
 
 
 def _failed(error: OSError) -> AlphaMFError:
-    return AlphaMFError(f"a copy in {temporary_place()} cannot be written: {reason(error)}")
+    return AlphaMFError(f"cannot write a temporary copy in {temporary_place()}: {reason(error)}")

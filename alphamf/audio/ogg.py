@@ -1,23 +1,22 @@
-"""Ogg files: whether they are whole, and without the random number that their encoder writes."""
+"""Ogg files: where they end, whether they are whole, and without their random number."""
 
 from __future__ import annotations
 
+import struct
 import zlib
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut
+from alphamf.audio.cut import Cut, Extent
+from alphamf.audio.view import find
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _HEADER = 27
 """Bytes of a page before its table of lengths."""
 
-_LONGEST = 65307
-"""Most bytes of a page."""
 
-
-def check(file: BinaryIO, size: int, name: str) -> None:
-    """Check that the last page is whole.
+def check(file: BinaryIO, size: int, name: str) -> Extent:
+    """Check that the last page is whole, and that time does not go back; find the next stream.
 
     Parameters
     ----------
@@ -30,19 +29,81 @@ def check(file: BinaryIO, size: int, name: str) -> None:
 
     Raises
     ------
-    AlphaMFError
-        The last page ends early.
+    Cut
+        The last page ends early, or sound is counted out of order.
     """
-    file.seek(max(0, size - _LONGEST))
-    tail = file.read()
-    page = tail[max(0, tail.rfind(b"OggS")) :]
-    table = page[_HEADER : _HEADER + page[26]] if len(page) >= _HEADER else b""
-    if not table or len(table) < page[26] or len(page) < _HEADER + len(table) + sum(table):
-        raise Cut(f"{name} is cut short: its last Ogg page is not whole")
+    at, time, clock = 0, _Time(), 0
+    begun = False
+    while at < size:
+        page = _page(file, at)
+        if page is None:
+            at = find(file, b"OggS", at + 1)
+            if at < 0:
+                break
+            continue
+        if page.begins and begun:
+            size = at
+            break
+        begun = begun or not page.begins
+        if page.begins and not clock:
+            time, clock = _Time(page.serial), _clock(file, at)
+        if page.serial == time.serial and page.granule >= 0:
+            time = time._replace(last=page.granule, highest=max(time.highest, page.granule))
+        at += page.length
+        if at > size:
+            raise Cut(f"{name} is truncated: its last Ogg page is incomplete")
+    if clock and time.last < time.highest:
+        raise Cut(
+            f"{name} counts its time from {time.highest / clock:.2f} s back to "
+            f"{time.last / clock:.2f} s: {(time.highest - time.last) / clock:.2f} s are left out"
+        )
+    return Extent(size, stops=False)
 
 
-def sound(file: BinaryIO) -> int:
-    """Return where the first page begins that is not of headers, which may hold a picture.
+class _Page(NamedTuple):
+    """Length of a page in bytes, its stream, whether that begins with it, and its time."""
+
+    length: int
+    serial: int
+    begins: bool
+    granule: int
+
+
+class _Time(NamedTuple):
+    """Times of a stream's pages, in its own units: the last and the highest so far."""
+
+    serial: int = -1
+    last: int = 0
+    highest: int = 0
+
+
+def _page(file: BinaryIO, at: int) -> _Page | None:
+    """Return the page at a position, as long as a cut one should be; None where there is none."""
+    file.seek(at)
+    head = file.read(_HEADER + 255)
+    if not head.startswith(b"OggS"):
+        return None
+    head = head.ljust(_HEADER, b"\xff")
+    table = head[_HEADER : _HEADER + head[26]].ljust(head[26], b"\xff")
+    granule, serial = struct.unpack("<qI", head[6:18])
+    return _Page(_HEADER + len(table) + sum(table), serial, bool(head[5] & 2), granule)
+
+
+def _clock(file: BinaryIO, at: int) -> int:
+    """Return units of time per second of the stream whose first page is at a position."""
+    file.seek(at + _HEADER + 1)
+    head = file.read(64)
+    if head.startswith(b"OpusHead"):
+        return 48000
+    if head.startswith(b"\x01vorbis"):
+        return int.from_bytes(head[12:16], "little")
+    if head.startswith(b"\x7fFLAC"):
+        return int.from_bytes(head[27:30], "big") >> 4
+    return 0
+
+
+def first_sound_page(file: BinaryIO) -> int:
+    """Return the position of the first page after the header pages; headers may contain a picture.
 
     Parameters
     ----------
@@ -76,7 +137,7 @@ def clear_serial(path: Path) -> None:
 
 
 def checksum(page: bytes) -> int:
-    """Return the checksum of a page, whose own field for it is zero.
+    """Return the checksum of a page, computed with its checksum field set to zero.
 
     It is zlib's with the bits of every byte and of the result in reverse, and nothing inverted.
     """

@@ -1,4 +1,4 @@
-"""Names of outputs that are made from those of inputs."""
+"""Output names, derived from the names of the inputs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from string import Formatter
 
 from alphamf.audio.formats import FORMATS
 from alphamf.audio.media import kinds
-from alphamf.audio.search import RESULT, Found
+from alphamf.audio.search import RESULT, InputFile
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import is_special, shown, system_name
+from alphamf.tools.files import is_special, printable_name
+from alphamf.tools.paths import Identity, identify
 
 
-def derived_name(item: Found, output_dir: str | None, template: str | None = None) -> str:
-    """Return the output of a file: in a folder, or beside it with `RESULT` at the stem's end.
+def derived_name(item: InputFile, output_dir: str | None, template: str | None = None) -> str:
+    """Return the output name: in a folder, or beside the input with `RESULT` added.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def derived_name(item: Found, output_dir: str | None, template: str | None = Non
 
 
 def check_template(option: str, template: str) -> None:
-    """Refuse a template of names that names nothing.
+    """Raise an AlphaMFError if a template is not valid.
 
     Parameters
     ----------
@@ -60,13 +61,14 @@ def check_template(option: str, template: str) -> None:
         name = ""
     if not name.endswith(".ext") or os.path.basename(name) != name or name == ".ext":
         raise AlphaMFError(
-            f"{option} must be a name that ends in {{ext}}, such as '{{stem}}-clean{{ext}}', not "
-            f"{shown(template)!r}: the ending stays, and folders are for --output-dir"
+            f"{option} must be a file name that ends in {{ext}}, such as "
+            f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
+            "change, and --output-dir sets the folder"
         )
 
 
 def final_name(path: str, format: str) -> str:
-    """Return the name of an output whose input has a format: ``.wav`` if that is only read.
+    """Return the output name for an input format: with ``.wav`` if the format can only be read.
 
     Parameters
     ----------
@@ -79,12 +81,12 @@ def final_name(path: str, format: str) -> str:
 
 
 def possible_names(source: str, output: str) -> list[str]:
-    """Return the names that the output may get: two where the input cannot be looked at before."""
+    """Return the names that an output may get: two if the input cannot be opened beforehand."""
     return list(dict.fromkeys([output, final_name(output, "")])) if is_special(source) else [output]
 
 
-def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[str]:
-    """Return the final names of outputs wherever they could meet something else.
+def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[Identity]) -> list[str]:
+    """Choose the final names of outputs that might conflict with other files.
 
     Inputs are opened only where a ``.wav`` in place of the output's ending is there already, is
     guarded, or could be the output of another one, too.
@@ -94,29 +96,30 @@ def resolve(pairs: Sequence[tuple[str, str]], guarded: Container[str]) -> list[s
     pairs
         Inputs, and outputs with names made from theirs.
     guarded
-        Real paths that no output may replace.
+        Files that no output may replace.
     """
-    both = [{os.path.realpath(name) for name in (o, final_name(o, ""))} for _, o in pairs]
+    both = [{identify(name) for name in (o, final_name(o, ""))} for _, o in pairs]
     count = Counter(name for names in both for name in names)
     found = []
     for source, output in pairs:
         renamed = final_name(output, "")
-        real = os.path.realpath(renamed)
-        if renamed != output and (count[real] > 1 or real in guarded or os.path.lexists(real)):
+        file = identify(renamed)
+        if renamed != output and (count[file] > 1 or file in guarded or os.path.lexists(renamed)):
             output = final_name(output, _format(source) or next(iter(FORMATS)))
         found.append(output)
     return found
 
 
 def _format(path: str) -> str | None:
-    """Return the name of a file's format; None where it cannot be told."""
+    """Return the name of a file's format, or None if it cannot be determined."""
     if is_special(path):
         return None
-    import soundfile
+    from alphamf.audio.survey import open_sound
 
     try:
         if (kind := kinds.find(Path(path))) is not None:
             return kind.format
-        return str(soundfile.info(system_name(path)).format)
-    except (RuntimeError, TypeError, ValueError, OSError):  # the run itself says what is wrong
+        with open_sound(Path(path), printable_name(path)) as file:
+            return str(file.format)
+    except (ValueError, OSError):  # the run itself says what is wrong
         return None

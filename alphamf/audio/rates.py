@@ -1,4 +1,4 @@
-"""The bit rate of an MP3 or Opus file, kept in what is made of it."""
+"""Bit rate of MP3 and Opus files, which outputs inherit from their inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.audio.reader import Recording
 def compression(
     original: Recording | None, format: str, subtype: str, rate: int, channels: int
 ) -> dict[str, Any]:
-    """Return the options of `soundfile.SoundFile` that give about the input's bit rate.
+    """Return the options of `soundfile.SoundFile` that give about the same bit rate as the input's.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def compression(
     size = original.path.stat().st_size
     if format == "MP3":
         with original.path.open("rb") as file:
-            start, variable = mp3.sound(file)
+            start, variable = mp3.first_frame(file)
         kilobits = 8e-3 * (size - start) / original.duration
         least, most = (8, 64) if rate < 16000 else (8, 160) if rate < 32000 else (32, 320)
         if not variable:
@@ -34,14 +34,14 @@ def compression(
         return {"compression_level": _level(kilobits, least, most), "bitrate_mode": mode}
     if subtype == "OPUS":
         with original.path.open("rb") as file:
-            start = ogg.sound(file)
+            start = ogg.first_sound_page(file)
         kilobits = 8e-3 * (size - start) / original.duration / channels
         return {"compression_level": _level(kilobits, 6, 256)}
     return {}
 
 
 def _level(kilobits: float, least: int, most: int) -> float:
-    """Return libsndfile's level of compression, from 0 for `most` kb/s to 1 for `least`.
+    """Convert kb/s to libsndfile's compression level, from 0 for `most` to 1 for `least`.
 
     It is at most .9999, as libsndfile refuses to write MP3 at 1.
     """

@@ -1,11 +1,11 @@
-"""Read audio files in blocks of bounded memory, after checking them from end to end."""
+"""Read audio files in blocks of limited size, after checking them completely."""
 
 from __future__ import annotations
 
 import math
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,10 @@ import numpy as np
 from alphamf.audio import subtypes
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.media.track import About
-from alphamf.audio.sources import decodable
-from alphamf.audio.survey import BLOCK, next_block, next_wide_block, open_sound, survey
+from alphamf.audio.opening import next_block, next_wide_block
+from alphamf.audio.parts import Part
+from alphamf.audio.sources import decodable_path
+from alphamf.audio.survey import BLOCK, open_sound, survey
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -26,7 +28,7 @@ CHANNELS = 64
 
 
 class Recording(Protocol):
-    """What is read of a recording; see `Reader`."""
+    """The interface of an opened recording; see `Reader`."""
 
     @property
     def name(self) -> str:
@@ -35,12 +37,12 @@ class Recording(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it is read from."""
+        """Path of the file that is read."""
         ...
 
     @property
     def track(self) -> About | None:
-        """Of a media file, the audio track that is read; otherwise None."""
+        """The audio track that is read from a media file; None for other files."""
         ...
 
     @property
@@ -55,27 +57,32 @@ class Recording(Protocol):
 
     @property
     def frames(self) -> int:
-        """Samples per channel; of one that goes on, those so far."""
+        """Samples per channel; for a live recording, the number so far."""
         ...
 
     @property
     def duration(self) -> float:
-        """The same in seconds."""
+        """Length in seconds; for a live recording, the length so far."""
         ...
 
     @property
     def format(self) -> str:
-        """As libsndfile names it."""
+        """Format, by libsndfile's name."""
         ...
 
     @property
     def subtype(self) -> str:
-        """As libsndfile names it."""
+        """Sample format (subtype), by libsndfile's name."""
         ...
 
     @property
     def cut(self) -> str | None:
-        """A sentence where a part is missing; otherwise None."""
+        """A sentence if part of the recording is missing; otherwise None."""
+        ...
+
+    @property
+    def note(self) -> str | None:
+        """What else is wrong with the file; otherwise None."""
         ...
 
     def blocks(self, *, exact: bool = False) -> Iterator[Any]:
@@ -109,6 +116,10 @@ class Reader:
         CRC-32 of the samples.
     cut
         Where a part of the file is missing, a sentence that says so; otherwise None.
+    note
+        Where something else is wrong with the file, what it is; otherwise None.
+    parts
+        The recordings that follow each other in the file.
     track
         Of a media file, the audio track that is read; otherwise None.
     """
@@ -124,6 +135,8 @@ class Reader:
     rms: float
     checksum: int
     cut: str | None = None
+    note: str | None = None
+    parts: Sequence[Part] = (Part(),)
     track: About | None = None
 
     @property
@@ -150,7 +163,7 @@ class Reader:
         left, checksum = self.frames, 0
         track = self.track.number if self.track else None
         try:
-            with open_sound(self.path, self.name, track) as file:
+            with open_sound(self.path, self.name, track, self.parts) as file:
                 if (file.samplerate, file.channels) != (self.rate, self.channels):
                     raise self._changed(0)
                 while left and len(block := read(file, min(size, left))):
@@ -167,12 +180,12 @@ class Reader:
             raise self._changed(self.frames - left)
 
     def _changed(self, frames: int) -> AlphaMFError:
-        """Return the error of a file of which so many samples could be read a second time."""
-        what = f"{self.name} changed while it was read"
+        """Return the error for a file that changed between two readings."""
+        what = f"{self.name} changed while it was being read"
         if not 0 < frames < self.frames:
             return AlphaMFError(what)
         return AlphaMFError(
-            f"{what}: it held {self.duration:.2f} s, and {frames / self.rate:.2f} s are left"
+            f"{what}: it had {self.duration:.2f} s, and now has {frames / self.rate:.2f} s"
         )
 
 
@@ -184,7 +197,7 @@ def open_reader(
     max_channels: int | None = None,
     track: int | None = None,
 ) -> Iterator[Reader]:
-    """Check an audio file and yield its properties, from which its samples can be read.
+    """Check an audio file, and yield a reader with its properties.
 
     The file is decoded once before anything else, so that a sample which is not a number near
     the end of a long recording is found at the start.
@@ -210,8 +223,8 @@ def open_reader(
         before what its header promises, it has more than `max_channels`, its sampling rate is
         outside `alphamf.audio.survey.RATES`, or it holds samples that are not finite.
     """
-    with decodable(source, salvage=salvage) as (path, name, cut):
-        found = survey(path, name, cut, salvage=salvage, max_channels=max_channels, track=track)
+    with decodable_path(source, salvage=salvage) as (path, name, layout):
+        found = survey(path, name, layout, salvage=salvage, max_channels=max_channels, track=track)
         samples = found.samples
         yield Reader(
             name=name,
@@ -225,6 +238,8 @@ def open_reader(
             rms=math.sqrt(samples.power / (samples.frames * found.channels)),
             checksum=samples.checksum,
             cut=found.cut,
+            note=found.note,
+            parts=layout.parts,
             track=found.track,
         )
 

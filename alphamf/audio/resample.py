@@ -1,4 +1,4 @@
-"""Other sampling rates."""
+"""Conversion of sampling rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alphamf.tools.arrays import Floats
 
 
 def resample(audio: Floats, rate_in: int, rate_out: int) -> Floats:
-    """Change the sampling rate; sample k / rate stays at time k / rate.
+    """Change the sampling rate; samples keep their times.
 
     Parameters
     ----------

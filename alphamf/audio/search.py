@@ -1,4 +1,4 @@
-"""Find audio files: in a folder and all folders below, or by a pattern."""
+"""Find audio files: in a folder and its subfolders, or by a pattern."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 from alphamf.audio.formats import MEDIA_SUFFIXES, is_known
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import is_special, reason, shown
+from alphamf.tools.files import is_special, printable_name, reason
+from alphamf.tools.paths import real_path
 
 RESULT = ".denoised"
 """End of the stem of a denoised file; such files are not found."""
 
 
-class Found(NamedTuple):
-    """A file.
+class InputFile(NamedTuple):
+    """An audio file that was found.
 
     Attributes
     ----------
@@ -37,8 +38,8 @@ class Found(NamedTuple):
 
 def expand(
     name: str, skipped: str | None = None, passed: set[str] | None = None
-) -> Iterator[Found]:
-    """Yield the files that a name stands for.
+) -> Iterator[InputFile]:
+    """Yield the files that a name, folder or pattern refers to.
 
     Links to folders are followed, but no folder is searched twice. Pipes, devices and sockets in
     folders, which may have no end, are passed over.
@@ -61,11 +62,11 @@ def expand(
     failed: list[OSError] = []
     if os.path.isdir(name):
         files = _walk(name, skipped, failed)
-        sentence = f"{shown(name)} is a folder without audio files"
+        sentence = f"{printable_name(name)} contains no audio files"
     elif not os.path.lexists(name) and glob.has_magic(name):
-        files, sentence = _match(name, skipped), f"{shown(name)} matches no audio file"
+        files, sentence = _match(name, skipped), f"{printable_name(name)} matches no audio files"
     else:
-        yield Found(name, os.path.basename(name), searched=False)
+        yield InputFile(name, os.path.basename(name), searched=False)
         return
     unread: set[str] = set()
     empty = True
@@ -74,60 +75,63 @@ def expand(
             empty = False
             yield item
         else:
-            unread.add(os.path.realpath(item.path))
+            unread.add(real_path(item.path))
     if passed is not None and not empty:
         passed |= unread
     if failed:
         raise AlphaMFError(
-            "; ".join(f"{shown(each.filename)} cannot be listed: {reason(each)}" for each in failed)
+            "; ".join(
+                f"{printable_name(each.filename)} cannot be listed: {reason(each)}"
+                for each in failed
+            )
         )
     if empty:
-        raise AlphaMFError("; ".join(filter(None, (sentence, passed_over(unread)))))
+        raise AlphaMFError("; ".join(filter(None, (sentence, describe_skipped(unread)))))
 
 
-def passed_over(paths: Collection[str]) -> str:
-    """Return a sentence on recordings that were passed over; an empty one if there are none."""
+def describe_skipped(paths: Collection[str]) -> str:
+    """Return a sentence about recordings that were skipped; empty if there are none."""
     if not paths:
         return ""
     endings = Counter(map(_ending, paths))
     counts = ", ".join(f"{count} {ending[1:]}" for ending, count in sorted(endings.items()))
-    return f"passed over: {counts} (pip install 'alphamf[media]')"
+    return f"skipped {counts}; to read these formats: pip install 'alphamf[media]'"
 
 
-def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[Found]:
-    """Yield the recordings in a folder, and append the errors of folders that cannot be listed."""
+def _walk(folder: str, skipped: str | None, failed: list[OSError]) -> Iterator[InputFile]:
+    """Yield the recordings below a folder; append errors of folders that cannot be listed."""
     # The folder for the outputs may lie in that of the inputs.
-    searched = {os.path.realpath(each) for each in (folder, skipped) if each}
+    searched = {real_path(each) for each in (folder, skipped) if each}
     for parent, folders, names in os.walk(folder, onerror=failed.append, followlinks=True):
         below, folders[:] = sorted(folders), []
         for name in below:
-            real = os.path.realpath(os.path.join(parent, name))
+            real = real_path(os.path.join(parent, name))
             if not name.startswith(".") and real not in searched:
                 searched.add(real)
                 folders.append(name)
         for name in sorted(names):
             path = os.path.join(parent, name)
             if _is_recording(name) and not is_special(path):
-                yield Found(path, os.path.relpath(path, folder))
+                yield InputFile(path, os.path.relpath(path, folder))
 
 
-def _match(pattern: str, skipped: str | None) -> Iterator[Found]:
-    """Yield what a pattern matches, placed relative to the part of it before the first wildcard."""
+def _match(pattern: str, skipped: str | None) -> Iterator[InputFile]:
+    """Yield the matches of a pattern, relative to the folder before its first wildcard."""
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if glob.has_magic(part))
     root = os.path.join(*parts[:fixed]) if fixed else os.curdir
-    skip = skipped and os.path.join(os.path.realpath(skipped), "")
-    if skip and os.path.join(os.path.realpath(root), "").startswith(skip):
+    skip = skipped and os.path.join(real_path(skipped), "")
+    if skip and os.path.join(real_path(root), "").startswith(skip):
         skip = None  # the folder for the outputs holds all inputs
     for path in sorted(glob.glob(pattern, recursive=True)):
-        if skip and os.path.realpath(path).startswith(skip):
+        if skip and real_path(path).startswith(skip):
             continue
         if _is_recording(os.path.basename(path)) and not (os.path.isdir(path) or is_special(path)):
-            yield Found(path, os.path.relpath(path, root))
+            yield InputFile(path, os.path.relpath(path, root))
 
 
 def _is_recording(name: str) -> bool:
-    """Whether a name is one of a recording, which may need what is not installed."""
+    """Return whether a name is that of a recording, even if reading it needs an extra package."""
     if os.path.splitext(name)[0].endswith(RESULT) or name.startswith("."):
         return False
     return is_known(_ending(name)) or _ending(name) in MEDIA_SUFFIXES

@@ -1,4 +1,4 @@
-"""A file for libsndfile to write to, which drops some of the system's errors by itself."""
+"""A file that libsndfile writes to; it keeps system errors that libsndfile would ignore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.tools.files import reason
 
 
 class Sink(io.FileIO):
-    """A binary file, emptied when opened, that keeps the first error instead of raising it.
+    """A binary file for writing that keeps the first error instead of raising it.
 
     libsndfile, and the encoders in it, take a write or a seek that failed for one that worked.
     After an error nothing more is written; `check` raises it.
@@ -19,15 +19,18 @@ class Sink(io.FileIO):
     Parameters
     ----------
     path
-        The file.
+        The file, or the descriptor of an open one.
     name
         Its name in messages.
+    new
+        Whether the file must not exist, not even as a link that leads nowhere.
     """
 
-    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | int, name: str, *, new: bool = False) -> None:
         self._called = name
         self._error: OSError | None = None
-        super().__init__(os.fspath(path), "w+")
+        file = path if isinstance(path, int) else os.fspath(path)
+        super().__init__(file, "x+" if new else "w+")
 
     def write(self, data: Any) -> int:
         """Write all of `data`, and return its length."""
@@ -52,7 +55,7 @@ class Sink(io.FileIO):
         return self.seek(0, os.SEEK_CUR)
 
     def check(self) -> None:
-        """Raise what went wrong so far.
+        """Raise the first error, if there was one.
 
         Raises
         ------

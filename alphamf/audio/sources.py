@@ -1,4 +1,4 @@
-"""From a file, a pipe or a stream to a file on the disk that can be decoded."""
+"""Turn a file, pipe or stream into a file on disk that can be decoded."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import BinaryIO
 
 from alphamf.audio import formats
 from alphamf.audio.cut import Cut
+from alphamf.audio.parts import Layout
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown, temporary_place
+from alphamf.tools.files import printable_name, reason, temporary_place
 
 
 @contextmanager
-def decodable(
+def decodable_path(
     source: str | os.PathLike[str] | BinaryIO, *, salvage: bool = False
-) -> Iterator[tuple[Path, str, str | None]]:
-    """Yield a path to decode, the name of the source in messages, and how it was cut, or None.
+) -> Iterator[tuple[Path, str, Layout]]:
+    """Yield a path to decode, the name of the source in messages, and what is in it.
 
-    Streams and named pipes are copied to a temporary file, as decoding needs to seek; so are files
-    whose header has to be corrected.
+    Streams and named pipes are copied to a temporary file, as decoding needs to seek.
 
     Parameters
     ----------
@@ -40,38 +40,27 @@ def decodable(
         its header promises.
     """
     with ExitStack() as stack:
-        copy = None
         if isinstance(source, (str, os.PathLike)):
-            name, path = shown(source), Path(source)
+            name, path = printable_name(source), Path(source)
             stream = _unseekable(path, name)
         else:
             name, stream = "standard input", source
         if stream is not None:
             with stream if stream is not source else nullcontext():
-                path = copy = _copy(stream, name, stack)
-        cut = None
+                path = _copy(stream, name, stack)
         try:
             if not path.stat().st_size:
                 raise AlphaMFError(f"{name} is empty (0 bytes)")
-            patch = formats.check(path, name)
-        except Cut as error:
-            if not salvage:
-                raise
-            cut, patch = str(error), error.patch
+            layout = formats.check(path, name)
         except OSError as error:
             raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
-        if patch is not None:
-            if copy is None:
-                with path.open("rb") as file:
-                    path = _copy(file, name, stack)
-            with path.open("r+b") as file:
-                file.seek(patch.position)
-                file.write(patch.data)
-        yield path, name, cut
+        if layout.cut is not None and not salvage:
+            raise Cut(layout.cut)
+        yield path, name, layout
 
 
 def _unseekable(path: Path, name: str) -> BinaryIO | None:
-    """Return an open pipe or device, which has to be copied; None for a regular file."""
+    """Open a pipe or device, which has to be copied; None for a regular file."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISDIR(mode):
@@ -88,7 +77,7 @@ def _unseekable(path: Path, name: str) -> BinaryIO | None:
 
 
 def _copy(stream: BinaryIO, name: str, stack: ExitStack) -> Path:
-    """Copy a stream to a temporary file, which is deleted when the stack is closed."""
+    """Copy a stream to a temporary file, which is deleted when the exit stack closes."""
     try:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="alphamf-"))
         copy = Path(folder, "audio")

@@ -1,4 +1,4 @@
-"""Active speech level: the power of speech without its pauses."""
+"""Active speech level: the power of speech, excluding pauses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OCTAVES = 40
 
 
 def active_power(audio: Floats, rate: int) -> float:
-    r"""Return the mean square of speech while it is active: method B of ITU-T P.56.
+    r"""Return the mean square of active speech: method B of ITU-T P.56.
 
     The envelope :math:`q` of :math:`|x|` goes through two exponential averages. Of a threshold
     :math:`c`, :math:`a(c)` samples are active: those where :math:`q` is at least :math:`c`, or
@@ -93,5 +93,5 @@ def active_power(audio: Floats, rate: int) -> float:
             fraction = above[before] / (above[before] - above[after])
             return float(10 ** ((level[before] + fraction * (level[after] - level[before])) / 10))
     raise AlphaMFError(
-        "an active speech level needs speech that is not silent, and some 0.1 s of it"
+        "the active speech level needs speech that is not silent and lasts about 0.1 s or more"
     )

@@ -1,4 +1,4 @@
-"""A pipe that is read to a temporary file, so that what writes to it never has to wait."""
+"""Copy a pipe to a temporary file, so that its writer never has to wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, temporary_place
-from alphamf.tools.stopping import finish_asked
+from alphamf.tools.stopping import finish_requested
 
 _LAST = 1.0
 """How long what writes may still take after a Ctrl-C that asks to finish, in seconds."""
@@ -23,7 +23,7 @@ _WAKE = 0.1
 
 
 class Spool:
-    """What was read of a pipe so far; made by `spooled`.
+    """The data read from a pipe so far; made by `spooled`.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Spool:
         self._last: float | None = None
 
     def copy(self, pipe: int) -> None:
-        """Read a pipe to its end and close its descriptor; what a thread does."""
+        """Read a pipe to its end and close its descriptor; runs in a thread."""
         try:
             with self.path.open("wb", buffering=0) as file:
                 while data := os.read(pipe, 1 << 16):
@@ -59,7 +59,7 @@ class Spool:
             self._changed.notify()
 
     def wait(self, size: float) -> int:
-        """Wait until so many bytes are there, or no more will be, and return how many there are.
+        """Wait until `size` bytes have arrived or the pipe has ended; return the number of bytes.
 
         Raises
         ------
@@ -76,8 +76,8 @@ class Spool:
             return self._size
 
     def _given_up(self) -> bool:
-        """Whether what writes has had its time to end since a Ctrl-C, which it gets, too."""
-        if not finish_asked():
+        """Return whether the time that the pipe's writer has after Ctrl-C is over."""
+        if not finish_requested():
             return False
         if self._last is None:
             self._last = time.monotonic() + _LAST
@@ -85,8 +85,8 @@ class Spool:
 
 
 @contextmanager
-def spooled(stream: BinaryIO, name: str) -> Iterator[Spool]:
-    """Read a pipe to a temporary file as fast as it gives something.
+def spool_pipe(stream: BinaryIO, name: str) -> Iterator[Spool]:
+    """Start copying a pipe to a temporary file in a thread.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 def sqrt_hann(n_fft: int) -> Floats:
-    """Return the periodic sqrt-Hann window, whose square overlaps to a constant.
+    """Return the periodic sqrt-Hann window; the overlapping squares sum to a constant.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def sqrt_hann(n_fft: int) -> Floats:
 
 
 def frame_count(samples: int, frame: Frame) -> int:
-    """Return the number of frames that `forward` makes of a signal.
+    """Return the number of frames that `forward` computes for a signal.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def forward(audio: Floats, frame: Frame, window: Floats | None = None) -> Comple
 def inverse(
     spectrum: Complexes, frame: Frame, samples: int, window: Floats | None = None
 ) -> Floats:
-    """Invert `forward`; the error is rounding only where the spectrum was left alone.
+    """Invert `forward`; for an unchanged spectrum, the only error is rounding.
 
     Overlap-add with the analysis window, divided by the sum of the squared windows: the
     least-squares inverse (Griffin and Lim, 1984), exact for any window that leaves no gap.

@@ -1,4 +1,4 @@
-"""The sample formats that files hold."""
+"""Sample formats (subtypes) of files."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ SUBTYPES = {
 
 
 def get(name: str) -> Subtype:
-    """Return the record of a sample format; a bare one where only the name matters."""
+    """Return the record of a sample format; unknown formats get a minimal record."""
     return SUBTYPES.get(name, Subtype(name))

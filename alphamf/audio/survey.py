@@ -1,26 +1,29 @@
-"""Decode a file once from end to end, before anything is made of it."""
+"""Decode a file once completely before it is processed."""
 
 from __future__ import annotations
 
+import io
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from alphamf.audio import formats
-from alphamf.audio.cut import Cut, Undecodable
-from alphamf.audio.media import kinds
-from alphamf.audio.media.track import About, Track
+from alphamf.audio import formats, subtypes
+from alphamf.audio.cut import LEAST, Cut, LeftOut, Undecodable, left_out
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.client import open_apart, open_bytes_apart
+from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.media.track import About
+from alphamf.audio.opening import next_block, open_here
+from alphamf.audio.parts import UNKNOWN, Joined, Layout, Part
+from alphamf.audio.view import Pieced
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, system_name
-
-Wide = NDArray[np.float64]
-"""Samples of any subtype, as they are."""
 
 BLOCK = 1 << 16
 """Frames read at a time."""
@@ -32,13 +35,10 @@ would cost time and memory out of proportion to the file."""
 _SALVAGE_BLOCK = 1 << 12
 """Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
 
-_UNKNOWN = 2**62
-"""libsndfile gives a length beyond this for a FLAC file written to a pipe."""
-
 
 @dataclass
 class Samples:
-    """Sums over the samples of a file, and those that are not finite."""
+    """Statistics of the samples of a file, including those that are not finite."""
 
     frames: int = 0
     peak: float = 0.0
@@ -48,7 +48,7 @@ class Samples:
     checksum: int = 0
 
     def add(self, block: Floats) -> None:
-        """Count a block, shape (n, channels)."""
+        """Add a block, shape (n, channels)."""
         square = float(np.vdot(block, block))
         if not math.isfinite(square):
             broken = ~np.isfinite(block)
@@ -63,7 +63,7 @@ class Samples:
 
 
 class Survey(NamedTuple):
-    """What was found in a file; see `alphamf.audio.reader.Reader`."""
+    """Properties of a file found by decoding it; see `alphamf.audio.reader.Reader`."""
 
     rate: int
     channels: int
@@ -71,13 +71,14 @@ class Survey(NamedTuple):
     subtype: str
     samples: Samples
     cut: str | None
+    note: str | None
     track: About | None
 
 
 def survey(
     path: Path,
     name: str,
-    cut: str | None,
+    layout: Layout,
     *,
     salvage: bool,
     max_channels: int | None,
@@ -87,40 +88,61 @@ def survey(
 
     Parameters
     ----------
-    path, name, cut
+    path, name, layout
         As from `decodable`.
     salvage, max_channels, track
         As for `open_reader`.
     """
-    samples = Samples()
+    samples, cut, note = Samples(), layout.cut, None
     size = _SALVAGE_BLOCK if salvage else BLOCK
-    with open_sound(path, name, track) as file:
-        rate, channels, promised = file.samplerate, file.channels, file.frames
-        form, subtype = file.format, file.subtype
+    with open_sound(path, name, track, layout.parts) as file:
+        rate, channels, form, subtype = file.samplerate, file.channels, file.format, file.subtype
         check_kind(name, rate, channels, max_channels)
+        if form in formats.UNCHECKED:
+            raise AlphaMFError(
+                f"{name} is {form}, whose length alphamf cannot check: convert it to WAV first"
+            )
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
+        except LeftOut as error:
+            cut = cut or f"{name} {error}"
         except Undecodable as error:
-            cut = cut or f"{name} is damaged or cut short: {error}"
-        about = file.about() if isinstance(file, Track) else None
+            cut = cut or f"{name} is damaged or truncated: {error}"
+        promised = file.frames
+        about = file.about() if hasattr(file, "about") else None
+        if isinstance(file, Joined) and file.wrong:
+            note = "its samples do not have the MD5 sum of its header"
     frames = samples.frames
-    least = promised - formats.get(form).slack if promised < _UNKNOWN else 1
+    slack = formats.get(form).slack * len(layout.parts)
+    least = promised - slack if promised < UNKNOWN else 1
     if frames < least and frames:
         cut = cut or (
-            f"{name} is cut short: its header promises {promised / rate:.2f} s and "
+            f"{name} is truncated: its header promises {promised / rate:.2f} s, but only "
             f"{frames / rate:.2f} s can be decoded"
         )
+    spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
+    if spare >= LEAST:
+        cut = cut or left_out(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
         raise Cut(cut)
     check_samples(name, rate, samples)
     if cut is not None:
-        cut = f"{cut}; {frames / rate:.2f} s of it are used"
-    return Survey(rate, channels, form, subtype, samples, cut, about)
+        cut = f"{cut}; using the first {frames / rate:.2f} s"
+    return Survey(rate, channels, form, subtype, samples, cut, note, about)
+
+
+def _bytes_per_second(
+    path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
+) -> float:
+    """Return how many bytes of a file are a second: exact where it is not compressed."""
+    if subtype in subtypes.SUBTYPES or not frames:
+        return float(subtypes.get(subtype).size * channels * rate)
+    return (path.stat().st_size - layout.spare) * rate / frames
 
 
 def check_kind(name: str, rate: int, channels: int, max_channels: int | None) -> None:
-    """Refuse a rate outside `RATES`, and more channels than asked for.
+    """Refuse a rate outside `RATES`, and more channels than allowed.
 
     Parameters
     ----------
@@ -133,29 +155,34 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     """
     if not RATES[0] <= rate <= RATES[1]:
         raise AlphaMFError(
-            f"{name} has a sampling rate of {rate} Hz, and rates are read from {RATES[0]} to "
+            f"{name} has a sampling rate of {rate} Hz; supported rates are {RATES[0]} to "
             f"{RATES[1]} Hz"
         )
     if max_channels is not None and channels > max_channels:
         raise AlphaMFError(
-            f"{name} has {channels} channels, more than {max_channels}: --max-channels allows more"
+            f"{name} has {channels} channels, more than {max_channels}; raise "
+            "--max-channels to allow more"
         )
 
 
 def check_samples(name: str, rate: int, samples: Samples) -> None:
-    """Refuse a file of no samples, or of samples that are not finite."""
+    """Refuse a file without samples, or with samples that are not finite."""
     if not samples.frames:
-        raise AlphaMFError(f"{name} holds no samples")
+        raise AlphaMFError(f"{name} has no samples")
     if samples.bad:
         noun = "sample that is" if samples.bad == 1 else "samples that are"
         first = samples.first_bad / rate
         raise AlphaMFError(
-            f"{name} holds {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
+            f"{name} contains {samples.bad} {noun} NaN or infinite, the first at {first:.3f} s"
         )
 
 
-def open_sound(path: Path, name: str, track: int | None = None) -> Any:
-    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
+def open_sound(
+    path: Path, name: str, track: int | None = None, parts: Sequence[Part] = (Part(),)
+) -> Any:
+    """Open a file to be decoded in order, by another process that can open nothing else.
+
+    Where the system has no sandbox, or it is off, this process decodes the file.
 
     Parameters
     ----------
@@ -163,59 +190,55 @@ def open_sound(path: Path, name: str, track: int | None = None) -> Any:
         The file, and its name in messages.
     track
         Number of the audio track, from 1 on; None: the default one.
+    parts
+        Its recordings.
 
     Raises
     ------
     AlphaMFError
         The file cannot be read, or has no such track.
     """
-    import soundfile
-
-    try:
-        kind = kinds.find(path)
-    except OSError as error:
-        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
-    if kind is not None:
-        return Track(path, name, kind, track)
-    if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
-
-    try:
-        file = soundfile.SoundFile(system_name(path))
-    except TypeError:  # soundfile asks for the rate of what ends in .raw
-        raise AlphaMFError(
-            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
-            "rename it, or convert it to WAV"
-        ) from None
-    except soundfile.LibsndfileError as error:
-        if error.code == 1:
-            raise AlphaMFError(f"{name} is not audio of a known format") from None
-        what = error.error_string.rstrip(".")
-        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
-    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
-    # reservoir at every block. Reading in order needs no seeks.
-    file.seekable = lambda: False
-    return file
+    if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
+        return _open_part(path, name, track, parts[0])
+    return Joined(parts, partial(_open_part, path, name, track))
 
 
-def next_block(file: Any, size: int) -> Floats:
-    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
+def _open_part(path: Path, name: str, track: int | None, part: Part) -> Any:
+    """Open one recording of a file."""
+    if helper.wanted():
+        try:
+            return open_apart(path, name, track, part.pieces)
+        except Unconfined:
+            pass
+    source = path if part.pieces is None else Pieced(path, part.pieces)
+    return open_here(source, name, track, ending=path.suffix)
+
+
+def open_bytes(data: bytes, name: str) -> Any:
+    """Open the header of a file, to be decoded like that of one on the disk.
+
+    Parameters
+    ----------
+    data, name
+        The header, and the name of what it is of in messages.
 
     Raises
     ------
-    Undecodable
-        The file is damaged here.
+    AlphaMFError
+        It is not that of a file that can be read.
     """
-    import soundfile
+    if helper.wanted():
+        try:
+            return open_bytes_apart(data, name)
+        except Unconfined:
+            pass
+    return open_here(_Bytes(data), name)
 
-    try:
-        block: Floats = file.read(size, dtype="float32", always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
-    return block
 
+class _Bytes(NamedTuple):
+    """A file in memory."""
 
-def next_wide_block(file: Any, size: int) -> Wide:
-    """Return the next samples like `next_block`, in double precision."""
-    block: Wide = file.read(size, dtype="float64", always_2d=True)
-    return block
+    data: bytes
+
+    def open(self, mode: Literal["rb"], /) -> BinaryIO:
+        return io.BytesIO(self.data)

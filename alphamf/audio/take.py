@@ -1,4 +1,4 @@
-"""Two recordings side by side, before and after, written while they are made."""
+"""Record sound before and after denoising to two files while it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alphamf.audio.sink import Sink
 from alphamf.audio.writer import Writer
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 MOST = 2**32 - 2**20
 """Most bytes of samples in a WAV file."""
@@ -23,14 +23,14 @@ _SIZE = 2
 
 
 class Names(NamedTuple):
-    """The files of before and after."""
+    """Paths of the recordings before and after."""
 
     before: Path
     after: Path
 
 
 def names(wanted: str) -> Names:
-    """Return new files for a recording.
+    """Choose names of new files for a recording.
 
     Parameters
     ----------
@@ -46,22 +46,28 @@ def names(wanted: str) -> Names:
     before = Path(wanted)
     ending, folder = before.suffix.lower(), os.path.isdir(before)
     if ending != ".wav" and ending in formats.SUFFIXES and not folder:
-        raise AlphaMFError(f"{shown(wanted)} cannot be recorded to: name a .wav or a folder")
+        raise AlphaMFError(
+            f"cannot record to {printable_name(wanted)}; give a .wav file or a folder"
+        )
     if ending != ".wav" or folder:
         try:
             before.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AlphaMFError(f"{shown(wanted)} cannot be made: {reason(error)}") from error
+            raise AlphaMFError(
+                f"cannot create {printable_name(wanted)}: {reason(error)}"
+            ) from error
         before /= time.strftime("live-%Y%m%d-%H%M%S.wav")
     found = Names(before, before.with_suffix(".denoised.wav"))
     for each in found:
-        if os.path.exists(each):
-            raise AlphaMFError(f"{shown(each)} exists: record under another name")
+        if os.path.lexists(each):
+            raise AlphaMFError(
+                f"{printable_name(each)} already exists; choose another name for the recording"
+            )
     return found
 
 
 class Take:
-    """Both files, open; for a `with` block, at whose end they are whole, however it ends.
+    """Writes both recordings; a context manager that completes the files whenever it exits.
 
     Parameters
     ----------
@@ -86,17 +92,19 @@ class Take:
         try:
             with ExitStack() as stack:
                 for path in files:
-                    sink = stack.enter_context(Sink(path, shown(path)))
+                    sink = stack.enter_context(Sink(path, printable_name(path), new=True))
                     made.append(path)
                     file = soundfile.SoundFile(sink, "w", rate, channels, "PCM_16", format="WAV")
-                    self._writers.append(Writer(stack.enter_context(file), sink, shown(path)))
+                    self._writers.append(
+                        Writer(stack.enter_context(file), sink, printable_name(path))
+                    )
                 self._stack = stack.pop_all()
         except (OSError, soundfile.LibsndfileError) as error:
             for each in made:
                 each.unlink(missing_ok=True)
-            what = f"WAV does not take {channels} channels at {rate} Hz"
+            what = f"WAV does not support {channels} channels at {rate} Hz"
             what = reason(error) if isinstance(error, OSError) else what
-            raise AlphaMFError(f"{shown(path)} cannot be written: {what}") from error
+            raise AlphaMFError(f"{printable_name(path)} cannot be written: {what}") from error
 
     def __enter__(self) -> Take:
         return self
@@ -114,5 +122,7 @@ class Take:
         """
         for writer, block in zip(self._writers, (before, after), strict=True):
             if writer.frames + len(block) > self._most:
-                raise AlphaMFError(f"{shown(self._files.before)} is full: WAV holds 4 GB")
+                raise AlphaMFError(
+                    f"{printable_name(self._files.before)} has reached the 4 GB limit of WAV files"
+                )
             writer.write(block)

@@ -1,4 +1,4 @@
-"""Times as people write them."""
+"""Parse times such as 1:15."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIME = re.compile(r"(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d*)?|\.\d+)s?")
 
 
 def seconds(option: str, text: str) -> float:
-    """Return the seconds of a time such as ``75``, ``1:15`` or ``0:01:15.5``.
+    """Parse a time such as ``75``, ``1:15`` or ``0:01:15.5``; return seconds.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ def seconds(option: str, text: str) -> float:
         time = 3600 * hours + 60 * minutes + rest
         if math.isfinite(time):
             return time
-    raise AlphaMFError(f"{option} takes a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
+    raise AlphaMFError(f"{option} must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
 
 
 def stretch(option: str, text: str) -> tuple[float, float]:
-    """Return start and end in seconds of a stretch such as ``0:00-0:03``.
+    """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
 
     Parameters
     ----------
@@ -51,6 +51,6 @@ def stretch(option: str, text: str) -> tuple[float, float]:
     """
     times = text.split("-")
     if len(times) != 2:
-        raise AlphaMFError(f"{option} takes a stretch such as 0:00-0:03, not {text!r}")
+        raise AlphaMFError(f"{option} must be a time range such as 0:00-0:03, not {text!r}")
     start, end = (seconds(option, time) for time in times)
     return start, end

@@ -1,4 +1,4 @@
-"""Write audio files whole or not at all, in the format of the input."""
+"""Write audio files completely or not at all, in the format of the input."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
 from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression
-from alphamf.audio.reader import Recording, open_reader
+from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason
 
 
 class Destination(NamedTuple):
-    """Where an output goes and how it is written.
+    """Path and encoding of an output.
 
     Attributes
     ----------
@@ -35,17 +38,22 @@ class Destination(NamedTuple):
     format, subtype
         As libsndfile names them.
     note
-        A sentence where these differ from the input's; otherwise None.
+        A sentence where these differ from the input's, or the sound is lowered; otherwise None.
+    gain
+        What samples are multiplied by, so that those above full scale fit.
     """
 
     path: str
     format: str
     subtype: str
     note: str | None
+    gain: float = 1.0
 
 
-def destination(path: str, reader: Recording, *, derived: bool = False) -> Destination:
-    """Return how to write to `path` what was read from `reader`.
+def destination(
+    path: str, reader: Recording, *, derived: bool = False, lower: bool = True
+) -> Destination:
+    """Choose how to write the recording from `reader` to `path`.
 
     Parameters
     ----------
@@ -57,6 +65,9 @@ def destination(path: str, reader: Recording, *, derived: bool = False) -> Desti
         Whether `path` was made from the input's name. Then the input's format is kept, whatever
         the name ends in, and an input that cannot be written in its own format becomes WAV, in
         name as well. Otherwise the user chose the format by the ending of `path`.
+    lower
+        Whether what a lossy input decodes to above full scale is lowered as a whole for an output
+        that cannot hold it, by `_LOWERED` at most; otherwise it is left to be clipped.
 
     Raises
     ------
@@ -73,13 +84,33 @@ def destination(path: str, reader: Recording, *, derived: bool = False) -> Desti
         wanted = formats.by_suffix(ending, preferred=reader.format)
         if wanted is None:
             known = ", ".join(formats.SUFFIXES)
-            raise AlphaMFError(f"{shown(path)} ends in no audio format that is known: {known}")
+            raise AlphaMFError(
+                f"the extension of {printable_name(path)} is not a known audio format: {known}"
+            )
         subtype = wanted.suffix_subtypes.get(ending, subtype)
     form = wanted.encoding(subtype, samples=reader.frames * reader.channels)
-    note = None
+    notes = []
     if form.subtype != reader.subtype or (derived and form.format != reader.format):
-        note = f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}"
-    return Destination(path, *form, note)
+        notes.append(f"{reader.format} {reader.subtype} is written as {form.format} {form.subtype}")
+    peak = _excess(reader, form.subtype) if lower else 1.0
+    if peak > 1:
+        decibels = 20 * math.log10(peak)
+        notes.append(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+    return Destination(path, *form, "; ".join(notes) or None, 1 / peak)
+
+
+_LOWERED = 4.0
+"""How far sound may go above full scale to be lowered as a whole, 12 dB: more comes of damage."""
+
+
+def _excess(reader: Recording, subtype: str) -> float:
+    """Return the peak of a lossy input where it goes above what a subtype holds; otherwise 1."""
+    form = subtypes.get(subtype)
+    if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
+        return 1.0
+    if not (form.bits or form.companded):
+        return 1.0
+    return min(max(reader.peak, 1.0), _LOWERED)
 
 
 class Writer:
@@ -100,8 +131,8 @@ class Writer:
     clipped: int
     frames: int
 
-    def __init__(self, file: Any, sink: Sink, name: str) -> None:
-        self._file = file
+    def __init__(self, file: Any, sink: Sink, name: str, gain: float = 1.0) -> None:
+        self._file, self._gain = file, gain
         self._sink = sink
         self._name = name
         self._subtype = subtypes.get(file.subtype)
@@ -112,12 +143,12 @@ class Writer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Tracks of a media file that the output cannot hold, in words."""
+        """Tracks of a media file that the output does not support, as text."""
         return getattr(self._file, "left_out", ())
 
     @property
     def clipped_by_db(self) -> float:
-        """How far the highest sample was beyond full scale, in dB."""
+        """Peak level above full scale, in dB."""
         return 20 * math.log10(self.highest)
 
     def write(self, block: Floats) -> None:
@@ -134,6 +165,8 @@ class Writer:
         import soundfile
 
         bits = self._subtype.bits
+        if self._gain != 1:
+            block = block * np.float32(self._gain)
         data: Any = block
         if bits or self._subtype.companded:
             self._count(block)
@@ -148,13 +181,13 @@ class Writer:
             self._file.write(data)
         except soundfile.LibsndfileError as error:
             what = error.error_string.rstrip(".")
-            what = "the disk is full or fails" if what in ("", "System error") else what
+            what = "the disk is full or has failed" if what in ("", "System error") else what
             raise AlphaMFError(f"{self._name} cannot be written: {what}") from error
         self._sink.check()
         self.frames += len(block)
 
     def _count(self, block: Floats) -> None:
-        """Count the samples beyond full scale."""
+        """Count the samples above full scale."""
         magnitude = np.abs(block)
         self.clipped += int(np.count_nonzero(magnitude > 1))
         self.highest = max(self.highest, float(magnitude.max(initial=1)))
@@ -168,26 +201,33 @@ def open_writer(
     *,
     format: str = "WAV",
     subtype: str = "PCM_16",
+    gain: float = 1.0,
     mode: int = 0o666,
     original: Recording | None = None,
     history: str | None = None,
+    within: str | os.PathLike[str] | None = None,
+    replace: bool = True,
 ) -> Iterator[Writer]:
-    """Write an audio file aside, and rename it to its target on success.
+    """Write an audio file to a temporary name, and rename it on success.
 
     Parameters
     ----------
     target
-        The file, replaced if it exists, or a binary stream.
+        The file, or a binary stream.
     rate, channels
         Samples per second; channels.
     format, subtype
         As libsndfile names them; see `destination`.
+    gain
+        What samples are multiplied by before they are rounded; see `destination`.
     mode
         Permissions of the file, from which the user's umask is taken away.
     original
         What the sound was made from: its other tracks, tags, pictures and bit rate are kept.
     history
         A line for the history in the file's tags; None: no line.
+    within, replace
+        As for `alphamf.tools.files.atomic`.
 
     Raises
     ------
@@ -198,24 +238,17 @@ def open_writer(
 
     name = "standard output"
     if isinstance(target, (str, os.PathLike)):
-        name = shown(target)
+        name = printable_name(target)
         if "\0" in os.fspath(target):
-            raise AlphaMFError(f"{name} cannot be written: no file name holds a NUL")
+            raise AlphaMFError(f"cannot write {name}: file names cannot contain a NUL character")
     keep.check(format, history)
-    with atomic(target, mode=mode) as part, ExitStack() as stack:
+    with atomic(target, mode=mode, within=within, replace=replace) as part, ExitStack() as stack:
         sink = stack.enter_context(Sink(part, name))
         form = formats.get(format)
         try:
             if form.muxer:
-                file: Any = Muxer(
-                    sink,
-                    rate,
-                    channels,
-                    muxer=form.muxer,
-                    subtype=subtype,
-                    original=_media(original),
-                    history=history,
-                )
+                options = {"muxer": form.muxer, "subtype": subtype, "history": history}
+                file: Any = _muxer(_media(original), sink, name, rate, channels, options)
             else:
                 options = compression(original, format, subtype, rate, channels)
                 file = soundfile.SoundFile(
@@ -225,11 +258,10 @@ def open_writer(
             raise
         except (soundfile.LibsndfileError, ValueError) as error:
             raise AlphaMFError(
-                f"{name} cannot be written as {format} {subtype} with {channels} channels at "
-                f"{rate} Hz"
+                f"cannot write {name} as {format} {subtype} with {channels} channels at {rate} Hz"
             ) from error
         with file:
-            writer = Writer(file, sink, name)
+            writer = Writer(file, sink, name, gain)
             yield writer
         stack.close()
         sink.check()
@@ -251,8 +283,25 @@ def _system_errors(name: str) -> Iterator[None]:
         raise AlphaMFError(f"{name} cannot be written: {reason(error)}") from error
 
 
+def _muxer(
+    original: Original | None,
+    sink: Sink,
+    name: str,
+    rate: int,
+    channels: int,
+    options: dict[str, Any],
+) -> ConfinedMuxer | Muxer:
+    """Open a media file, by another process where tracks of a stranger's file are read for it."""
+    if original is not None and helper.wanted():
+        try:
+            return ConfinedMuxer(original, sink, name, rate, channels, **options)
+        except Unconfined:
+            pass
+    return Muxer(sink, rate, channels, original=original, **options)
+
+
 def _media(original: Recording | None) -> Original | None:
-    """Return what is copied of a media file; None where the sound is not from one."""
+    """Return what to copy from a media file; None if the sound is not from one."""
     kind = kinds.find(original.path) if original and original.track else None
     if original is None or original.track is None or kind is None:
         return None
@@ -267,6 +316,6 @@ def _verify(part: Path, name: str, frames: int) -> None:
     except AlphaMFError:
         found = 0
     if found < frames:
-        raise AlphaMFError(f"{name} cannot be written: the disk is full or fails")
+        raise AlphaMFError(f"cannot write {name}: the disk is full or has failed")
     if found > frames:
-        raise AlphaMFError(f"{name} cannot be written: it comes back longer than it is")
+        raise AlphaMFError(f"cannot write {name}: its length changes when it is read back")

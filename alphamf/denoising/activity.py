@@ -25,7 +25,7 @@ LEVEL = (-8.0, 0.0)
 
 WEIGHTS = (0.72, 0.40, 1.99)
 """Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
-in noise of 5 and 15 dB and in none (docs/log/in-and-out.md)."""
+in noise of 5 and 15 dB and in none (docs/quality.md)."""
 
 LEAST = 0.5
 """Least probability of a frame that counts as speech."""

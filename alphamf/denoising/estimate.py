@@ -95,7 +95,7 @@ def sample_gains(
     noises
         For each sound the known spectra of its noise, or None.
     """
-    allocator.settle()
+    allocator.configure_allocator()
     # Powers of two, so that scaling is exact, and squares neither overflow nor vanish.
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]

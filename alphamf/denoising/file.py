@@ -30,7 +30,7 @@ from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import make_folder, permissions, shown
+from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.sums import total
 from alphamf.tools.work import Update
@@ -73,8 +73,11 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
                 track=request.track,
             )
         )
-        target = destination(job.output, reader, derived=job.derived)
-        make_folder(target.path)
+        # What is brought to a loudness is kept below full scale by that.
+        lower = request.loudness is None
+        target = destination(job.output, reader, derived=job.derived, lower=lower)
+        make_folder(target.path, job.within)
+        _check_renamed(job, target)
         weights = find(
             reader.rate,
             request.model,
@@ -87,9 +90,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         hints = _hints(reader, request, frame)
         mode = permissions(_input(job))
         observer = request.observe(reader, frame, stack, mode)
-        writer = stack.enter_context(_open(target, reader, mode, request))
-        # From here on no other run writes it, but one may have done so since the files were listed.
-        _check_target(job, target, overwrite=request.overwrite)
+        writer = stack.enter_context(_open(job, target, reader, mode, request))
         normalizer = None
         if request.loudness is not None:
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
@@ -148,16 +149,12 @@ def _input(job: Job) -> str | int:
         return os.devnull
 
 
-def _check_target(job: Job, target: Destination, *, overwrite: bool) -> None:
-    """Refuse to overwrite a file unless allowed, or if its name was not known in advance."""
-    if not exists(target.path):
-        return
-    if not overwrite:
-        raise AlphaMFError(f"{shown(target.path)} already exists; use --overwrite to replace it")
-    if target.path != job.output:
+def _check_renamed(job: Job, target: Destination) -> None:
+    """Refuse to replace a file whose name was not known when all outputs were named."""
+    if target.path != job.output and exists(target.path):
         raise AlphaMFError(
-            f"{shown(target.path)}, the output for {shown(job.source)}, already exists; its "
-            "name was known only after reading the input; use -o to choose another"
+            f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
+            "exists; its name was known only after reading the input; use -o to choose another"
         )
 
 
@@ -171,7 +168,7 @@ def _check_trim(reader: Recording, target: Destination, request: Request) -> Non
 
 
 def _open(
-    target: Destination, reader: Recording, mode: int, request: Request
+    job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
     history = None
     if request.tag:
@@ -184,9 +181,12 @@ def _open(
         reader.channels,
         format=target.format,
         subtype=target.subtype,
+        gain=target.gain,
         mode=mode,
         original=reader,
         history=history,
+        within=job.within,
+        replace=request.overwrite and target.path == job.output,
     )
 
 
@@ -213,7 +213,7 @@ def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[f
     def progress(seconds: float) -> None:
         leave_if_stopped()
         if update is not None:
-            update(shown(job.source), seconds, duration)
+            update(printable_name(job.source), seconds, duration)
 
     return progress
 
@@ -273,6 +273,7 @@ def _notes(
     """Return what the user should know about the result, or None."""
     notes = [
         reader.cut,
+        reader.note,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,

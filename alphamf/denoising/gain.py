@@ -36,7 +36,7 @@ from alphamf.tools.arrays import Array, Floats
 
 MEAN_WEIGHT = np.float32(0.25)
 """Weight of the posterior mean beside the refined gain in linked channels: the two err in different
-cells, also of other channels (docs/log/in-and-out.md)."""
+cells, also of other channels (docs/quality.md)."""
 
 
 class SegmentPosterior(NamedTuple):

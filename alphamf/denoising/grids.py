@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
 """The top of a model's band, as fractions of it, whose mean gain is used above the band. The
-resampler's edge begins at .92 to .94; the refiner does not mind (docs/log/low-latency.md)."""
+resampler's edge begins at .92 to .94; the refiner does not mind (docs/quality.md)."""
 
 KERNELS = (2, 3, 5, 7, 11)
 """Prime factors that NumPy's FFT, PocketFFT, has kernels for."""

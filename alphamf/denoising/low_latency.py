@@ -8,8 +8,10 @@ voice, back to the rate's bins, limit, sound. These are links 1 to 4 and 6 of th
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -32,11 +34,10 @@ SILENT = 1e-14
 """Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
 let through, and nothing is learnt from it."""
 
-LOUDEST = np.float32(1e15)
-"""Largest amplitude of a cell, whose square single precision holds."""
+HIGHEST = np.float32(1e12)
+"""Full scales that larger samples are read as, so that squares of their sums do not overflow."""
 
-HIGHEST = np.float32(1e30)
-"""Samples beyond are read as this: single precision holds the sum of a window of them."""
+_LOGGER = logging.getLogger(__name__)
 
 
 def online_chain(
@@ -108,9 +109,10 @@ class LowLatency:
         self._frames = Frames(hop, channels)
         self.latency: int = self._frames.latency
         seconds = hop / rate
-        self._chain = online_chain(dictionary, channels, seed, seconds)
+        self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._refiner = refiner
-        self._memories = refiner.memories(channels) if refiner else None
+        self._anew = False
+        self._begin()
         linked = settings.channels == "linked" and channels > 1
         self._sharing = Sharing(channels, seconds) if linked else None
         self._presence = Presence(self._native, seconds)
@@ -118,6 +120,12 @@ class LowLatency:
         self._acceptance = 1.0
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
+
+    def _begin(self) -> None:
+        """Forget all that was learnt of the sound."""
+        self._chain = self._new_chain()
+        channels = len(self._chain.noise)
+        self._memories = self._refiner.memories(channels) if self._refiner else None
 
     def push(self, block: Floats) -> Segment:
         """Take in samples, shape (samples, channels), and return what is ready."""
@@ -152,10 +160,9 @@ class LowLatency:
         """Yield speech, gain, its deviation and the probability of speech, hop by hop."""
         for block in hops:
             spectrum = self._frames.analyse(block)
-            amplitude = np.minimum(np.abs(spectrum), LOUDEST)
-            power: Floats = (amplitude**2 / np.float32(self._frames.filled_fraction)).astype(
-                np.float32
-            )
+            power: Floats = (
+                np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
+            ).astype(np.float32)
             gain, std = self._gains(spectrum, power)
             probability = self._presence.probability(power, gain)
             gain = np.maximum(gain, self._least)
@@ -175,6 +182,17 @@ class LowLatency:
 
     def _found(self, power: Floats) -> tuple[Floats, Floats]:
         """Return the gain and its deviation on the dictionary's bins, given |X|^2 there."""
+        gain, std = self._refined(power)
+        if not np.isfinite(gain + std).all():
+            if not self._anew:
+                _LOGGER.warning("the state at low latency was no longer finite, and starts anew")
+            self._anew = True
+            self._begin()
+            gain, std = self._refined(power)
+        return gain, std
+
+    def _refined(self, power: Floats) -> tuple[Floats, Floats]:
+        """Do as `_found`, without a look at whether the numbers are finite."""
         found = self._chain.step(power)
         self._acceptance = found.acceptance
         if self._refiner is None or self._memories is None:

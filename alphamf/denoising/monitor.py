@@ -107,7 +107,7 @@ class Monitor:
         new = len(sounds[0]) / self._stream.rate
         self.seconds += new
         share = -math.expm1(-new / SECONDS)
-        powers = np.array([np.mean(np.square(sound)) for sound in sounds])
+        powers = np.array([np.mean(np.square(sound, dtype=float)) for sound in sounds])
         self._powers = self._powers + share * (powers - self._powers)
 
 

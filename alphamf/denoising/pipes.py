@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from alphamf.audio.flow import Flow, Kind, encoded
+from alphamf.audio.flow import Flow, SampleFormat, encode_raw
 from alphamf.audio.live import NAME
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.stopping import finish_asked, finishing
+from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 
 
 def run(
@@ -19,7 +19,7 @@ def run(
     write: Callable[[bytes], Any],
     settings: Settings,
     *,
-    raw: Kind | None = None,
+    raw: SampleFormat | None = None,
     model: str = "auto",
     seed: int = 0,
     max_channels: int,
@@ -45,7 +45,7 @@ def run(
     OSError
         The pipe cannot be read; the output up to there is written.
     """
-    with finishing():
+    with finish_on_interrupt():
         flow = Flow(pipe, raw)
         kind, samples = flow.kind, 0
         with Stream(
@@ -62,8 +62,8 @@ def run(
             for ready in _denoised(flow, stream):
                 samples += len(ready)
                 if len(ready):
-                    write(encoded(ready, kind))
-        if not samples and not finish_asked():
+                    write(encode_raw(ready, kind))
+        if not samples and not finish_requested():
             raise AlphaMFError(f"{NAME} has no samples")
     return samples / kind.rate
 

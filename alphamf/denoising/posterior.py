@@ -8,7 +8,7 @@ from alphamf.denoising.sampling import Progress, sample
 from alphamf.denoising.settings import Settings
 from alphamf.factorization.alpha_mf import AlphaMF
 from alphamf.factorization.stacking import unstack
-from alphamf.inference.moments import Moments, joined
+from alphamf.inference.moments import Moments, merge_moments
 from alphamf.inference.records import Mean
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Array
@@ -179,7 +179,7 @@ class _Summary:
             (gain,) = self._gains
             return Posterior(gain.mean, gain.std, speech, noise, acceptance, gain.count)
         parts = [Moments(each.count, each.mean, each.std**2) for each in self._gains]
-        whole = parts[0] if len(parts) == 1 else joined(*parts)
+        whole = parts[0] if len(parts) == 1 else merge_moments(*parts)
         found = whole.mean, whole.variance**0.5, speech, noise
         chains = Chains(
             [Posterior(*each, acceptance, whole.draws) for each in zip(*found, strict=True)],

@@ -10,6 +10,7 @@ import os
 import sys
 from types import TracebackType
 
+from alphamf.audio.decoder import helper
 from alphamf.denoising.file import process
 from alphamf.denoising.weights import network
 from alphamf.learnt.high_band import HighBand
@@ -30,6 +31,8 @@ def _end_in_silence(
 
 
 sys.excepthook = _end_in_silence
+
+helper.prepare()  # one for all that are forked
 
 for rate in (8000, 16000):
     network(Refiner, "auto", rate)

@@ -11,7 +11,7 @@ from alphamf.audio.stft import Complexes
 from alphamf.denoising.activity import BAND, LEVEL, RATIO, SPAN, WEIGHTS
 from alphamf.denoising.grids import Grid
 from alphamf.denoising.spatial import SHARED
-from alphamf.factorization.forgetting import forgotten
+from alphamf.factorization.forgetting import forgetting_factor
 from alphamf.tools.arrays import Floats
 
 LOUD_SECONDS = 10.0
@@ -35,7 +35,8 @@ class Presence:
     def __init__(self, grid: Grid, hop: float) -> None:
         spacing = grid.rate / grid.frame.n_fft
         self._bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)
-        self._share, self._decay = forgotten(hop, SPAN / 2), 1 - forgotten(hop, LOUD_SECONDS)
+        self._share = forgetting_factor(hop, SPAN / 2)
+        self._decay = 1 - forgetting_factor(hop, LOUD_SECONDS)
         self._loud = 0.0
         self._ratio, self._level = RATIO[0], LEVEL[0]
 
@@ -75,7 +76,7 @@ class Sharing:
     """
 
     def __init__(self, channels: int, hop: float) -> None:
-        self._share = np.float32(forgotten(hop, COHERENCE_SECONDS))
+        self._share = np.float32(forgetting_factor(hop, COHERENCE_SECONDS))
         self._cross: Complexes | None = None
         self._power = np.zeros((channels, 1), np.float32)
 
@@ -94,7 +95,7 @@ class Sharing:
             self._cross, self._power = np.zeros_like(cross), np.zeros_like(power)
         self._cross += self._share * (cross - self._cross)
         self._power += self._share * (weight * power - self._power)
-        most = np.sqrt(self._power * self._power[0]).sum(axis=-1)
+        most = (np.sqrt(self._power) * np.sqrt(self._power[0])).sum(axis=-1)
         together = np.abs(self._cross).sum(axis=-1) >= np.float32(SHARED) * most
         together[0] = True
         total = power[together].sum(axis=0) + np.finfo(np.float32).tiny

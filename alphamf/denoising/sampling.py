@@ -139,8 +139,8 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
         seconds = power.shape[-1] * dictionary.frame.hop_length / dictionary.rate
         raise AlphaMFError(
             f"chains = {settings.chains} and noise_rank = {settings.noise_rank} would need "
-            f"{memory.amount(needed)} of memory for {clips * seconds:.1f} s of sound, but "
-            f"this machine has {memory.amount(most)}"
+            f"{memory.format_gigabytes(needed)} of memory for {clips * seconds:.1f} s of sound, "
+            f"but this machine has {memory.format_gigabytes(most)}"
         )
 
 

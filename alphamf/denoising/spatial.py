@@ -28,7 +28,7 @@ from alphamf.tools.arrays import Floats, parts
 SHARED = 0.7
 """Coherence of two channels' speech from which on they share a voice: above .9 for one voice in
 both at 5 dB and .83 at 0 dB, .60 at most for two that are also in each other's channel, 15 dB
-softer (docs/log/in-and-out.md)."""
+softer (docs/quality.md)."""
 
 BLOCK = 32
 """Frames in which coherence is measured, half a second."""

@@ -13,7 +13,7 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
-    """Constants of `deviation`, fitted to development clips (``benchmarks.calibration --fit``).
+    """Constants of `deviation`, fitted to development clips (docs/quality.md).
 
     Attributes
     ----------

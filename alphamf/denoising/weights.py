@@ -152,10 +152,12 @@ def find(
     first = network(Refiner, refiner, dictionary.rate)
     if first is not None and str(refiner) == "auto" and not _fits(first, dictionary):
         first = None
-    if str(second_stage) == "auto" and (first is None or first.name not in network_file.shipped()):
+    if str(second_stage) == "auto" and (
+        first is None or first.name not in network_file.shipped_networks()
+    ):
         second_stage = "none"
     second = network(SecondStage, second_stage, dictionary.rate)
-    shipped = second is not None and second.name in network_file.shipped()
+    shipped = second is not None and second.name in network_file.shipped_networks()
     above = dictionary.above is not None and rate > dictionary.rate
     high = network(HighBand, "auto", dictionary.rate) if shipped and above else None
     online = network(CausalRefiner, causal, dictionary.rate)
@@ -201,7 +203,7 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
     if name == "none":
         return None
     if name == "auto":
-        path = network_file.shipped().get(f"{kind.kind}-{rate // 1000}k")
+        path = network_file.shipped_networks().get(f"{kind.kind}-{rate // 1000}k")
         return _load_once(kind.load, path) if path else None
     return kind.load(network_file.find(name))
 

@@ -1,1 +1,1 @@
-"""Evaluation of denoisers: pairs, methods, scores, tables and the page."""
+"""Evaluation of denoisers: pairs, methods, scores, tables and the report page."""

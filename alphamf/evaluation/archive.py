@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, reason, shown, temporary_place
+from alphamf.tools.files import atomic, printable_name, reason, temporary_place
 
 
 class Archive:
-    """Arrays appended part by part, in a file that `numpy.load` reads.
+    """Arrays that are appended part by part, in a file that `numpy.load` can read.
 
     A context manager. Arrays are in Fortran order, in which the last axis is the slowest and parts
     follow each other in the file.
@@ -56,7 +56,7 @@ class Archive:
             self._files[name].flush()
         except OSError as error:
             raise AlphaMFError(
-                f"no room in {temporary_place()} for {name}: {reason(error)}"
+                f"there is not enough disk space in {temporary_place()} for {name}: {reason(error)}"
             ) from error
         *rest, last = self._shapes[name]
         self._shapes[name] = (*rest, last + part.shape[-1])
@@ -66,9 +66,14 @@ class Archive:
         return self._shapes[name]
 
     def save(
-        self, path: str | os.PathLike[str], *, mode: int = 0o666, **arrays: NDArray[Any]
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: int = 0o666,
+        replace: bool = True,
+        **arrays: NDArray[Any],
     ) -> None:
-        """Write the arrays, and others given whole.
+        """Write the appended arrays, and further complete arrays.
 
         Parameters
         ----------
@@ -76,6 +81,8 @@ class Archive:
             The file.
         mode
             Its permissions, from which the user's umask is taken away.
+        replace
+            Whether a file that exists is replaced.
         arrays
             The others, by name.
 
@@ -85,7 +92,10 @@ class Archive:
             The file cannot be written.
         """
         try:
-            with atomic(path, mode=mode) as part, zipfile.ZipFile(part, "w") as archive:
+            with (
+                atomic(path, mode=mode, replace=replace) as part,
+                zipfile.ZipFile(part, "w") as archive,
+            ):
                 for name, file in self._files.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
                         np.lib.format.write_array_header_1_0(
@@ -98,4 +108,6 @@ class Archive:
                     with archive.open(f"{name}.npy", "w") as entry:
                         np.lib.format.write_array(entry, array, allow_pickle=False)
         except OSError as error:
-            raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} cannot be written: {reason(error)}"
+            ) from error

@@ -1,4 +1,4 @@
-r"""SDR, SIR and SAR of BSS Eval version 3, and the checks of signals that all scores share.
+r"""SDR, SIR and SAR of BSS Eval version 3, and checks of signals for all scores.
 
 An estimate e of a source s in the noise n is projected on the span S of s delayed by
 0 to taps - 1 samples, and on the span SN of s and n delayed alike. That splits it into
@@ -52,7 +52,7 @@ class BSSEval(NamedTuple):
 
 
 def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -> BSSEval:
-    """Score an estimate of one source against it and against the noise in the mixture.
+    """Score an estimate of one source, given the source and the noise in the mixture.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ def bss_eval(reference: Reals, noise: Reals, estimate: Reals, taps: int = 512) -
     target, both = _projections(np.stack([s, n]), e, taps)
     padded = np.pad(e, (0, taps - 1))
     return BSSEval(
-        sdr=decibels(target, padded - target),
-        sir=decibels(target, both - target),
-        sar=decibels(both, padded - both),
+        sdr=energy_ratio_db(target, padded - target),
+        sir=energy_ratio_db(target, both - target),
+        sar=energy_ratio_db(both, padded - both),
     )
 
 
 def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
-    """Signal-to-distortion ratio in dB: the first of `bss_eval`, which the noise does not enter.
+    """Signal-to-distortion ratio in dB, as in `bss_eval`; it does not depend on the noise.
 
     Any filter of `taps` samples is forgiven, and nothing else.
 
@@ -123,11 +123,11 @@ def sdr(reference: Reals, estimate: Reals, taps: int = 512) -> float:
     """
     s, e = signals(reference=reference, estimate=estimate)
     (target,) = _projections(s[None], e, taps)
-    return decibels(target, np.pad(e, (0, taps - 1)) - target)
+    return energy_ratio_db(target, np.pad(e, (0, taps - 1)) - target)
 
 
 def signals(**audio: Reals) -> list[Doubles]:
-    """Check signals, whose keywords name them in errors, and return float64 copies.
+    """Check signals and return float64 copies; the keywords name them in error messages.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def signals(**audio: Reals) -> list[Doubles]:
     shapes = [np.shape(signal) for signal in audio.values()]
     if len(shapes[0]) != 1 or len(set(shapes)) > 1:
         raise AlphaMFError(
-            f"{_listed(audio)} must be of one shape (samples,), not {_listed(map(str, shapes))}"
+            f"{_listed(audio)} must have the same shape (samples,), not {_listed(map(str, shapes))}"
         )
     return [_signal(signal, name) for name, signal in audio.items()]
 
@@ -150,13 +150,13 @@ def _listed(words: Iterable[str]) -> str:
 def _signal(audio: Reals, name: str) -> Doubles:
     signal = np.array(audio, np.float64)
     if not np.isfinite(signal).all():
-        raise AlphaMFError(f"the {name} holds values that are not finite")
+        raise AlphaMFError(f"the {name} contains values that are not finite")
     if not len(signal) or np.ptp(signal) == 0:
         raise AlphaMFError(f"the {name} is silent")
     return signal
 
 
-def decibels(signal: Doubles, error: Doubles) -> float:
+def energy_ratio_db(signal: Doubles, error: Doubles) -> float:
     """Ratio of two energies in dB."""
     signal_energy, error_energy = float(signal @ signal), float(error @ error)
     if error_energy == 0:
@@ -167,7 +167,7 @@ def decibels(signal: Doubles, error: Doubles) -> float:
 
 
 def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles]:
-    """Project on the delays of the first source, of the first two, and so on.
+    """Project on the span of delays of the first source, of the first two sources, and so on.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _projections(sources: Doubles, estimate: Doubles, taps: int) -> list[Doubles
 
 
 def _delays(correlation: Doubles, taps: int) -> Doubles:
-    """Inner products of every delay of one signal (rows) with every delay of another (columns)."""
+    """Inner products of each delay of one signal (rows) with each delay of another (columns)."""
     from scipy.linalg import toeplitz
 
     matrix: Doubles = toeplitz(

@@ -1,4 +1,4 @@
-"""Time and memory of a method."""
+"""Measure the time and memory of a method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _warm: set[str] = set()
 
 
 class Cost(NamedTuple):
-    """What a method cost.
+    """The time and memory of a method.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
     memory: float | None
 
 
-def timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
+def measure_cost(spec: str, clip: Clip) -> tuple[Floats, Cost]:
     """Run a method on a clip, and return its output and cost.
 
     Raises
@@ -58,19 +58,19 @@ def timed(spec: str, clip: Clip) -> tuple[Floats, Cost]:
     children = sum(after[2:4]) - sum(before[2:4])
     if estimate.shape != clip.noisy.shape:
         shapes = f"{estimate.shape} for {clip.noisy.shape}"
-        raise AlphaMFError(f"{spec} gave a sound of the shape {shapes}")
+        raise AlphaMFError(f"{spec} returned a sound of the shape {shapes}")
     if not np.isfinite(estimate).all():
-        raise AlphaMFError(f"{spec} gave values that are not finite")
+        raise AlphaMFError(f"{spec} returned values that are not finite")
     return estimate, Cost(cpu + children, wall, None if children else _peak(exact))
 
 
 def memory_source() -> str:
-    """Return how `Cost.memory` is measured on this machine."""
+    """Return which measure of memory is used for `Cost.memory` on this machine."""
     if _reset_peak():
-        return "VmHWM: largest resident memory of the process while the method ran"
+        return "VmHWM: peak resident memory of the process while the method ran"
     if _peak() is not None:
-        return "ru_maxrss: largest resident memory of the process since it began"
-    return "not known on this system"
+        return "ru_maxrss: peak resident memory of the process since its start"
+    return "unknown on this system"
 
 
 def _reset_peak() -> bool:
@@ -83,7 +83,7 @@ def _reset_peak() -> bool:
 
 
 def _peak(exact: bool = False) -> float | None:
-    """Return the largest resident memory in bytes; since the last reset if `exact`."""
+    """Return the peak resident memory in bytes; since the last reset if `exact`."""
     if exact:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))

@@ -18,7 +18,7 @@ import numpy as np
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 RATE = 16000
 SAMPLES = 144160
@@ -33,7 +33,7 @@ SCALES = (
 
 
 def check(path: str) -> None:
-    """Refuse a file that is no DNSMOS P.835 network.
+    """Raise an AlphaMFError if a file is not a DNSMOS P.835 network.
 
     Raises
     ------
@@ -43,13 +43,13 @@ def check(path: str) -> None:
     given, found = _session(path).get_inputs(), _session(path).get_outputs()
     if len(given) != 1 or given[0].shape[-1] != SAMPLES or found[0].shape[-1] != len(SCALES):
         raise AlphaMFError(
-            f"{shown(path)} is no network of DNSMOS P.835, which takes {SAMPLES} samples and gives "
-            f"{len(SCALES)} scores"
+            f"{printable_name(path)} is not a DNSMOS P.835 network, which takes {SAMPLES} samples "
+            f"and returns {len(SCALES)} scores"
         )
 
 
 def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
-    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows a second apart.
+    """Return SIG, BAK and OVR of a sound, 1 to 5, averaged over windows that start every second.
 
     Parameters
     ----------
@@ -79,15 +79,19 @@ def scores(path: str, sound: Floats, rate: int) -> tuple[float, float, float]:
 @cache
 def _session(path: str) -> Any:
     if not Path(path).is_file():
-        raise AlphaMFError(f"there is no file {shown(path)}")
+        raise AlphaMFError(f"{printable_name(path)} does not exist")
     try:
         import onnxruntime
     except ImportError as error:
-        sentence = "DNSMOS needs the package onnxruntime: pip install 'alphamf[dnsmos]'"
+        sentence = (
+            "DNSMOS needs the package onnxruntime; install it with pip install 'alphamf[dnsmos]'"
+        )
         raise AlphaMFError(sentence) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's own
-        raise AlphaMFError(f"{shown(path)} is no network that onnxruntime reads") from error
+        raise AlphaMFError(
+            f"{printable_name(path)} is not a network that onnxruntime can read"
+        ) from error

@@ -1,4 +1,4 @@
-"""Scores that need something of the user's: a speech recogniser, or the file of a network."""
+"""Scores that need a program or file from the user: a speech recogniser, or a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.evaluation import dnsmos
 from alphamf.evaluation.words import error_rate, words
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 FILE = "{file}"
 """Stands for the sound file in a recogniser's command."""
@@ -30,7 +30,7 @@ Values = dict[str, float | None]
 
 
 class Extra(NamedTuple):
-    """What to score beyond the usual.
+    """Settings of the additional scores.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Extra(NamedTuple):
     def scores(
         self, estimate: Floats, clean: Floats, rate: int, name: str
     ) -> Iterator[tuple[Values, str | None]]:
-        """Yield scores by name, and why they are not defined.
+        """Yield scores by name, with the reason if one is undefined.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Extra(NamedTuple):
                 clean = clean.astype(np.float32)
                 said = self._said(name)
                 said = _heard(self.asr, clean.tobytes(), rate) if said is None else said
-                heard = recognised(self.asr, estimate, rate)
+                heard = recognise_words(self.asr, estimate, rate)
                 yield {"wer": 100 * error_rate(words(said), words(heard))}, None
             except AlphaMFError as error:
                 yield {"wer": None}, str(error)
@@ -87,8 +87,8 @@ class Extra(NamedTuple):
         return dict(self.transcripts).get(PurePosixPath(clean).stem)
 
 
-def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extra:
-    """Return what the options ask for.
+def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> Extra:
+    """Check the options, and return the additional scores that they ask for.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extr
     if asr is not None:
         _command(asr, "x.wav")
     elif transcripts is not None:
-        raise AlphaMFError("--transcripts is for --asr, which names the recogniser")
+        raise AlphaMFError("--transcripts needs --asr, which gives the recogniser")
     if model is not None:
         dnsmos.check(model)
     said = read_transcripts(transcripts) if transcripts is not None else {}
@@ -111,7 +111,7 @@ def checked(asr: str | None, transcripts: str | None, model: str | None) -> Extr
 
 
 def read_transcripts(path: str) -> dict[str, str]:
-    """Read lines of a file's stem and what is said in it, as LibriSpeech's and Kaldi's are.
+    """Read transcripts: lines with a file's stem and its words, as in LibriSpeech.
 
     Raises
     ------
@@ -121,21 +121,23 @@ def read_transcripts(path: str) -> dict[str, str]:
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, ValueError) as error:
-        raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
     found = {}
     for number, line in enumerate(lines, 1):
         name, _, said = line.strip().replace("\t", " ").partition(" ")
         if name and not words(said):
-            raise AlphaMFError(f"{shown(path)} has no words after the name in line {number}")
+            raise AlphaMFError(
+                f"{printable_name(path)} has no words after the name in line {number}"
+            )
         if name:
             found[name] = said
     if not found:
-        raise AlphaMFError(f"{shown(path)} holds no transcripts")
+        raise AlphaMFError(f"{printable_name(path)} contains no transcripts")
     return found
 
 
-def recognised(command: str, sound: Floats, rate: int) -> str:
-    """Return what a recogniser prints for a sound.
+def recognise_words(command: str, sound: Floats, rate: int) -> str:
+    """Return the words that a recogniser prints for a sound.
 
     Raises
     ------
@@ -153,29 +155,35 @@ def recognised(command: str, sound: Floats, rate: int) -> str:
                 run, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
             )
         except OSError as error:
-            raise AlphaMFError(f"{shown(run[0])} cannot be started: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(run[0])} cannot be started: {reason(error)}"
+            ) from error
         except subprocess.TimeoutExpired as error:
-            raise AlphaMFError(f"{shown(run[0])} took more than {SECONDS} s") from error
+            raise AlphaMFError(f"{printable_name(run[0])} took more than {SECONDS} s") from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").split("\n")
         last = next((line.strip() for line in reversed(lines) if line.strip()), "no message")
-        raise AlphaMFError(f"{shown(run[0])} ended with {done.returncode}: {shown(last)}")
+        raise AlphaMFError(
+            f"{printable_name(run[0])} exited with code {done.returncode}: {printable_name(last)}"
+        )
     return done.stdout.decode(errors="replace")
 
 
 @lru_cache(maxsize=8)
 def _heard(command: str, clean: bytes, rate: int) -> str:
-    """Return what a recogniser prints for a clean sound; all methods of a clip come in turn."""
-    return recognised(command, np.frombuffer(clean, np.float32), rate)
+    """Return the words that a recogniser prints for a clean sound, cached."""
+    return recognise_words(command, np.frombuffer(clean, np.float32), rate)
 
 
 def _command(command: str, file: str) -> list[str]:
     try:
         parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
     except ValueError as error:
-        raise AlphaMFError(f"--asr {command!r} is no command: {error}") from error
+        raise AlphaMFError(f"--asr {command!r} is not a valid command: {error}") from error
     if not any(FILE in part for part in parts):
-        raise AlphaMFError(f"--asr {command!r} does not say where the sound goes: {FILE}")
+        raise AlphaMFError(
+            f"--asr {command!r} must contain {FILE}, which stands for the audio file"
+        )
     return [part.strip('"').replace(FILE, file) for part in parts]
 
 

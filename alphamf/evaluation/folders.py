@@ -1,4 +1,4 @@
-"""The files of other systems: a folder of denoised sound, matched with the clips by name."""
+"""Output files of other systems: a folder of denoised sound, matched with the clips by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 
 from alphamf.audio.formats import SUFFIXES
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
+from alphamf.tools.paths import real_path
 
 ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".enhanced")
 """What systems add to the names of their outputs."""
@@ -33,21 +34,21 @@ class Folder:
 
     def __init__(self, path: str) -> None:
         if not os.path.isdir(path):
-            raise AlphaMFError(f"{shown(path)} is not a folder")
+            raise AlphaMFError(f"{printable_name(path)} is not a folder")
         self.path = path
         self._places: dict[str, list[str]] = {}
         self._names: dict[str, list[str]] = {}
-        root = os.path.realpath(path)
+        root = real_path(path)
         for file in _audio(root):
             place = PurePosixPath(os.path.relpath(file, root).replace(os.sep, "/"))
             stem = _stem(place)
             self._places.setdefault(str(place.with_name(stem)), []).append(file)
             self._names.setdefault(stem, []).append(file)
         if not self._names:
-            raise AlphaMFError(f"{shown(path)} holds no audio file")
+            raise AlphaMFError(f"{printable_name(path)} contains no audio files")
 
     def file(self, noisy: str) -> tuple[str, str | None]:
-        """Return the file of a clip, or why there is none.
+        """Return the file for a clip, or the reason why there is none.
 
         Parameters
         ----------
@@ -60,11 +61,11 @@ class Folder:
         if len(found) == 1:
             return found[0], None
         which = "more than one file" if found else "no file"
-        return "", f"{shown(self.path)} holds {which} for {shown(noisy)}"
+        return "", f"{printable_name(self.path)} holds {which} for {printable_name(noisy)}"
 
 
 def _audio(root: str) -> Iterator[str]:
-    """Yield the audio files of a folder, those that `alphamf denoise` has named among them."""
+    """Yield the audio files of a folder, including those with names chosen by `alphamf denoise`."""
     for folder, below, names in os.walk(root):
         below.sort()
         for name in sorted(names):

@@ -17,17 +17,17 @@ from alphamf.evaluation.summary import (
     clips,
     costs,
     groups,
-    present,
+    present_scores,
     values,
 )
 from alphamf.tools import tables
-from alphamf.tools.files import shown
-from alphamf.tools.tables import mean_and_error, with_error
+from alphamf.tools.files import printable_name
+from alphamf.tools.tables import format_mean, mean_and_error
 
 LEGEND = (
-    "- Mean ± standard error over the clips; (1 of 2): over those that have the score, where some "
-    "lack it. Better on: clips whose SI-SDR rises. MB: the most that a process held, interpreter "
-    "and libraries included."
+    "- Mean ± standard error over the clips; (1 of 2): the score exists for one of "
+    "two clips. Better on: clips whose SI-SDR improves. MB: peak memory of a "
+    "process, including interpreter and libraries."
 )
 
 MOST_FAILURES = 10
@@ -35,7 +35,7 @@ MOST_FAILURES = 10
 
 def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
     """Return the headings and the rows of the table of methods: means ± standard errors."""
-    scores, total = present(results), len(clips(results))
+    scores, total = present_scores(results), len(clips(results))
     headings = ["method", "clips", *(SCORES[score].heading for score in scores)]
     headings += ["better on", "CPU s per s", "real time", "MB"]
     methods = groups(results).items()
@@ -43,7 +43,7 @@ def overview(results: Sequence[Result]) -> tuple[list[str], list[list[str]]]:
 
 
 def markdown(results: Sequence[Result]) -> str:
-    """Return the tables of methods, of noises and of levels, and the failures."""
+    """Return the tables of methods, of noises and of input SNRs, and the failures."""
     headings, rows = overview(results)
     parts = [tables.markdown(headings, [[_plain(name), *cells] for name, *cells in rows])]
     for field, text in (("noise", _plain), ("snr", "{:g} dB".format)):
@@ -60,8 +60,8 @@ def markdown(results: Sequence[Result]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text on one line that Markdown takes for neither HTML, a link nor an image."""
-    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(shown(text), quote=False))
+    """Escape text for Markdown on one line: no HTML, links or images."""
+    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(printable_name(text), quote=False))
 
 
 def _row(group: Sequence[Result], scores: Sequence[str], total: int) -> list[str]:
@@ -92,16 +92,16 @@ def _breakdown(results: Sequence[Result], field: str, labels: dict[Any, str], sc
 
 
 def _cell(results: Sequence[Result], score: str, total: int) -> str:
-    """Return the mean of a score, and how many clips of the total have it where some lack it."""
+    """Return the mean of a score, and the number of clips that have it if some do not."""
     found = values(results, score)
     if not found:
         return "-"
     part = f"({len(found)} of {total}) " if len(found) < total else ""
-    return part + with_error(*mean_and_error(found), SCORES[score].decimals)
+    return part + format_mean(*mean_and_error(found), SCORES[score].decimals)
 
 
 def _failures(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each clip and error, the first ten."""
+    """Yield a line per clip and error, at most ten."""
     everything = list(dict.fromkeys(result.method for result in results))
     failed = groups((result for result in results if result.error), ("noisy", "error"))
     for (noisy, error), group in list(failed.items())[:MOST_FAILURES]:
@@ -113,7 +113,7 @@ def _failures(results: Sequence[Result]) -> Iterator[str]:
 
 
 def _missing(results: Sequence[Result]) -> Iterator[str]:
-    """Yield a line for each reason of missing scores; those that differ in numbers are merged."""
+    """Yield a line per reason for missing scores, merged if only numbers differ."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for result in results:
         known = {name: why for name, why in result.reasons.items() if name in SCORES}

@@ -14,12 +14,12 @@ from alphamf.audio.reader import read
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.baselines.base import Clip, fit
-from alphamf.evaluation.cost import Cost, timed
+from alphamf.evaluation.cost import Cost, measure_cost
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.runner import Job, audio_name
+from alphamf.evaluation.runner import EvaluationJob, audio_name
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import make_folder, printable_name
 
 MOST_SHORT = 0.1
 """Seconds by which another system's file may be shorter or longer than the clip."""
@@ -29,12 +29,12 @@ MOST_DB = 100.0
 
 
 def measure(
-    job: Job,
+    job: EvaluationJob,
     update: object = None,
     *,
     stoppable: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Result:
-    """Run a job; an error in its files or its method goes into the result.
+    """Run a job; errors in its files or its method are stored in the result.
 
     Channels are averaged, for the method and for the scores.
 
@@ -60,7 +60,7 @@ def measure(
 def scores(
     clean: Floats, noisy: Floats, estimate: Floats, rate: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
-    """Return the scores of an estimate, None for undefined ones, and the reasons for these.
+    """Return the scores of an estimate, None if undefined, with the reasons.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def scores(
         for name, value in zip(names, values, strict=True):
             found[name] = value if math.isfinite(value) else None
             if not math.isfinite(value):
-                reasons[name] = "it is infinite, but for rounding"
+                reasons[name] = "it is infinite, apart from rounding"
 
     def ratio(value: float) -> float:
         return value if abs(value) < MOST_DB else math.copysign(math.inf, value)
@@ -103,7 +103,7 @@ def scores(
     return found, reasons
 
 
-def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) -> Result:
+def _measure(job: EvaluationJob, stoppable: Callable[[], AbstractContextManager[None]]) -> Result:
     output = Path(job.output)
     clean, rate = _clean(job)
     # Before the noisy file is read: other jobs, whose noisy file may be a better one, need it.
@@ -116,7 +116,7 @@ def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) ->
     cost = None
     with stoppable():
         if job.estimate is None:
-            estimate, cost = timed(job.result.method, clip)
+            estimate, cost = measure_cost(job.result.method, clip)
         else:
             estimate = _estimate(job.estimate, clip)
         found, reasons = scores(clean, noisy, estimate, rate)
@@ -130,7 +130,7 @@ def _measure(job: Job, stoppable: Callable[[], AbstractContextManager[None]]) ->
 
 
 def _complete(
-    job: Job,
+    job: EvaluationJob,
     clip: Clip,
     audio: str,
     found: dict[str, float | None],
@@ -151,34 +151,38 @@ def _complete(
     )
 
 
-def _clean(job: Job) -> tuple[Floats, int]:
-    """Read the clean file, and check that it can be scored against."""
+def _clean(job: EvaluationJob) -> tuple[Floats, int]:
+    """Read the clean file, and check that it can be used as a reference."""
     sound, rate = read(job.pair.clean)
     clean = sound.mean(axis=1)
     if np.ptp(clean) == 0:
-        raise AlphaMFError(f"{shown(job.pair.clean)} is silent, so that nothing can be scored")
+        raise AlphaMFError(
+            f"{printable_name(job.pair.clean)} is silent, so no scores can be computed"
+        )
     return clean, rate
 
 
-def _noisy(job: Job, samples: int, rate: int) -> Floats:
-    """Read the noisy file, and check that it belongs to the clean one."""
+def _noisy(job: EvaluationJob, samples: int, rate: int) -> Floats:
+    """Read the noisy file, and check that it matches the clean one."""
     sound, own = read(job.pair.noisy)
-    names = f"{shown(job.pair.noisy)} and {shown(job.pair.clean)}"
+    names = f"{printable_name(job.pair.noisy)} and {printable_name(job.pair.clean)}"
     if own != rate:
-        raise AlphaMFError(f"{names} must have one sampling rate, not {own} and {rate} Hz")
+        raise AlphaMFError(f"{names} must have the same sampling rate, not {own} and {rate} Hz")
     if len(sound) != samples:
-        raise AlphaMFError(f"{names} must be equally long, not {len(sound)} and {samples} samples")
+        raise AlphaMFError(
+            f"{names} must have the same length, not {len(sound)} and {samples} samples"
+        )
     noisy: Floats = sound.mean(axis=1)
     return noisy
 
 
 def _estimate(path: str, clip: Clip) -> Floats:
-    """Read another system's file of a clip."""
+    """Read another system's output file for a clip."""
     sound, rate = read(path)
     apart = abs(len(sound) - len(clip.noisy))
     if rate != clip.rate or apart > MOST_SHORT * rate:
         raise AlphaMFError(
-            f"{shown(path)} has {len(sound)} samples at {rate} Hz, and the noisy file "
+            f"{printable_name(path)} has {len(sound)} samples at {rate} Hz, but the noisy file has "
             f"{len(clip.noisy)} at {clip.rate} Hz"
         )
     return fit(sound.mean(axis=1), len(clip.noisy))
@@ -186,9 +190,6 @@ def _estimate(path: str, clip: Clip) -> Floats:
 
 def _write(output: Path, name: str, audio: Floats, rate: int) -> None:
     path = output / name
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(path.parent)} cannot be made: {reason(error)}") from error
-    with open_writer(path, rate, 1, format="FLAC", subtype="PCM_16") as writer:
+    make_folder(path, output)
+    with open_writer(path, rate, 1, format="FLAC", subtype="PCM_16", within=output) as writer:
         writer.write(audio[:, None].astype(np.float32))

@@ -19,7 +19,7 @@ from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.folders import Folder
 from alphamf.learnt import network_file
 from alphamf.learnt.causal import CausalRefiner
-from alphamf.learnt.dictionary import load, shipped
+from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.tools.arrays import Floats
 
 LOW = "low"
@@ -30,7 +30,7 @@ DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 
 
 class Entry(NamedTuple):
-    """A method as the user asked for it.
+    """A method requested by the user.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Entry(NamedTuple):
     folder: Folder | None = None
 
 
-def known() -> dict[str, Method]:
-    """Return every method by name."""
+def all_methods() -> dict[str, Method]:
+    """Return all methods by name."""
     presets = {
         name: Method(
             name, f"alphamf, preset {name}", partial(_denoise, settings=settings), uses_model=True
@@ -66,7 +66,7 @@ def known() -> dict[str, Method]:
 
 
 def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
-    """Return the methods that the user asked for, each once.
+    """Return the methods that the user requested, without duplicates.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def resolve(specs: Iterable[str], model: str = "auto") -> list[Entry]:
     AlphaMFError
         There is no such method or dictionary, or it cannot run here.
     """
-    methods = known()
+    methods = all_methods()
     entries: dict[str, Entry] = {}
     for spec in (part.strip() for text in specs for part in _parts(text)):
         if "=" in spec:
@@ -103,30 +103,30 @@ def _parts(text: str) -> list[str]:
 
 
 def _folder(spec: str, methods: Mapping[str, Method]) -> Entry:
-    """Return the entry of ``NAME=FOLDER``."""
+    """Return the entry for ``NAME=FOLDER``."""
     name, _, path = spec.partition("=")
     if not name or "@" in name or name in methods or name in ("all", "clean"):
         raise AlphaMFError(
-            f"--method {spec} needs a name of its own before the =: not that of a method, nor "
-            "all or clean"
+            f"--method {spec} must have a new name before the =, which is not the name of a "
+            "method, all or clean"
         )
     shown_as = Method(name, f"files of {path}", _not_run)
     return Entry(name, shown_as, "auto", "files", Folder(path))
 
 
 def _not_run(clip: Clip) -> Floats:
-    raise AlphaMFError("the files of another system are scored, and not made")
+    raise AlphaMFError("the files of another system can only be scored, not made")
 
 
-def earlier(described: Mapping[str, Any]) -> list[Entry]:
-    """Return the methods of an earlier evaluation, as they are now.
+def restore_entries(described: Mapping[str, Any]) -> list[Entry]:
+    """Return the methods of an earlier evaluation, with their current settings.
 
     Parameters
     ----------
     described
         Name to what `describe` returned. Methods that no longer exist are left out.
     """
-    methods = known()
+    methods = all_methods()
     entries = []
     for spec, about in described.items():
         try:
@@ -140,8 +140,8 @@ def earlier(described: Mapping[str, Any]) -> list[Entry]:
 
 
 def method(spec: str) -> Method:
-    """Return the method of a spec that `resolve` accepted."""
-    return known()[spec.partition("@")[0]]
+    """Return the method for a spec that `resolve` accepted."""
+    return all_methods()[spec.partition("@")[0]]
 
 
 def describe(entry: Entry) -> dict[str, Any]:
@@ -165,11 +165,11 @@ def _entry(
 ) -> Entry:
     name, _, own = spec.partition("@")
     if name not in methods:
-        raise AlphaMFError(f"there is no method {name!r}: it must be one of {', '.join(methods)}")
+        raise AlphaMFError(f"unknown method {name!r}; it must be one of {', '.join(methods)}")
     if spec.endswith("@"):
-        raise AlphaMFError(f"--method {spec} names no dictionary after the @")
+        raise AlphaMFError(f"--method {spec} has no dictionary after the @")
     if own and not methods[name].uses_model:
-        raise AlphaMFError(f"--method {spec} names a dictionary, and {name} uses none")
+        raise AlphaMFError(f"--method {spec} names a dictionary, but {name} does not use one")
     problem = methods[name].available()
     if installed and problem is not None:
         raise AlphaMFError(f"--method {spec} cannot run: {problem}")
@@ -183,14 +183,14 @@ def _entry(
 
 def _files(model: str) -> list[Path]:
     if model == "auto":
-        return list(shipped().values())
+        return list(shipped_dictionaries().values())
     load(model)
-    return [shipped().get(model, Path(model))]
+    return [shipped_dictionaries().get(model, Path(model))]
 
 
 def _networks(name: str) -> list[Path]:
     """Return the shipped networks that a method may use."""
-    settings, paths = PRESETS.get(name), network_file.shipped().values()
+    settings, paths = PRESETS.get(name), network_file.shipped_networks().values()
     if name != LOW and not (settings and settings.refine):
         return []
     return [path for path in paths if path.stem.startswith(CausalRefiner.kind) == (name == LOW)]

@@ -1,4 +1,4 @@
-"""Speech, noise and SNR from the name of a noisy file."""
+"""Extract speech, noise and SNR from the name of a noisy file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def core(name: str) -> str:
 
 
 def speeches(name: str) -> Iterator[str]:
-    """Yield candidates for the `core` of the clean file, the best one first."""
+    """Yield candidates for the `core` of the clean file, best first."""
     stem = core(name)
     yield stem
     joints = [k for k, letter in enumerate(stem) if letter in _JOINTS]
@@ -38,7 +38,7 @@ def speeches(name: str) -> Iterator[str]:
 
 
 def condition(noisy: str, clean: str = "") -> tuple[str | None, float | None]:
-    """Return the name of the noise and the SNR in dB, None for what the names do not contain.
+    """Return the name of the noise and the SNR in dB; None for missing ones.
 
     They stand next to each other in the name of the file or of a folder: ``car_5dB/sp01.flac``,
     ``sp01_car_sn5.wav``.

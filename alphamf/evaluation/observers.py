@@ -1,4 +1,4 @@
-"""Additional outputs of a denoised file: noise, picture, uncertainty, where speech is, scores."""
+"""Additional outputs of a denoised file: noise, picture, uncertainty, speech ranges, scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, make_folder, reason, shown
+from alphamf.tools.files import atomic, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
@@ -51,14 +51,15 @@ class ReferenceScores:
         needed = reader.rate, reader.frames, reader.channels
         if found != needed:
             raise AlphaMFError(
-                f"--reference {shown(path)} must match {reader.name}: (rate, samples, channels) "
+                f"--reference {printable_name(path)} must match {reader.name}: (rate, "
+                "samples, channels) "
                 f"is {found}, not {needed}"
             )
         self.before: list[Floats] = []
         self.after: list[Floats] = []
 
     def result(self) -> dict[str, dict[str, float | None]]:
-        """Return the scores; those that are undefined (of silence, of a short clip) are None."""
+        """Return the scores; undefined scores (silence, a short clip) are None."""
         return {
             "before": self._measure(np.concatenate(self.before)),
             "after": self._measure(np.concatenate(self.after)),
@@ -104,6 +105,8 @@ class Observers:
         ``.csv`` of the stretches of speech.
     reference
         File of the clean speech, to score against.
+    replace
+        Whether files that exist are replaced.
 
     Raises
     ------
@@ -123,7 +126,9 @@ class Observers:
         uncertainty: str | None = None,
         vad: str | None = None,
         reference: str | None = None,
+        replace: bool = True,
     ) -> None:
+        self._replace = replace
         self._reader, self._frame, self._mode = reader, frame, mode
         self._plot, self._uncertainty, self._vad = plot, uncertainty, vad
         self._activity: list[Floats] = []
@@ -139,7 +144,9 @@ class Observers:
                     reader.channels,
                     format=target.format,
                     subtype=target.subtype,
+                    gain=target.gain,
                     mode=mode,
+                    replace=replace,
                 )
             )
         self._scores = ReferenceScores(reference, reader) if reference else None
@@ -151,7 +158,7 @@ class Observers:
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input blocks through, shape (samples, channels) each."""
+        """Record the input, and return its blocks unchanged, shape (samples, channels) each."""
         for block in blocks:
             if self._picture:
                 self._picture.before.add(block)
@@ -176,14 +183,15 @@ class Observers:
             self._activity.append(segment.activity)
 
     def finish(self) -> dict[str, Any] | None:
-        """Write what is made at the end, and return the scores if there is a reference."""
+        """Write the remaining outputs, and return the scores if there is a reference."""
         if self._picture and self._plot:
-            self._picture.save(self._plot, mode=self._mode)
+            self._picture.save(self._plot, mode=self._mode, replace=self._replace)
         if self._archive and self._uncertainty:
             rate, frames = self._reader.rate, self._archive.shape("gain")[2]
             self._archive.save(
                 self._uncertainty,
                 mode=self._mode,
+                replace=self._replace,
                 frame_times=np.arange(frames) * (self._frame.hop_length / rate),
                 frequencies=Grid(rate, self._frame).frequencies,
             )
@@ -199,7 +207,9 @@ class Observers:
             for start, end, probability in speech_stretches(activity, times)
         ]
         try:
-            with atomic(path, mode=self._mode) as part:
+            with atomic(path, mode=self._mode, replace=self._replace) as part:
                 part.write_text("".join(["start,end,probability\n", *lines]), encoding="ascii")
         except OSError as error:
-            raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} cannot be written: {reason(error)}"
+            ) from error

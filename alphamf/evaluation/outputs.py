@@ -1,4 +1,4 @@
-"""The files that an evaluation ends with: table, settings, summary, report."""
+"""Final outputs of an evaluation: table, settings, summary, report."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.markdown import markdown
 from alphamf.evaluation.methods import Entry, describe
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.runner import Job
-from alphamf.evaluation.summary import present
+from alphamf.evaluation.runner import EvaluationJob
+from alphamf.evaluation.summary import present_scores
 from alphamf.tools import jsonlines
 from alphamf.tools.files import atomic
 
@@ -56,21 +56,21 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     }
 
 
-def earlier(output: Path, entries: Sequence[Entry]) -> list[Entry]:
-    """Return the methods that a folder's settings name, without those in `entries`."""
+def earlier_entries(output: Path, entries: Sequence[Entry]) -> list[Entry]:
+    """Return the methods named in a folder's settings, except those in `entries`."""
     try:
         settings = json.loads((output / "settings.json").read_text(encoding="utf-8"))
         described = dict(settings["methods"])
     except (OSError, ValueError, KeyError, TypeError):
         return []
     new = {entry.spec for entry in entries}
-    return [entry for entry in methods.earlier(described) if entry.spec not in new]
+    return [entry for entry in methods.restore_entries(described) if entry.spec not in new]
 
 
-def ordered(
-    jobs: Sequence[Job], results: Sequence[Result], known: Mapping[str, Result]
+def order_results(
+    jobs: Sequence[EvaluationJob], results: Sequence[Result], known: Mapping[str, Result]
 ) -> list[Result]:
-    """Return the results of this run and of earlier ones, in the order of their jobs.
+    """Return the results of this and earlier runs, in the order of their jobs.
 
     Parameters
     ----------
@@ -104,24 +104,24 @@ def write(output: Path, results: Sequence[Result], settings: dict[str, Any]) -> 
     """
     from alphamf.evaluation.page import report
 
-    with atomic(output / "settings.json") as part:
+    with atomic(output / "settings.json", within=output) as part:
         part.write_text(jsonlines.dumps(settings, indent=2) + "\n", encoding="utf-8")
     with (
-        atomic(output / "results.csv") as part,
+        atomic(output / "results.csv", within=output) as part,
         part.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file,
     ):
-        names = present(results)
+        names = present_scores(results)
         rows = [_flat(result, names) for result in results]
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    with atomic(output / "summary.md") as part:
+    with atomic(output / "summary.md", within=output) as part:
         part.write_text(markdown(results) + "\n", encoding="utf-8", errors="backslashreplace")
     report.write(output, list(results), settings)
 
 
 def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
-    """Yield a sentence for each dictionary whose rate is higher than that of some clips."""
+    """Yield a note for each dictionary whose rate is higher than that of some clips."""
     from alphamf.learnt.dictionary import load
 
     for entry in entries:
@@ -131,13 +131,14 @@ def notes(entries: Sequence[Entry], results: Sequence[Result]) -> Iterator[str]:
             lower = sum(found is not None and found < rate for found in rates)
             if lower:
                 yield (
-                    f"{entry.spec}: its dictionary is for sound of {rate} Hz and more, and "
-                    f"denoises sound below badly ({lower} of {len(rates)} clips)"
+                    f"{entry.spec}: its dictionary is for sound at {rate} Hz or more, so "
+                    "results at "
+                    f"lower rates are poor ({lower} of {len(rates)} clips)"
                 )
 
 
 def _flat(result: Result, names: Sequence[str]) -> dict[str, Any]:
-    """Return a result with a column for each score."""
+    """Return a result with one column per score."""
     item = result.to_json()
     scores, reasons = item.pop("scores"), item.pop("reasons")
     flat = {"method": item.pop("method"), **item}

@@ -1,4 +1,4 @@
-"""Pairs of noisy and clean files, by their names or from a table."""
+"""Match noisy and clean files, by their names or from a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import NamedTuple
 from alphamf.audio.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
-from alphamf.tools.files import is_special, reason, shown
+from alphamf.tools.files import is_special, printable_name, reason
+from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
 """Characters of a cell of a table that an error message shows."""
@@ -24,7 +25,7 @@ MOST_PATH = 4096
 
 
 class Pair(NamedTuple):
-    """A noisy file and its clean one.
+    """A noisy file and its clean counterpart.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Pair(NamedTuple):
 
 
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
-    """Find the noisy files, and the clean file of each by its name.
+    """Find the noisy files, and match a clean file to each by name.
 
     The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
     separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
@@ -76,9 +77,9 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
     else:
         clean_files = _without(clean_files, noisy_files)
     if not noisy_files:
-        raise AlphaMFError(f"--noisy {shown(noisy[0])} holds no audio file but clean ones")
+        raise AlphaMFError(f"--noisy {printable_name(noisy[0])} contains only clean audio files")
     if not clean_files:
-        raise AlphaMFError(f"--clean {shown(clean)} holds no audio file but noisy ones")
+        raise AlphaMFError(f"--clean {printable_name(clean)} contains only noisy audio files")
     names = _names(clean_files, [clean_root])
     by_core: dict[str, list[tuple[str, str]]] = {}
     for path, name in zip(clean_files, names, strict=True):
@@ -88,7 +89,7 @@ def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -
 
 
 def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -> list[Pair]:
-    """Read pairs from a CSV with the columns clean and noisy, and perhaps noise and snr.
+    """Read pairs from a CSV file with the columns clean and noisy, optionally noise and snr.
 
     Parameters
     ----------
@@ -103,14 +104,16 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
         The table cannot be read, or a row of it is incomplete.
     """
     if is_special(table):
-        raise AlphaMFError(f"{shown(table)} is a pipe or a device, and --pairs needs a file")
+        raise AlphaMFError(
+            f"--pairs needs a file, but {printable_name(table)} is a pipe or a device"
+        )
     try:
         with open(table, newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
             lines = list(csv.DictReader(file))
     except (OSError, ValueError, csv.Error) as error:
-        raise AlphaMFError(f"{shown(table)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(table)} cannot be read: {reason(error)}") from error
     if not lines:
-        raise AlphaMFError(f"{shown(table)} holds no pairs")
+        raise AlphaMFError(f"{printable_name(table)} contains no pairs")
     cleans, clean_names = _column("clean", lines, table, clean)
     noisies, noisy_names = _column("noisy", lines, table, noisy)
     pairs = []
@@ -131,7 +134,7 @@ def read_pairs(table: str, clean: str | None = None, noisy: str | None = None) -
 
 
 def sample(pairs: list[Pair], count: int | None) -> list[Pair]:
-    """Return `count` random pairs in order, always the same ones; None: all."""
+    """Return `count` random pairs in order, always the same ones; with None, all pairs."""
     if count is None or count >= len(pairs):
         return pairs
     import numpy as np
@@ -147,10 +150,10 @@ def _column(
     folder = os.path.dirname(table) if folder is None else folder
     for number, row in enumerate(rows, 1):
         if not row.get(name):
-            raise AlphaMFError(f"{shown(table)} names no {name} file in row {number}")
+            raise AlphaMFError(f"row {number} of {printable_name(table)} has no {name} file")
         if "\0" in row[name] or len(row[name]) > MOST_PATH:
-            sentence = f"{shown(table)} names a {name} file that cannot exist in row {number}"
-            raise AlphaMFError(f"{sentence}: {shown(row[name][:MOST_SHOWN])}...")
+            sentence = f"the {name} file in row {number} of {printable_name(table)} cannot exist"
+            raise AlphaMFError(f"{sentence}: {printable_name(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])
 
@@ -161,7 +164,7 @@ def _number(text: str, table: str, number: int) -> float:
         if math.isfinite(found := float(text)):
             return found
     start = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
-    sentence = f"{shown(table)} has an snr that is no number in row {number}"
+    sentence = f"the snr in row {number} of {printable_name(table)} is not a number"
     raise AlphaMFError(f"{sentence}: {start!r}")
 
 
@@ -173,15 +176,15 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
     noise, snr = condition(name, best[0][1] if best else "")
     if len(best) == 1:
         return Pair(path, best[0][0], name, best[0][1], noise, snr)
-    sentence = f"no clean file for {shown(name)}"
+    sentence = f"no clean file matches {printable_name(name)}"
     if best:
-        some = " and ".join(shown(clean) for _, clean in best[:2])
-        sentence = f"more than one clean file for {shown(name)}: {some}"
+        some = " and ".join(printable_name(clean) for _, clean in best[:2])
+        sentence = f"several clean files match {printable_name(name)}: {some}"
     return Pair(path, "", name, "", noise, snr, sentence)
 
 
 def _checked(pairs: list[Pair]) -> list[Pair]:
-    """Drop duplicates, and mark pairs that cannot be used.
+    """Drop duplicates, and mark pairs that cannot be used with the reason.
 
     Those are pairs that would have the same output as another, and those of pipes and devices:
     files are read several times.
@@ -189,13 +192,13 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
     taken: dict[str, str] = {}
     result = []
     for pair in dict.fromkeys(pairs):
-        stem, name = os.path.splitext(pair.noisy_name)[0], shown(pair.noisy_name)
+        stem, name = os.path.splitext(pair.noisy_name)[0], printable_name(pair.noisy_name)
         if stem in taken:
             pair = pair._replace(problem=f"{name} would have the same output as {taken[stem]}")
         if is_special(pair.noisy) or is_special(pair.clean):
             path = pair.noisy if is_special(pair.noisy) else pair.clean
             # They are not opened at all, not even to look whether an earlier run has used them.
-            problem = f"{shown(path)} is a pipe or a device, not a file"
+            problem = f"{printable_name(path)} is a pipe or a device, not a file"
             pair = pair._replace(noisy="", clean="", problem=problem)
         taken.setdefault(stem, name)
         result.append(pair)
@@ -203,22 +206,22 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(option: str, name: str) -> str:
-    """Return the folder that the files of one of the user's names are relative to."""
+    """Return the folder that names found for one of the user's inputs are relative to."""
     if os.path.isdir(name):
-        return os.path.realpath(name)
+        return real_path(name)
     parts = Path(name).parts[:-1]
     if not os.path.lexists(name):
         if not glob.has_magic(name):
-            raise AlphaMFError(f"{option} {shown(name)} does not exist")
+            raise AlphaMFError(f"{option} {printable_name(name)} does not exist")
         fixed = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts))
         parts = parts[:fixed]
-    return os.path.realpath(os.path.join(os.curdir, *parts))
+    return real_path(os.path.join(os.curdir, *parts))
 
 
 def _names(paths: Sequence[str], roots: Sequence[str]) -> list[str]:
     """Return paths relative to the folder that holds all `roots`, or else all the paths."""
-    full = [os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in paths]
-    root = os.path.commonpath([os.path.realpath(root) for root in roots])
+    full = [os.path.join(real_path(os.path.dirname(p)), os.path.basename(p)) for p in paths]
+    root = os.path.commonpath([real_path(root) for root in roots])
     if not all(_below(path, root) for path in full):
         root = os.path.commonpath([os.path.dirname(path) for path in full])
     return [Path(path).relative_to(root).as_posix() for path in full]
@@ -229,10 +232,10 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _outside(paths: Sequence[str], folder: str | None) -> list[str]:
-    real = None if folder is None else os.path.realpath(folder)
-    return [path for path in paths if real is None or not _below(os.path.realpath(path), real)]
+    real = None if folder is None else real_path(folder)
+    return [path for path in paths if real is None or not _below(real_path(path), real)]
 
 
 def _without(paths: Sequence[str], others: Sequence[str]) -> list[str]:
-    taken = {os.path.realpath(path) for path in others}
-    return [path for path in paths if os.path.realpath(path) not in taken]
+    taken = {real_path(path) for path in others}
+    return [path for path in paths if real_path(path) not in taken]

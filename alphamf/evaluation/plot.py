@@ -1,4 +1,4 @@
-"""Picture of a denoised file: before and after, and where the speech may be wrong."""
+"""Picture of a denoised file: spectrograms before and after, and the uncertainty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alphamf.denoising.uncertainty import levels, powers
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason
 
 _COLUMNS = 1200
 """Most columns of a panel: about one per pixel."""
@@ -38,8 +38,8 @@ _CHUNK = 256
 """Frames transformed at a time."""
 
 
-class Columns:
-    """Means of frames over the columns of a picture, in constant memory.
+class ColumnMeans:
+    """Averages frames into the columns of a picture, in constant memory.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Columns:
         self._frames = np.zeros(count, np.float32)
 
     def add(self, frames: NDArray[np.floating[Any]], place: NDArray[np.floating[Any]]) -> None:
-        """Add frames, shape (n, rows), at places from 0 (left) to 1 (right), shape (n,)."""
+        """Add frames, shape (n, rows), at positions from 0 (left) to 1 (right), shape (n,)."""
         column = np.minimum((place * len(self._sum)).astype(int), len(self._sum) - 1)
         np.add.at(self._sum, column, frames)
         np.add.at(self._frames, column, 1)
@@ -87,7 +87,7 @@ class Spectrogram:
         self._hop = n_fft // 4
         self._window = (sqrt_hann(n_fft) ** 2).astype(np.float32)
         self.width: int = min(_COLUMNS, 1 + frames // self._hop)
-        self._columns = Columns(self.width, n_fft // 2 + 1)
+        self._columns = ColumnMeans(self.width, n_fft // 2 + 1)
         # Frame j is centred on sample j * hop.
         self._done = 0
         self._rest: Floats = np.zeros((n_fft // 2, 1), np.float32)
@@ -137,11 +137,11 @@ class Picture:
         self._title = title
         self._frames = frames
         self._rate = rate
-        self._found: tuple[Columns, Columns, Columns] | None = None
+        self._found: tuple[ColumnMeans, ColumnMeans, ColumnMeans] | None = None
         self._found_frames = 0
 
     def add_gain(self, audio: Floats, gain: Floats, gain_std: Floats, frame: Frame) -> None:
-        """Add the next segment: what is speech in it, and how far that may be off.
+        """Add the next segment: its speech, and the uncertainty.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Picture:
         """
         if self._found is None:
             rows = (frame.bins, frame.bins, 3)
-            speech, error, level = (Columns(self.before.width, each) for each in rows)
+            speech, error, level = (ColumnMeans(self.before.width, each) for each in rows)
             self._found = speech, error, level
         power = powers(audio, frame, gain.shape[2])
         found = (
@@ -167,8 +167,19 @@ class Picture:
             columns.add(values, index * frame.hop_length / self._frames)
         self._found_frames += len(index)
 
-    def save(self, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
-        """Draw the picture and write it as PNG with the permissions `mode` less the umask.
+    def save(
+        self, path: str | os.PathLike[str], *, mode: int = 0o666, replace: bool = True
+    ) -> None:
+        """Draw the picture and write it as PNG.
+
+        Parameters
+        ----------
+        path
+            The file.
+        mode
+            Its permissions, from which the user's umask is taken away.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
@@ -192,11 +203,13 @@ class Picture:
             speech, error, level = (each.mean() for each in self._found)
             self._doubts(panels[2], speech, error)
             self._levels(panels[3], level)
-        with atomic(path, mode=mode) as part:
+        with atomic(path, mode=mode, replace=replace) as part:
             try:
                 figure.savefig(part, format="png")
             except OSError as error:
-                raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+                raise AlphaMFError(
+                    f"{printable_name(path)} cannot be written: {reason(error)}"
+                ) from error
         figure.clear()
 
     def _spectrogram(self, axes: Any, data: Floats, title: str, **colours: Any) -> Any:
@@ -216,7 +229,7 @@ class Picture:
         return image
 
     def _doubts(self, axes: Any, speech: Floats, error: Floats) -> None:
-        """Draw how far the speech may be off: the louder, the brighter."""
+        """Draw the uncertainty of the speech: brighter means louder."""
         ScalarMappable = libraries.load("matplotlib.cm").ScalarMappable
         LinearSegmentedColormap = libraries.load("matplotlib.colors").LinearSegmentedColormap
         Normalize = libraries.load("matplotlib.colors").Normalize
@@ -228,18 +241,18 @@ class Picture:
         ratio = 10 * np.log10((error + _QUIETEST) / (speech + _QUIETEST))
         brightness = np.clip(1 + loud / _HEARD, 0, 1)
         picture = colours(scale(ratio))[..., :3] * brightness[..., None]
-        title = "Where the speech may be wrong (bright: loud, orange: unsure)"
+        title = "Uncertainty of the speech (bright: loud, orange: uncertain)"
         self._spectrogram(axes, picture, title)
-        label = "error over speech, dB"
+        label = "error relative to speech, dB"
         axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, label=label, pad=0.01)
 
     def _levels(self, axes: Any, level: Floats) -> None:
-        """Draw the level of the speech, and the range that it may be in."""
+        """Draw the level of the speech with its range of uncertainty."""
         low, middle, high = _decibels(level, 1.0)
         seconds = np.linspace(0, self._frames / self._rate, level.shape[1])
         axes.fill_between(seconds, low, high, color=_DOUBTS[2], alpha=0.5, linewidth=0)
         axes.plot(seconds, middle, color=_DOUBTS[0], linewidth=1)
-        axes.set(title="Level of the speech, and the range that it may be in", ylim=(-_RANGE, 0))
+        axes.set(title="Level of the speech with its range of uncertainty", ylim=(-_RANGE, 0))
         axes.set(xlabel="Time", ylabel="dB of full scale")
 
 

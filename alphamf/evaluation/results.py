@@ -66,7 +66,7 @@ class Result:
 
     @classmethod
     def from_json(cls, item: Mapping[str, Any]) -> Result:
-        """Return the result that `to_json` made an object of.
+        """Return the result for an object made by `to_json`.
 
         Raises
         ------
@@ -77,7 +77,7 @@ class Result:
         """
         for name, kind in get_type_hints(cls).items():
             if not _is(item[name], kind):
-                raise TypeError(f"{name} is no {kind}")
+                raise TypeError(f"{name} is not a {kind}")
         return cls(**{each.name: item[each.name] for each in fields(cls)})
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Result:
 
 
 def _is(value: Any, kind: Any) -> bool:
-    """Whether a JSON value has the type of a field of `Result`."""
+    """Return whether a JSON value has the type of a field of `Result`."""
     if get_origin(kind) is UnionType:
         return any(_is(value, each) for each in get_args(kind))
     if get_origin(kind) is dict:

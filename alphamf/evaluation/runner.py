@@ -1,4 +1,4 @@
-"""The jobs of an evaluation, a clip and a method each, and the file of their results."""
+"""Jobs of an evaluation, one per clip and method, and their results file."""
 
 from __future__ import annotations
 
@@ -13,19 +13,24 @@ from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.extra import Extra
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.tools import jobs
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
+from alphamf.tools.paths import Identity, identify
 
 LINES = "results.jsonl"
+MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
+"""What an evaluation writes beside these lines."""
+
 NOTHING = Extra()
 
 
-class Job(NamedTuple):
-    """One clip for one method.
+class EvaluationJob(NamedTuple):
+    """A clip to process with a method.
 
     Attributes
     ----------
@@ -79,8 +84,8 @@ def plan(
     *,
     seed: int,
     extra: Extra = NOTHING,
-) -> list[Job]:
-    """List the jobs, clip by clip: every clip for every method.
+) -> list[EvaluationJob]:
+    """List the jobs clip by clip: each clip with each method.
 
     Parameters
     ----------
@@ -117,25 +122,53 @@ def plan(
                 seed=seed,
                 error=pair.problem or no_noisy or no_clean or problem,
             )
-            found.append(Job(pair, entry.model, output, result, estimate, extra))
+            found.append(EvaluationJob(pair, entry.model, output, result, estimate, extra))
     return found
 
 
-def locked(output: Path) -> AbstractContextManager[None]:
-    """Make the folder of results if need be, and keep other runs out of it.
+def lock_results(output: Path) -> AbstractContextManager[None]:
+    """Lock the folder of results against other runs; create it if needed.
 
     Raises
     ------
     AlphaMFError
-        Another run works there, or it cannot be written to.
+        Another run works there, it cannot be written to, or it holds files of others.
     """
-    return _file(output).locked(f"another evaluation is writing to --output {shown(output)}")
+    sentence = f"another evaluation is writing to --output {printable_name(output)}"
+    return _file(output).locked(sentence, [output / name for name in MADE])
+
+
+def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
+    """Refuse jobs that would replace a file that one of them reads.
+
+    Raises
+    ------
+    AlphaMFError
+        An input lies where the sound of a result goes.
+    """
+    inputs: dict[Identity, str] = {}
+    names: dict[str, None] = {}
+    for job in todo:
+        files = (job.pair.noisy, job.pair.clean, job.estimate)
+        inputs |= {identify(path): path for path in files if path}
+        result = job.result
+        sounds = ((result.method, result.noisy), ("noisy", result.noisy), ("clean", result.clean))
+        names |= dict.fromkeys(audio_name(*sound) for sound in sounds if sound[1])
+    for name in names:
+        if (path := inputs.get(identify(output / name))) is not None:
+            raise AlphaMFError(
+                f"{printable_name(path)} lies where --output {printable_name(output)} has a "
+                "result: choose another "
+                "folder"
+            )
 
 
 def run(
-    todo: Sequence[Job], output: Path, each: Callable[[Sequence[Job]], Iterable[Result]]
+    todo: Sequence[EvaluationJob],
+    output: Path,
+    each: Callable[[Sequence[EvaluationJob]], Iterable[Result]],
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first those that the folder holds, then the others.
+    """Yield the results of all jobs: first the stored ones, then the new ones.
 
     A job that failed before is tried again.
 
@@ -155,7 +188,7 @@ def run(
     """
     file = _file(output)
 
-    def do(left: Sequence[Job]) -> Iterator[Result]:
+    def do(left: Sequence[EvaluationJob]) -> Iterator[Result]:
         yield from (job.result for job in left if job.result.error is not None)
         yield from each(_with_originals(job for job in left if job.result.error is None))
 
@@ -169,8 +202,8 @@ def run(
     )
 
 
-def finished(todo: Sequence[Job], output: Path) -> dict[str, Result]:
-    """Return the results that the folder holds of some jobs, by key, without those that failed."""
+def finished_results(todo: Sequence[EvaluationJob], output: Path) -> dict[str, Result]:
+    """Return the stored results of some jobs by key, except failed ones."""
     return {
         key: result
         for key, result in _known(_file(output), todo).items()
@@ -183,8 +216,8 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
     return jobs.ResultsFile(output / LINES, key, encode=Result.to_json, decode=Result.from_json)
 
 
-def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Result]:
-    """Return the last result of the key of every job, unless another has replaced its audio.
+def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dict[str, Result]:
+    """Return the last result for the key of each job, unless another job has replaced its audio.
 
     A line that names another clip or method than its key stands for is passed over.
     """
@@ -200,8 +233,8 @@ def _known(file: jobs.ResultsFile[Result], todo: Sequence[Job]) -> dict[str, Res
     }
 
 
-def _with_originals(left: Iterable[Job]) -> list[Job]:
-    """Let one job write each original: jobs run side by side, and no two may write one file."""
+def _with_originals(left: Iterable[EvaluationJob]) -> list[EvaluationJob]:
+    """Assign each original sound to one job, so that parallel jobs never write the same file."""
     todo = list(left)
     # The method of that name writes the noisy sound.
     taken = {audio_name("noisy", job.result.noisy) for job in todo if job.result.method == "noisy"}
@@ -215,21 +248,21 @@ def _with_originals(left: Iterable[Job]) -> list[Job]:
 
 
 def _identity(result: Result) -> tuple[Any, ...]:
-    """Return what is known of a result beforehand."""
+    """Return the properties of a result that are known before it is computed."""
     names = ("version", "method", "noisy", "clean", "noise", "snr", "seed")
     return tuple(getattr(result, name) for name in names)
 
 
 def _has_audio(output: Path, result: Result) -> bool:
-    """Whether the audio files of a result are still there."""
+    """Return whether the audio files of a result still exist."""
     names = (result.audio, audio_name("noisy", result.noisy), audio_name("clean", result.clean))
     return all(name is not None and (output / name).is_file() for name in names)
 
 
 def _digest(path: str) -> tuple[str, str | None]:
-    """Return a hash of a file's content, or an error message where it cannot be read."""
+    """Return a hash of a file's content, or an error message if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest(), None
     except OSError as error:
-        return "", f"{shown(path)} cannot be read: {reason(error)}"
+        return "", f"{printable_name(path)} cannot be read: {reason(error)}"

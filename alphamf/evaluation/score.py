@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.bss_eval import BSSEval, bss_eval, decibels, sdr, signals
+from alphamf.evaluation.bss_eval import BSSEval, bss_eval, energy_ratio_db, sdr, signals
 from alphamf.tools.arrays import Reals
 
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]
@@ -55,7 +55,7 @@ def si_sdr(reference: Reals, estimate: Reals) -> float:
         signal /= np.abs(signal).max()  # squares of faint samples would vanish
         signal -= signal.mean()
     target = (e @ s) / (s @ s) * s
-    return decibels(target, e - target)
+    return energy_ratio_db(target, e - target)
 
 
 def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -> float:
@@ -91,7 +91,7 @@ def stoi(reference: Reals, estimate: Reals, rate: int, extended: bool = False) -
 
     s, e = signals(reference=reference, estimate=estimate)
     short = AlphaMFError(
-        f"STOI needs 0.4 s of speech that is not silent, and the clip lasts {len(s) / rate:.2f} s"
+        f"STOI needs 0.4 s of speech that is not silent, but the clip lasts {len(s) / rate:.2f} s"
     )
     if len(s) < STOI_SECONDS * rate:
         raise short
@@ -134,13 +134,15 @@ def pesq(reference: Reals, estimate: Reals, rate: int) -> float:
     s, e = signals(reference=reference, estimate=estimate)
     if len(s) > PESQ_SECONDS * rate:
         raise AlphaMFError(
-            f"PESQ takes clips of at most {PESQ_SECONDS:.0f} s, not {len(s) / rate:.1f} s"
+            f"PESQ supports clips of at most {PESQ_SECONDS:.0f} s, not {len(s) / rate:.1f} s"
         )
     try:
         from pesq import PesqError
         from pesq import pesq as measure
     except ImportError as error:
-        raise AlphaMFError("PESQ needs the package pesq: pip install 'alphamf[eval]'") from error
+        raise AlphaMFError(
+            "PESQ needs the package pesq; install it with pip install 'alphamf[eval]'"
+        ) from error
     try:
         return float(measure(rate, s, e, "nb" if rate == 8000 else "wb"))
     except PesqError as error:

@@ -13,7 +13,7 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Score(NamedTuple):
-    """How a score is printed.
+    """How a score is printed: label, unit and decimals.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def groups(
 
 
 def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tuple[Any, ...]]:
-    """Return the clips of results, or those that a score is defined for.
+    """Return the clips of results, or only those for which a score is defined.
 
     The same clip under another seed counts again.
     """
@@ -107,7 +107,7 @@ def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tupl
 
 
 def costs(results: Iterable[Result]) -> tuple[float, float]:
-    """Return processor and wall-clock seconds per second of sound; NaN where they are not known.
+    """Return CPU and wall-clock seconds per second of sound; NaN if unknown.
 
     Both are of all clips together, so that short ones count as little as they last.
     """
@@ -123,13 +123,13 @@ def _quotient(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def values(results: Iterable[Result], score: str) -> list[float]:
-    """Return the values of a score, without those that are undefined."""
+    """Return the defined values of a score."""
     found = (result.scores.get(score) for result in results)
     return [value for value in found if value is not None]
 
 
-def present(results: Iterable[Result]) -> list[str]:
-    """Return the names of the scores to show: those of `EXTRA` only where a result has them."""
+def present_scores(results: Iterable[Result]) -> list[str]:
+    """Return the names of the scores to show; those in `EXTRA` only if a result has them."""
     there = {name for result in results for name in result.scores}
     return [name for name in SCORES if name in USUAL or name in there]
 
@@ -143,7 +143,7 @@ def paired_difference(
     draws: int = 2000,
     seed: int = 0,
 ) -> Difference:
-    """Return the mean difference of two methods in a score, over the clips that both have it for.
+    """Return the mean difference of two methods in a score, over the clips that have both.
 
     The interval of 95 per cent is a bootstrap over the clips.
 

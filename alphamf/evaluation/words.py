@@ -9,12 +9,12 @@ from alphamf.errors import AlphaMFError
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, in lower case and without punctuation but apostrophes."""
+    """Return the words of a text in lower case, without punctuation except apostrophes."""
     return re.findall(r"[^\W_]+(?:'[^\W_]+)*", text.lower().replace("’", "'"))  # noqa: RUF001
 
 
 def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
-    """Return the least number of words to change, add and take away, per word that was said.
+    """Return the minimum number of substitutions, insertions and deletions per reference word.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
         No word was said.
     """
     if not said:
-        raise AlphaMFError("there is no word to recognise in the clean speech")
+        raise AlphaMFError("the clean speech contains no words to recognise")
     row = list(range(len(heard) + 1))
     for k, word in enumerate(said, 1):
         before, row[0] = row[0], k

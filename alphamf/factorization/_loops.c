@@ -292,7 +292,7 @@ static Py_ssize_t step(const struct frames *f, struct source *sources, float les
     return sources[0].accepted;
 }
 
-/* For alphamf.research.speed: how fast the functions are by themselves. */
+/* The functions by themselves, for tests of their errors. */
 LOOP(void, logs, (const float *restrict x, float *restrict out, Py_ssize_t count),
      (x, out, count)) {
     for (Py_ssize_t i = 0; i < count; i++)

@@ -110,7 +110,7 @@ class AlphaMF:
         return self.model.unpack(theta)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw starting factors, shape (*chains, *clips, D), and Phi from its prior."""
+        """Draw initial factors, shape (*chains, *clips, D), and Phi from its prior."""
         xp = namespace(self.power)
         theta: Array = xp.empty((*chains, *self.power.shape[:-2], self.size), self.power.dtype)
         rng.random(theta.shape, dtype=theta.dtype, out=theta)
@@ -121,7 +121,7 @@ class AlphaMF:
                 w /= w.sum(-2, keepdims=True)
         shape = (*chains, *self.power.shape)
         self.latents = {
-            f"phi{s}": self.model.loops.stable(rng, source.alpha, xp.empty(shape, theta.dtype))
+            f"phi{s}": self.model.loops.fill_stable(rng, source.alpha, xp.empty(shape, theta.dtype))
             for s, source in enumerate(self.sources)
             if source.alpha < 2
         }
@@ -130,7 +130,7 @@ class AlphaMF:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> AlphaMFPotential:
-        """Draw a block of rows, move its Phi given theta, and return the potential of both."""
+        """Draw a block of rows, move its Phi given theta, and return the block's potential."""
         self.notes.forget()
         potential = self.potential(slice(self._block(rng), None, self.model.blocks))
         moves = potential.move_latents(rng, theta, self._workspace.habit)
@@ -140,7 +140,7 @@ class AlphaMF:
         return potential
 
     def _block(self, rng: Any) -> int:
-        """Draw a block of rows; a device is waited for once a generator, and not for each draw."""
+        """Draw a block of rows; synchronise with a GPU once per generator, not once per draw."""
         blocks = self.model.blocks
         if blocks == 1:
             return 0
@@ -152,11 +152,11 @@ class AlphaMF:
         return int(rng.integers(blocks))
 
     def potential(self, rows: slice = slice(None)) -> AlphaMFPotential:
-        """Return the potential of some rows, or of all, at the present Phi."""
+        """Return the potential of some or all rows at the current Phi."""
         return AlphaMFPotential(self.model, self.latents, rows, self._workspace, self.notes)
 
     def gain(self, theta: Array, source: int = 0) -> Array:
-        """Part of a source in sigma^2 at theta and the current Phi: its Wiener gain.
+        """Wiener gain of a source at theta and the current Phi: its fraction of sigma^2.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class AlphaMF:
         return self.potential().variance(theta, source)
 
     def row_parts(self, theta: Array, source: int) -> tuple[Array, Array]:
-        """Positive parts of the likelihood's gradient by the log of a gain per row of v.
+        """Positive parts of the likelihood's derivative by a log gain per row of v.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-r"""The steps of alpha-MF that go cell by cell, on arrays of any module and precision.
+r"""Elementwise steps of alpha-MF, for arrays of any module and precision.
 
 `alphamf.factorization.compiled` has the same function for float32 on a CPU, several times as fast.
 Arrays have the shape (*chains, *clips, rows, columns); `power` is (*clips, rows, columns).
@@ -25,7 +25,7 @@ LARGEST = 1e30
 
 
 class Want(IntEnum):
-    """What `evaluate` puts into the outputs of the sources that have one."""
+    """The kind of output that `evaluate` writes for each source that has one."""
 
     MOVE = 0
     """Nothing: Phi moves, and that is all."""
@@ -65,11 +65,11 @@ class Cells(NamedTuple):
 
 
 def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
-    """Return what moves Phi of each source: the generator, and None where Phi is a number."""
+    """Return the random state for the Phi moves of each source; None if its Phi is constant."""
     return [rng if alpha < 2 else None for alpha in alphas]
 
 
-def stable(rng: Any, alpha: float, out: Array) -> Array:
+def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
     """Fill an array with draws of Phi from its prior; see `positive_stable`."""
     return positive_stable(rng, alpha, out)
 
@@ -82,7 +82,7 @@ def evaluate(
     scale: float = 1.0,
     states: Sequence[Any] | None = None,
 ) -> list[Any]:
-    """Move Phi of one source after the other, if asked to, and then evaluate the cells.
+    """Move Phi of one source after the other, if requested, then evaluate the cells.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def evaluate(
 
 
 def _base(source: Cells) -> Array | None:
-    """Return v^(2/alpha - 1), with v first raised to `TINY`; None where it is one throughout."""
+    """Return v^(2/alpha - 1) with v clipped from below at `TINY`; None if it is one everywhere."""
     xp = namespace(source.v)
     xp.maximum(source.v, TINY, out=source.v)
     if source.alpha == 1.0:
@@ -154,7 +154,7 @@ def _base(source: Cells) -> Array | None:
 
 
 def _part(base: Array | None, v: Array, phi: Any) -> Array:
-    """Return Phi v^(2/alpha), at most `LARGEST`."""
+    """Return Phi v^(2/alpha), clipped to `LARGEST`."""
     xp = namespace(v)
     if base is None:
         part = xp.multiply(phi, v)
@@ -167,7 +167,7 @@ def _part(base: Array | None, v: Array, phi: Any) -> Array:
 
 
 def _total(parts: Sequence[Array], but: int | None = None) -> Array:
-    """Return epsilon and what the sources, but for one, contribute to sigma^2."""
+    """Return sigma^2 without the contribution of one source, including epsilon."""
     xp = namespace(parts[0])
     total: Array = xp.full_like(parts[0], FLOOR)
     for s, part in enumerate(parts):
@@ -179,7 +179,7 @@ def _total(parts: Sequence[Array], but: int | None = None) -> Array:
 def _move(
     rng: Any, power: Array, source: Cells, base: Array | None, parts: list[Array], own: int
 ) -> Any:
-    """Move Phi of one source by Metropolis, with its prior as the proposal.
+    """Move Phi of one source by Metropolis, with the prior as the proposal.
 
     With q = |X|^2 / sigma^2 and t = sigma'^2 / sigma^2, a proposal is accepted when
     log u < -log t + q (1 - 1/t), that is log(u t) < q (1 - 1/t).

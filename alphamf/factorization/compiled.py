@@ -1,4 +1,4 @@
-"""The steps of `cells` by compiled loops: for float32 on a CPU.
+"""Compiled implementation of `cells`, for float32 on a CPU.
 
 The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
 `AVAILABLE` is False and `cells` does the same, with other draws. The functions have the arguments
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization.cells import Cells, Want
-from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.frame import FrameState, Moves
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -26,7 +26,7 @@ else:
 
 
 def variant() -> str:
-    """Return which copy of the loops runs: v4, v3, unfused or default; numpy where there is none.
+    """Return the compiled variant: v4, v3, unfused or default; numpy if there is none.
 
     That of the processor, or a lower one that the environment variable ALPHAMF_LOOPS names when
     the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
@@ -35,7 +35,7 @@ def variant() -> str:
 
 
 def suits(array: Array, sources: int) -> bool:
-    """Whether so many sources on arrays like this one are for the functions of this module."""
+    """Return whether this module supports so many sources on arrays of this kind."""
     return (
         AVAILABLE
         and isinstance(array, np.ndarray)
@@ -45,11 +45,11 @@ def suits(array: Array, sources: int) -> bool:
 
 
 def states(rng: Any, alphas: Sequence[float]) -> list[Any]:
-    """See `alphamf.factorization.cells.states`: a state of random words for each source."""
+    """See `alphamf.factorization.cells.states`: the state is random words for each source."""
     return [word_state(rng, _loops.LANES) if alpha < 2 else None for alpha in alphas]
 
 
-def stable(rng: Any, alpha: float, out: Array) -> Array:
+def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
     """See `alphamf.factorization.cells.stable`."""
     _loops.stable(word_state(rng, _loops.LANES), alpha / 2, out)
     return out
@@ -63,7 +63,7 @@ def evaluate(
     scale: float = 1.0,
     states: Sequence[Any] | None = None,
 ) -> list[int]:
-    """See `alphamf.factorization.cells.evaluate`; arrays are contiguous.
+    """See `alphamf.factorization.cells.evaluate`; arrays must be contiguous.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def evaluate(
     return accepted
 
 
-def move(frame: Frame, moves: Moves) -> int:
-    """See `alphamf.factorization.frame.move`; arrays are contiguous."""
+def move(frame: FrameState, moves: Moves) -> int:
+    """See `alphamf.factorization.frame.move`; arrays must be contiguous."""
     context, columns, _ = frame.basis.shape
     steps, keep, alpha, shape, exponent = moves
     sizes = context, len(frame.h), columns

@@ -1,17 +1,22 @@
-r"""What alpha-MF learns of a recording as it goes on, with forgetting: noise and response.
+r"""The noise of a recording that goes on, learnt with forgetting.
 
-*Noise.* A cell either holds noise alone, or speech that is 15 dB louder, with even odds. With N the
+A cell either holds noise alone, or speech that is 15 dB louder, with even odds. With N the
 noise's variance so far, the probability of speech and the next estimate are
 
 .. math:: p = \left(1 + (1 + \xi) e^{-\frac{|x|^2}{N} \frac{\xi}{1 + \xi}}\right)^{-1}, \qquad
    N \leftarrow N + f \left(p\,N + (1 - p)\,|x|^2 - N\right).
 
 N is never far below the least power, smoothed, of the last 1.5 s: speech pauses or moves on within
-that, and what does not is noise, however sudden it came.
+that, and what does not is noise, however sudden it came. N is never far above the largest power of
+the last .2 s either: a noise is always there.
+
+After a tone, a mute or much fainter sound, N is far too small in most bins, and the least power of
+1.5 s comes late. Where more than half of the bins rise by 30 dB, after a second in which they did
+not, the least power is counted from there.
 
 The posterior mean of the noise's power under the chain, which EM would take in place of p, loses
 against it: a noise that is believed too faint makes the chain find speech everywhere, and then
-stays too faint (docs/log/low-latency.md).
+stays too faint (docs/quality.md).
 
 References
 ----------
@@ -22,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Flags, Floats
 
 START_SECONDS = 0.1
 """The first sound, which counts as noise."""
@@ -43,30 +48,71 @@ PARTS = 5
 that goes on."""
 
 LEAST_SHARE = np.float32(0.5)
-"""Of the least power, below which the noise is not: from there p brings it up by itself."""
+"""Of the least power, below which the noise is not: from there p brings it up by itself. Soon after
+a rise it is all of it."""
 
 FAINTEST = 1e-8
 """Least noise of a bin, as a fraction of the mean."""
 
-RESPONSE_SECONDS = 3.0
-RESPONSE_RATE = 0.005
-"""Part of the way that the response goes with each frame."""
+LOUD_SECONDS = 0.1
+"""The largest power is that of one part of so long, and of the one that goes on."""
 
-RESPONSE_START = 10
-RESPONSE_EVERY = 8
-"""Frames before the response first moves, and between its moves."""
+MOST_OVER = np.float32(100)
+"""Most noise, and smoothed power, as a multiple of the largest power."""
 
-SMOOTH_HZ = 60.0
-"""Standard deviation of the smoothing of the response over frequency."""
+RISE = np.float32(1e3)
+"""Power over the noise of a bin that rises."""
+
+CALM_SECONDS = 1.0
+"""Time without a rise before one counts."""
+
+SOON_SECONDS = 0.2
+"""Time after a rise from which on the least power counts."""
+
+SETTLED_SECONDS = 0.5
+"""Time after a rise in which the noise is not known well."""
 
 
-def forgotten(hop: float, seconds: float) -> float:
-    """Return the part of a mean over `seconds` that is forgotten with each frame."""
+def forgetting_factor(hop: float, seconds: float) -> float:
+    """Return the weight of the newest frame in a running mean over `seconds`."""
     return float(1 - np.exp(-hop / seconds))
 
 
-class Noise:
-    """The variance of the noise in every bin.
+class Extreme:
+    """The least or largest of the last frames, in parts.
+
+    Parameters
+    ----------
+    function
+        `numpy.minimum` or `numpy.maximum`.
+    shape
+        Of a frame.
+    parts, frames
+        How many whole parts count besides the one that goes on, and the frames of each.
+    """
+
+    def __init__(self, function: np.ufunc, shape: tuple[int, ...], parts: int, frames: int) -> None:
+        self._function, self._frames, self._count = function, frames, 0
+        self._none = np.float32(np.inf if function is np.minimum else -np.inf)
+        self._parts = np.full((parts + 1, *shape), self._none)
+
+    def add(self, values: Floats) -> Floats:
+        """Take in a frame and return the extreme, both of the same shape."""
+        self._count += 1
+        if self._count % self._frames == 0:
+            self._parts[1:] = self._parts[:-1]
+            self._parts[0] = self._none
+        self._function(self._parts[0], values, out=self._parts[0])
+        extreme: Floats = self._function.reduce(self._parts, axis=0)
+        return extreme
+
+    def forget(self, channels: Flags) -> None:
+        """Forget all frames of some channels."""
+        self._parts[:, channels] = self._none
+
+
+class NoiseVariance:
+    """Online estimate of the variance of the noise in each bin.
 
     Parameters
     ----------
@@ -79,87 +125,72 @@ class Noise:
     ----------
     power
         Shape (channels, bins).
+    risen
+        Whether most bins rose in the last frame, shape (channels,).
     """
 
     def __init__(self, channels: int, bins: int, hop: float) -> None:
-        self.power: Floats = np.zeros((channels, bins), np.float32)
-        self._presence = np.full((channels, bins), np.float32(0.5))
-        self._share = np.float32(forgotten(hop, NOISE_SECONDS))
+        shape = channels, bins
+        self.power: Floats = np.zeros(shape, np.float32)
+        self.risen: Flags = np.zeros(channels, bool)
+        self._presence = np.full(shape, np.float32(0.5))
+        self._share = np.float32(forgetting_factor(hop, NOISE_SECONDS))
         self._start = max(1, round(START_SECONDS / hop))
         self._frames = 0
-        self._smooth_share = np.float32(forgotten(hop, SMOOTH_SECONDS))
-        self._smooth = np.zeros((channels, bins), np.float32)
+        self._smooth_share = np.float32(forgetting_factor(hop, SMOOTH_SECONDS))
+        self._smooth = np.zeros(shape, np.float32)
         self._part = max(1, round(PART_SECONDS / hop))
-        self._least = np.full((PARTS + 1, channels, bins), np.float32(np.inf))
+        self._least = Extreme(np.minimum, shape, PARTS, self._part)
+        self._loudest = Extreme(np.maximum, shape, 1, max(1, round(LOUD_SECONDS / hop)))
+        self._calm, self._soon, self._settled = (
+            round(seconds / hop) for seconds in (CALM_SECONDS, SOON_SECONDS, SETTLED_SECONDS)
+        )
+        self._calm_frames = np.zeros(channels, int)
+        self._since = np.full(channels, self._settled)
+
+    @property
+    def settled(self) -> Flags:
+        """Whether no rise was so lately that the noise is not known well, shape (channels,)."""
+        return self._since >= self._settled
 
     def learn(self, power: Floats) -> None:
-        """Learn from a frame, shape (channels, bins)."""
+        """Update the estimate with a frame, shape (channels, bins)."""
         self._frames += 1
+        most = MOST_OVER * self._loudest.add(power)
+        self._notice_rise(power)
         self._smooth += max(self._smooth_share, np.float32(1 / self._frames)) * (
             power - self._smooth
         )
-        if self._frames % self._part == 0:
-            self._least[1:] = self._least[:-1]
-            self._least[0] = np.inf
-        np.minimum(self._least[0], self._smooth, out=self._least[0])
-        if self._frames <= self._start:
-            change = (power - self.power) / np.float32(self._frames)
-        else:
-            least = SPEECH_RATIO / (1 + SPEECH_RATIO)
-            ratio = np.minimum(power / self.power, np.float32(80))
-            p = 1 / (1 + np.float32(1 + SPEECH_RATIO) * np.exp(-np.float32(least) * ratio))
-            self._presence += self._share * (p - self._presence)
-            p = np.where(self._presence > MOST, np.minimum(p, np.float32(MOST)), p)
-            change = self._share * (1 - p) * (power - self.power)
+        np.minimum(self._smooth, most, out=self._smooth)
+        least = self._least.add(self._smooth)
         faint = FAINTEST * power.mean(axis=-1, keepdims=True) + np.finfo(np.float32).tiny
-        power = np.maximum(self.power + change, faint.astype(np.float32))
+        learnt = np.maximum(
+            np.minimum(self.power + self._change(power), most), faint.astype(np.float32)
+        )
         if self._frames > PARTS * self._part:
-            np.maximum(power, LEAST_SHARE * self._least.min(axis=0), out=power)
-        self.power = power
+            since = self._since[:, None]
+            floor = np.where(since < PARTS * self._part, np.float32(1), LEAST_SHARE) * least
+            np.maximum(learnt, floor, out=learnt, where=since >= self._soon)
+        self.power = learnt
 
+    def _change(self, power: Floats) -> Floats:
+        """Return by how much the noise changes with a frame."""
+        if self._frames <= self._start:
+            return (power - self.power) / np.float32(self._frames)
+        least = SPEECH_RATIO / (1 + SPEECH_RATIO)
+        ratio = np.minimum(power, np.float32(80) * self.power) / self.power
+        p = 1 / (1 + np.float32(1 + SPEECH_RATIO) * np.exp(-np.float32(least) * ratio))
+        self._presence += self._share * (p - self._presence)
+        p = np.where(self._presence > MOST, np.minimum(p, np.float32(MOST)), p)
+        change: Floats = self._share * (1 - p) * (power - self.power)
+        return change
 
-class Response:
-    """The recording's frequency response, by which W is multiplied; see `denoising.channel`.
-
-    Parameters
-    ----------
-    channels, bins
-        Shape of a frame.
-    spacing
-        Distance between bins in Hz.
-    hop
-        Distance between frames in seconds.
-
-    Attributes
-    ----------
-    gain
-        Shape (channels, bins), of geometric mean one.
-    """
-
-    def __init__(self, channels: int, bins: int, spacing: float, hop: float) -> None:
-        reach = max(1, int(3 * SMOOTH_HZ / spacing))
-        distance = np.arange(-reach, reach + 1) * (spacing / SMOOTH_HZ)
-        self._kernel = np.exp(-0.5 * distance**2).astype(np.float32)
-        self._share = np.float32(forgotten(hop, RESPONSE_SECONDS))
-        self._sums = np.zeros((2, channels, bins), np.float32)
-        self._frames = 0
-        self.gain: Floats = np.ones((channels, bins), np.float32)
-
-    def learn(self, plus: Floats, minus: Floats) -> None:
-        """Learn from both parts of the gradient by the log of the gain, in the newest frame."""
-        self._frames += 1
-        for held, new in zip(self._sums, (plus, minus), strict=True):
-            held += self._share * (new - held)
-        if self._frames <= RESPONSE_START or self._frames % RESPONSE_EVERY:
-            return
-        up, down = (np.log(self._smooth(each) + np.float32(1e-12)) for each in self._sums)
-        change = down - up
-        change -= change.mean(axis=-1, keepdims=True)
-        self.gain = self.gain * np.exp(np.float32(RESPONSE_EVERY * RESPONSE_RATE) * change)
-
-    def _smooth(self, values: Floats) -> Floats:
-        reach = len(self._kernel) // 2
-        padded = np.pad(values, ((0, 0), (reach, reach)), mode="edge")
-        rows = [np.convolve(row, self._kernel, mode="valid") for row in padded]
-        smooth: Floats = np.stack(rows)
-        return smooth
+    def _notice_rise(self, power: Floats) -> None:
+        """Forget the least power of channels most of whose bins rise."""
+        rise = np.mean(power > RISE * self.power, axis=-1) > 0.5
+        self.risen = rise & (self._calm_frames >= self._calm)
+        self._calm_frames = np.where(rise, 0, self._calm_frames + 1)
+        self._since = np.where(self.risen, 0, self._since + 1)
+        if self.risen.any():
+            self._least.forget(self.risen)
+            self._smooth[self.risen] = power[self.risen]

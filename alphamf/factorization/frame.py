@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Moves(NamedTuple):
-    """How a chain moves.
+    """Settings of the online chain: steps, alpha of the speech, and the prior and rule of h.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Moves(NamedTuple):
     exponent: float
 
 
-class Frame(NamedTuple):
-    """The newest frames, and what the steps change.
+class FrameState(NamedTuple):
+    """The newest frames, and the arrays that the steps update.
 
     Attributes
     ----------
@@ -81,8 +81,8 @@ class Frame(NamedTuple):
     minus: Floats
 
 
-def move(frame: Frame, moves: Moves) -> int:
-    """Make the steps of a frame, and return the number of accepted Phi proposals."""
+def move(frame: FrameState, moves: Moves) -> int:
+    """Run the steps for one frame, and return the number of accepted Phi proposals."""
     count = 0
     for step in range(moves.steps):
         np.matmul(frame.h, frame.basis, out=frame.v)
@@ -103,8 +103,8 @@ def move(frame: Frame, moves: Moves) -> int:
     return count
 
 
-def _evaluated(frame: Frame, alpha: float) -> int:
-    """Move Phi of the newest frame, and find both parts of dU/dv of the speech."""
+def _evaluated(frame: FrameState, alpha: float) -> int:
+    """Move Phi of the newest frame, and compute both parts of dU/dv of the speech."""
     accepted = 0
     for part, state in ((slice(None, -1), None), (slice(-1, None), frame.state)):
         if not len(frame.power[part]):

@@ -1,4 +1,4 @@
-r"""How probable a spectrogram is under a dispersion, with Phi integrated out.
+r"""Likelihood of a spectrogram given a dispersion, with Phi integrated out.
 
 A cell X of a source with dispersion v is complex, isotropic and symmetric alpha-stable:
 :math:`E e^{i \Re(\bar z X)} = e^{-v (|z|^2/2)^{\alpha/2}}`. Its density is a Hankel transform,
@@ -45,7 +45,7 @@ ROUNDING = 1e-10
 
 
 def log_density(power: Floats, dispersion: Floats, alpha: float) -> Floats:
-    """Return the log density of every cell, in nats.
+    """Return the log density of each cell, in nats.
 
     Parameters
     ----------

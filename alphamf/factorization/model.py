@@ -1,4 +1,4 @@
-"""The model of alpha-MF: its data, its sources, and where their factors lie in theta."""
+"""The model of alpha-MF: its data, its sources, and the layout of their factors in theta."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Source:
 
 
 class Model:
-    """What does not change while a chain runs.
+    """The parts of the model that are constant during a chain.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Model:
             yield source, source.prior_gains, gains
 
     def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
-        """Return (W, H) of each source as views of theta, a fixed W as it is.
+        """Return (W, H) of each source as views of theta; a fixed W is returned unchanged.
 
         W has shape (*chains, *clips, I, K) where it is free; H (*chains, *clips, K, J).
         """

@@ -1,4 +1,4 @@
-"""What a gradient notes about a source on its way through the cells."""
+"""By-products of a gradient evaluation for one source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Notes:
-    """The gain and the row sums of a source, at the theta and the Phi of a gradient in parts.
+    """The gain and the row sums of a source, at the theta and Phi of the last gradient in parts.
 
     A chain's step is a draw of Phi given theta, then a move of theta given Phi, so what is found
     between the two belongs to the posterior as what is found after them. Noted is what was wished
@@ -35,11 +35,11 @@ class Notes:
         self.rows: Array | None = None
 
     def forget(self) -> None:
-        """Forget what was noted."""
+        """Clear all stored values."""
         self.gain = self.rows = None
 
     def start(self, theta: Array, power: Array) -> None:
-        """Make room for what is wished for, and forget the rest.
+        """Allocate the requested arrays and clear the others.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class Notes:
         self._rows: Any = None if self.rows is None else _one_axis(self.rows, 1, axes + 1)
 
     def add(self, tile: Tile, sources: Sequence[Cells]) -> None:
-        """Note what a tile has, whose outputs are the slopes of scale one.
+        """Store the values of a tile, whose outputs are the slopes at scale one.
 
         Parameters
         ----------
@@ -82,6 +82,6 @@ class Notes:
 
 
 def _one_axis(array: Array, first: int, last: int) -> Array:
-    """Return a view with one axis in the place of those of chains, after `first` axes."""
+    """Return a view that merges the axes of chains, after the first `first` axes, into one."""
     kept = array.ndim - last
     return array.reshape(*array.shape[:first], -1, *array.shape[kept:])

@@ -1,4 +1,4 @@
-r"""Alpha-MF of a spectrogram that comes frame by frame, with a noise learnt with forgetting.
+r"""Online alpha-MF of a spectrogram frame by frame; the noise is learned with forgetting.
 
 The model is that of `alphamf.factorization.alpha_mf` for the newest frames: the speech, of index
 alpha with a fixed W over `context` frames, has activations h of the newest column; the noise is
@@ -18,8 +18,9 @@ import numpy as np
 from alphamf.factorization import cells, compiled
 from alphamf.factorization import frame as steps
 from alphamf.factorization.cells import FLOOR
-from alphamf.factorization.forgetting import Noise, Response, forgotten
-from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
+from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 
 STEPS, KEEP = 12, 8
@@ -27,6 +28,13 @@ STEPS, KEEP = 12, 8
 
 LEVEL_SECONDS = 3.0
 """Time in which the level is forgotten that the model's units come from."""
+
+LOUD_SECONDS = 0.25
+MOST_OVER = np.float32(10)
+"""Most level, as a multiple of the loudest frame of one or two parts of so long."""
+
+SPEECH_SHARE = np.float32(0.01)
+"""Part of a frame's power that is speech where the response is learnt."""
 
 RATE = np.float32(100.0)
 SHAPE = 0.1
@@ -39,8 +47,8 @@ would go to a mode in which speech explains all."""
 RELAXATION = 1.5
 
 
-class Found(NamedTuple):
-    """What is found of a frame.
+class OnlineEstimate(NamedTuple):
+    """Results for one frame.
 
     Attributes
     ----------
@@ -64,7 +72,7 @@ class Found(NamedTuple):
 
 
 class OnlineAlphaMF:
-    """Gains of frames that come one by one.
+    """Computes gains frame by frame.
 
     Parameters
     ----------
@@ -104,12 +112,13 @@ class OnlineAlphaMF:
         shape = (self._places[-1] + 1, channels, bins)
         loops = self._loops
         self._powers, self._noises = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-        self._phi = loops.stable(rng, alpha, np.empty(shape, np.float32))
+        self._phi = loops.fill_stable(rng, alpha, np.empty(shape, np.float32))
         self._rng, self._states = rng, loops.states(rng, [alpha, 2.0])
         self._h = np.full((channels, columns), LEAST)
         self._level = np.zeros((channels, 1), np.float32)
+        self._loudest = Extreme(np.maximum, (channels, 1), 1, max(1, round(LOUD_SECONDS / hop)))
         self._frames = 0
-        self._noise = Noise(channels, bins, hop)
+        self._noise = NoiseVariance(channels, bins, hop)
         self._response = Response(channels, bins, spacing, hop)
 
     @property
@@ -118,11 +127,11 @@ class OnlineAlphaMF:
 
     @property
     def noise(self) -> Floats:
-        """Power of the noise as it is known now, shape (channels, bins)."""
+        """Current estimate of the noise power, shape (channels, bins)."""
         return self._noise.power
 
-    def step(self, power: Floats) -> Found:
-        """Take in a frame and return its gain.
+    def step(self, power: Floats) -> OnlineEstimate:
+        """Process a frame and return its gain.
 
         Parameters
         ----------
@@ -136,7 +145,7 @@ class OnlineAlphaMF:
         # The prior's units: the amplitude ratio to the noise that h = 1 of a column stands for.
         # By einsum, not by BLAS, whose threads would cost more than this and change its last bit.
         ratio = np.einsum("tcf,tfk->ck", response / np.sqrt(2 * noise + FLOOR), self._back)
-        frame = Frame(
+        frame = FrameState(
             power=self._powers[self._places] / self._level,
             noise=noise,
             phi=self._phi[self._places],
@@ -156,10 +165,12 @@ class OnlineAlphaMF:
         self._h = frame.h
         if frame.phi is not None:
             self._phi[-1] = frame.phi[-1]
-        self._response.learn(frame.plus[-1] * frame.v[-1], frame.minus[-1] * frame.v[-1])
         mean = np.minimum(frame.total / KEEP, 1)
+        spoken = (mean * frame.power[-1]).sum(axis=-1) > SPEECH_SHARE * frame.power[-1].sum(axis=-1)
+        plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
+        self._response.learn(plus, minus, spoken & self._noise.settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
-        return Found(
+        return OnlineEstimate(
             gain=mean,
             gain_std=std,
             acceptance=accepted / (STEPS * power.size),
@@ -169,13 +180,16 @@ class OnlineAlphaMF:
         )
 
     def _take(self, power: Floats) -> None:
-        """Make room for the newest frame, and learn its noise and the level."""
+        """Shift in the newest frame, and update its noise and the level."""
         self._frames += 1
-        share = max(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))
-        self._level += np.float32(share) * (power.mean(axis=-1, keepdims=True) - self._level)
+        share = max(1 / self._frames, forgetting_factor(self._hop, LEVEL_SECONDS))
+        mean = power.mean(axis=-1, keepdims=True)
+        self._level += np.float32(share) * (mean - self._level)
+        np.minimum(self._level, MOST_OVER * self._loudest.add(mean), out=self._level)
         np.maximum(self._level, np.finfo(np.float32).tiny / FLOOR, out=self._level)
         self._noise.learn(power)
-        new = self._loops.stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
+        self._response.begin(self._noise.risen)
+        new = self._loops.fill_stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
         past = (self._powers, power), (self._noises, self._noise.power), (self._phi, new)
         for held, newest in past:
             held[:-1] = held[1:]

@@ -1,4 +1,4 @@
-"""The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and Phi's moves.
+"""The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and the Phi moves.
 
 All of it goes through the cells tile by tile: W H, then the steps of `cells`, then what they give
 back through v = W H, while the tile is in the cache.
@@ -21,7 +21,7 @@ OUTPUTS = {Want.MOVE: 0, Want.SLOPES: 2, Want.SLOPE: 1, Want.GAIN: 1, Want.VARIA
 
 
 class Ready(NamedTuple):
-    """A gradient that a draw has made on its way, of `want`, and the theta that it is of."""
+    """A gradient that was computed during a draw, with its kind `want` and its theta."""
 
     want: Want
     theta: Array
@@ -29,7 +29,7 @@ class Ready(NamedTuple):
 
 
 class AlphaMFPotential:
-    """U of one block of rows at fixed Phi, scaled up to the whole matrix.
+    """U of a block of rows at fixed Phi, scaled up to the whole matrix.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class AlphaMFPotential:
 
     @property
     def phi(self) -> list[Array | float]:
-        """Phi of these rows: a view of the latents per source, or the constant 2."""
+        """Phi of these rows: a view of the latents of each source, or the constant 2."""
         return [
             self._latents[f"phi{s}"][..., self.rows, :] if source.alpha < 2 else 2.0
             for s, source in enumerate(self.model.sources)
         ]
 
     def _chains(self, array: Array, axes: int) -> Array:
-        """Return a view with one axis of chains before the clips and the last few axes."""
+        """Return a view with a single axis of chains before the clips and the last axes."""
         kept = array.ndim - axes - (self.model.power.ndim - 2)
         return array.reshape(-1, *array.shape[kept:])
 
@@ -131,7 +131,7 @@ class AlphaMFPotential:
             yield tile, factors, cells, power
 
     def _place(self, w: Array, fixed: bool, tile: Tile) -> Array:
-        """Return W of a tile: a fixed one has no axis of chains, and may have none of clips."""
+        """Return W for a tile; a fixed W has no axis of chains, and may have no axis of clips."""
         if not fixed:
             w = w[tile.where]
         elif w.ndim > 2:
@@ -171,7 +171,7 @@ class AlphaMFPotential:
         ]
 
     def _sums(self, theta: Array, want: Want, **moves: Any) -> Array:
-        """Push slopes through v = W H: the likelihood's gradient, shape (1 or 2, *theta.shape)."""
+        """Backpropagate slopes through v = W H: shape (1 or 2, *theta.shape)."""
         xp = namespace(theta)
         sums: Array = xp.zeros((OUTPUTS[want], *theta.shape), theta.dtype)
         flat = sums.reshape(len(sums), *self._chains(theta, 1).shape)
@@ -187,7 +187,7 @@ class AlphaMFPotential:
         return sums
 
     def _push(self, place: Array, tile: Tile, s: int, w: Array, h: Array, cells: Cells) -> None:
-        """Add what a tile's slopes of a source give by W and H to a place of the sums."""
+        """Add the contribution of a tile to the gradient sums of W and H of a source."""
         xp = namespace(place)
         basis, gains = self.model.layout[s]
         slopes: Any = cells.out
@@ -199,7 +199,7 @@ class AlphaMFPotential:
             view[..., tile.rows, :] = xp.matmul(slopes, xp.swapaxes(h, -1, -2))
 
     def _gradient(self, theta: Array, want: Want) -> Array:
-        """Return `_sums`, made by the draw or now; the next draw of the target will make it."""
+        """Return `_sums`, stored by the draw or computed now; later draws then compute them."""
         self._workspace.habit = want
         ready, self._ready = self._ready, None
         if ready is not None and ready.theta is theta and ready.want == want:
@@ -232,14 +232,14 @@ class AlphaMFPotential:
         return rows[0][..., self.rows], rows[1][..., self.rows]
 
     def _cells(self, theta: Array) -> tuple[Array, Array]:
-        """Return an array of the rows' cells, and a view of it with one axis of chains."""
+        """Return an array of the rows' cells, and a view with a single axis of chains."""
         rows = len(range(self.model.power.shape[-2])[self.rows])
         shape = (*theta.shape[:-1], rows, self.model.power.shape[-1])
         found: Array = namespace(theta).empty(shape, theta.dtype)
         return found, self._chains(found, 2)
 
     def _within(self, tile: Tile) -> slice:
-        """Return the rows of a tile as rows of this potential."""
+        """Return the rows of a tile as indices into this potential's rows."""
         chosen = range(self.model.power.shape[-2])[self.rows]
         part = range(self.model.power.shape[-2])[tile.rows]
         first = chosen.index(part[0])
@@ -254,7 +254,7 @@ class AlphaMFPotential:
         return found
 
     def variance(self, theta: Array, source: int) -> Array:
-        """See `AlphaMF.variance`; of this block's rows."""
+        """See `AlphaMF.variance`; for the rows of this block."""
         xp = namespace(theta)
         alpha = self.model.sources[source].alpha
         most = LARGEST ** (alpha / 2)  # as in the cells: beyond it, v^4 leaves single precision

@@ -15,7 +15,7 @@ from alphamf.tools.arrays import LOG_LIMIT, Array, namespace
 
 @runtime_checkable
 class Prior(Protocol):
-    """A density of one positive entry."""
+    """The density of one positive entry."""
 
     @property
     def shape(self) -> float:
@@ -27,7 +27,7 @@ class Prior(Protocol):
         ...
 
     def add_parts(self, x: Array, plus: Array, minus: Array) -> None:
-        """Add the rest of the gradient, beyond (1 - shape) / x, to its two positive parts.
+        """Add the gradient beyond (1 - shape) / x to its two positive parts.
 
         Parameters
         ----------

@@ -24,7 +24,7 @@ ALPHAS = (0.5, 2.0)
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> float:
-    """Return `alpha`, or raise where no stable law of the model has it."""
+    """Return `alpha`, or raise an AlphaMFError if the model has no stable law with this index."""
     real_number(name, alpha, *ALPHAS)
     return alpha
 

@@ -1,4 +1,4 @@
-"""Neighbouring frames stacked into one column, and the way back.
+"""Stack neighbouring frames into one column, and average them back.
 
 A dictionary over `context` frames holds short patches of a spectrogram instead of single spectra.
 Every frame is then part of `context` columns, and its gain is the mean over these columns.
@@ -10,7 +10,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 def stack(power: Array, context: int) -> Array:
-    """Stack `context` neighbouring frames; the first and the last one repeat beyond the ends.
+    """Stack `context` neighbouring frames; at the ends, the first and the last frame are repeated.
 
     Zeros there would be a silence that no model of the noise can explain.
 
@@ -45,7 +45,7 @@ def stack(power: Array, context: int) -> Array:
 
 
 def unstack(gain: Array, context: int) -> Array:
-    """Average, frame by frame, over the columns of `stack` that contain it.
+    """For each frame, average over the columns of `stack` that contain it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""The index alpha of a noise alone, from how far its cells lie from their median.
+r"""Estimate the tail index alpha of a noise from the distances of its cells to their median.
 
 In a cell of frequency f, the noise of a steady spectrum is :math:`X = \sqrt{c\, m_f}\, Y`, where
 :math:`m_f` is the median of :math:`|X|^2` over time, Y symmetric alpha-stable of unit dispersion
@@ -60,7 +60,7 @@ FINE = 1501
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """How the cells of a noise lie about the median of their frequency.
+    """Distribution of a noise's cells around the median of their frequency.
 
     Two of them add up to that of both noises together.
 
@@ -91,7 +91,7 @@ class Tail:
 
     @cached_property
     def alpha(self) -> float | None:
-        """Posterior mean of alpha under a flat prior from 0.5 to 2; None of too few cells."""
+        """Posterior mean of alpha under a flat prior from 0.5 to 2; None for too few cells."""
         if self.counts.sum() < LEAST_CELLS:
             return None
         alphas, weights = posterior(self.counts)
@@ -99,13 +99,13 @@ class Tail:
 
     @property
     def kind(self) -> str | None:
-        """``"steady"`` for an alpha of 1.8 or more, else ``"impulsive"``; None as `alpha`."""
+        """``"steady"`` if alpha is 1.8 or more, otherwise ``"impulsive"``; None without alpha."""
         alpha = self.alpha
         return None if alpha is None else "steady" if alpha >= STEADY else "impulsive"
 
 
 def tail(power: Reals) -> Tail:
-    """Return how the cells of a noise lie about their median.
+    """Measure the distribution of a noise's cells around their median.
 
     Parameters
     ----------
@@ -122,22 +122,22 @@ def tail(power: Reals) -> Tail:
     frames = power.mean(axis=0)
     power = power[:, frames > FLOOR * np.median(frames)] if frames.any() else power[:, :0]
     if power.shape[1] < LEAST_FRAMES:
-        return counted(np.empty(0))
+        return count_levels(np.empty(0))
     median = np.median(power, axis=1, keepdims=True)
     heard = median[:, 0] > QUIETEST * median.max()
     ratio = power[heard] / median[heard]
-    return counted(np.log(np.maximum(ratio, np.exp(LOWEST), out=ratio)))
+    return count_levels(np.log(np.maximum(ratio, np.exp(LOWEST), out=ratio)))
 
 
-def counted(log_ratio: Reals) -> Tail:
-    """Return the counts of log |X|^2 / m, any shape."""
+def count_levels(log_ratio: Reals) -> Tail:
+    """Count values of log |X|^2 / m, any shape, in classes."""
     place = ((log_ratio.ravel() - LOWEST) / STEP).astype(int)
     last = round((HIGHEST - LOWEST) / STEP) - 1
     return Tail(np.bincount(place.clip(0, last), minlength=last + 1).astype(np.float64))
 
 
 def posterior(counts: Reals) -> tuple[Reals, Reals]:
-    """Return alphas, and the probability of each under a flat prior, shape (FINE,) both.
+    """Return a grid of alphas and their probabilities under a flat prior, each of shape (FINE,).
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def posterior(counts: Reals) -> tuple[Reals, Reals]:
 
 
 def _without_scale(likelihood: Reals) -> float:
-    """Return the log of the integral over log c, by a parabola about the largest."""
+    """Return the log of the integral over log c, approximated by a parabola at the maximum."""
     top = int(likelihood.argmax().clip(1, len(likelihood) - 2))
     before, best, after = likelihood[top - 1 : top + 2]
     curvature, slope = 2 * best - before - after, (after - before) / 2
@@ -169,7 +169,7 @@ def _without_scale(likelihood: Reals) -> float:
 
 @cache
 def _tables() -> Reals:
-    """Return log p_1 of `GRID`'s alphas at the middles of the classes, and `SHIFTS` beyond."""
+    """Return log p_1 for the alphas of `GRID`, at the middles of classes and beyond."""
     count = round((HIGHEST - LOWEST) / STEP)
     log_ratio = LOWEST + STEP * (np.arange(-SHIFTS, count + SHIFTS) + 0.5)
     return np.array([log_density(np.exp(log_ratio), alpha) for alpha in GRID])
@@ -185,7 +185,7 @@ def log_density(power: Reals, alpha: float) -> Reals:
 
 
 def _phi(alpha: float) -> tuple[Reals, Reals]:
-    """Return values of Phi and their probabilities, from the centre far into the tail."""
+    """Return values of Phi and their probabilities, including the far tail."""
     h = alpha / 2
     if h == 1:
         return np.array([2.0]), np.array([1.0])

@@ -1,4 +1,4 @@
-"""How the cells of alpha-MF are gone through: in tiles that a processor's second cache holds."""
+"""Split the cells of alpha-MF into tiles that fit into a processor's L2 cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CELLS = 80_000
 
 
 class Tile(NamedTuple):
-    """Some cells of the matrix.
+    """A tile: some cells of the matrix.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Tile(NamedTuple):
 
 
 def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
-    """Yield tiles that make up some rows of all chains: whole chains, or rows of one clip.
+    """Yield the tiles of some rows of all chains: whole chains, or rows of one clip.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def tiles(power: Array, chains: int, rows: slice) -> Iterator[Tile]:
 
 
 class Workspace:
-    """Buffers that are made once and used by one tile after the other.
+    """Buffers that are allocated once and reused by each tile.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Workspace:
         self._buffers: dict[str, Array] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:
-        """Return an array of a shape, of the module and dtype of another, with any content.
+        """Return an uninitialised array of a shape, with the module and dtype of another.
 
         Parameters
         ----------

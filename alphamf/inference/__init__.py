@@ -1,1 +1,1 @@
-"""Samplers, targets and the loop that runs them: a library of its own."""
+"""Samplers, targets and the loop that runs them; independent of the rest of alphamf."""

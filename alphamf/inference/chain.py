@@ -1,4 +1,4 @@
-"""The loop: run a sampler on a target, record what the run is for, and resume after a stop."""
+"""The loop: run a sampler on a target, record statistics, and resume after a stop."""
 
 from __future__ import annotations
 
@@ -133,17 +133,17 @@ def _check(
     if segment < 1:
         raise AlphaMFError(f"segment must be at least 1, not {segment}")
     if start is not None and chains:
-        raise AlphaMFError(f"chains {chains} must not be given together with start")
+        raise AlphaMFError(f"chains {chains} cannot be combined with start")
 
 
 def _no_save(state: State) -> None:
-    """Do nothing, where a run has no checkpoint."""
+    """Do nothing; used if a run has no checkpoint."""
 
 
 def _resumed(
     path: Path, identity: dict[str, Any], state: S, target: Target[Any], record: Record | None
 ) -> tuple[S, Callable[[State], None]]:
-    """Return the state that a run goes on from, and a function that replaces its checkpoint."""
+    """Return the state to resume from, and a function that replaces the checkpoint."""
     if not path.parent.is_dir():
         raise AlphaMFError(f"checkpoint {path} is in a folder that does not exist")
     if path.exists():
@@ -156,6 +156,6 @@ def _check_finite(state: State, sampler: Sampler[Any]) -> None:
     total = float(state.theta.sum())
     if not isfinite(total):
         raise AlphaMFError(
-            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is {total}): "
-            "it needs a smaller step_size, or another sampler"
+            f"the {type(sampler).__name__} chain diverged at step {state.step} (theta is "
+            f"{total}); use a smaller step_size, or another sampler"
         )

@@ -18,7 +18,7 @@ S = TypeVar("S")
 
 
 def fingerprint(part: object) -> str:
-    """Return the repr of a sampler or record, by which a checkpoint identifies it.
+    """Return the repr of a sampler or record, which identifies it in a checkpoint.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def fingerprint(part: object) -> str:
 def save(
     path: Path, identity: dict[str, Any], state: Any, target: Target[Any], record: Record | None
 ) -> None:
-    """Write the state, the latents and the record; the file is never half of a checkpoint.
+    """Save the state, the latents and the record; the file is replaced atomically.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def save(
 def load(
     path: Path, identity: dict[str, Any], template: S, target: Target[Any], record: Record | None
 ) -> S:
-    """Return the state at `path`, and put back the latents and the record.
+    """Return the state at `path`, and restore the latents and the record.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def load(
 
 
 def _flat(state: Any, prefix: str = "") -> dict[str, Any]:
-    """Return the arrays and numbers of a state by dotted names: states may hold states."""
+    """Return the arrays and numbers of a state by dotted names, because states can be nested."""
     flat: dict[str, Any] = {}
     for name in state._fields:
         value = getattr(state, name)
@@ -149,7 +149,7 @@ def _flat(state: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def _nested(template: Any, values: dict[str, Any], prefix: str = "") -> Any:
-    """Undo `_flat`, into states like `template`."""
+    """Reverse `_flat`, into states like `template`."""
     fields = {
         name: _nested(value, values, f"{prefix}{name}.")
         if hasattr(value := getattr(template, name), "_fields")
@@ -173,7 +173,7 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
 
 
 def _compare(path: Path, what: str, saved: dict[str, Array], wanted: dict[str, Any]) -> None:
-    """Refuse saved arrays whose names, shapes or dtypes are not those of `wanted`."""
+    """Refuse saved arrays whose names, shapes or dtypes differ from those of `wanted`."""
 
     def layout(arrays: dict[str, Any]) -> dict[str, str]:
         hosts = {

@@ -1,4 +1,4 @@
-"""How far a chain can be trusted: a thin face on arviz-stats, for plain arrays.
+"""Convergence diagnostics: a thin interface to arviz-stats for plain arrays.
 
 Draws have shape (draws, chains, ...), as `records.Trace` keeps them for a theta with one chain
 axis; a single chain is ``draws[:, None]``. Every function reduces the first two axes.
@@ -65,7 +65,7 @@ def ess(draws: Array) -> Array:
 
 
 def mcse(draws: Array) -> Array:
-    """Monte Carlo standard error of the mean: the standard deviation over the root of the ESS.
+    """Monte Carlo standard error of the mean: standard deviation over the root of the ESS.
 
     An average over one long chain differs from a known value by this much, not by the standard
     deviation over the root of the number of draws.
@@ -81,7 +81,7 @@ def mcse(draws: Array) -> Array:
 
 
 def rhat(draws: Array) -> Array:
-    """Rank-normalised split R-hat: 1 where chains agree, above 1.01 where they do not yet.
+    """Rank-normalised split R-hat: 1 if chains agree, above 1.01 if they do not yet.
 
     References
     ----------
@@ -98,7 +98,7 @@ def rhat(draws: Array) -> Array:
 
 
 def summarise(draws: Array) -> Summary:
-    """Return all of them at once.
+    """Return all diagnostics as a `Summary`.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def summarise(draws: Array) -> Summary:
     )
 
 
-def interleaved(draws: Array, count: int) -> Array:
-    """Return draws of a sampler that moves `count` chains in turn, those chains side by side.
+def separate_chains(draws: Array, count: int) -> Array:
+    """Separate the draws of a sampler that moves `count` chains in turn into one series per chain.
 
     HAMCMC's newest sample (count = memory) and HMC-BFGS's (count = ensemble) are correlated with
     the one `count` steps before, and hardly with those between, which misleads `ess` and `mcse`.
@@ -154,7 +154,7 @@ def interleaved(draws: Array, count: int) -> Array:
 
 
 def autocorrelation(draws: Array, lags: int) -> Array:
-    """Autocorrelation at the lags 1 to `lags`, the mean over chains, shape (lags, ...).
+    """Autocorrelation at the lags 1 to `lags`, averaged over chains, shape (lags, ...).
 
     Raises
     ------

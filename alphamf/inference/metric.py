@@ -1,4 +1,4 @@
-r"""Riemannian metrics G, dense or diagonal, and what samplers do with them.
+r"""Riemannian metrics G, dense or diagonal, with the operations that samplers need.
 
 A potential's ``metric(theta)`` returns one, a mass matrix is one that does not depend on theta, and
 so is an inverse mass. Vectors have shape (*chains, D); the chain axes of a metric may be missing

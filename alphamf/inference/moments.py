@@ -1,4 +1,4 @@
-"""Convergence of chains from their moments alone, where their draws are too many to keep."""
+"""Convergence diagnostics from moments alone, if there are too many draws to keep."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def moments(draws: Array) -> Moments:
     return Moments(len(draws), draws.mean(0), draws.var(0))
 
 
-def joined(first: Moments, second: Moments) -> Moments:
-    """Return the moments of chains from those of their first and second parts.
+def merge_moments(first: Moments, second: Moments) -> Moments:
+    """Merge the moments of two consecutive parts of the same chains.
 
     References
     ----------
@@ -76,7 +76,7 @@ def joined(first: Moments, second: Moments) -> Moments:
 
 
 def split_rhat(first: Moments, second: Moments) -> Array:
-    r"""Split R-hat: 1 where chains agree with each other and each with its own first half.
+    r"""Split R-hat: 1 if the chains agree with each other, and each with its own first half.
 
     .. math:: \hat R = \sqrt{\frac{n - 1}{n} + \frac{B}{n W}},
 

@@ -1,4 +1,4 @@
-"""The vocabulary: what a target, a potential, a sampler and a record are.
+"""The protocols: target, potential, sampler and record.
 
 `theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
 length D. A target hands out views of it. ``chain.run`` is the only loop.
@@ -18,7 +18,7 @@ Schedule = float | Callable[[int], float]
 
 
 class Parts(NamedTuple):
-    r"""A gradient in the form that positive factors allow.
+    r"""A gradient split into two positive parts, as multiplicative updates need it.
 
     .. math:: \nabla U = \mathit{plus} - \mathit{minus} + (1 - \mathit{shape}) / \theta,
        \qquad \mathit{plus}, \mathit{minus} \ge 0.
@@ -83,7 +83,7 @@ class ValuePotential(Potential, Protocol):
 
 
 class FactorPotential(Potential, Protocol):
-    """A potential over positive factors, whose gradient splits into two positive parts.
+    """A potential of positive factors, whose gradient splits into two positive parts.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class FactorPotential(Potential, Protocol):
     """
 
     def parts(self, theta: Array) -> Parts:
-        """Gradient at theta in its two positive parts."""
+        """Gradient at theta as its two positive parts."""
         ...
 
 
@@ -127,7 +127,7 @@ P = TypeVar("P", bound=Potential, covariant=True)
 
 
 class Target(Protocol[P]):
-    """A posterior: how to start on it, and how to draw a potential from it.
+    """A posterior: draws starting points and potentials.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Target(Protocol[P]):
 
     @property
     def latents(self) -> dict[str, Array]:
-        """Variables that `draw` moves by itself."""
+        """Variables that `draw` moves, such as Phi."""
         ...
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
@@ -170,12 +170,12 @@ class Target(Protocol[P]):
         ...
 
     def draw(self, rng: Any, theta: Array) -> P:
-        """Draw a minibatch, move the latents given theta, and return the potential of both."""
+        """Draw a minibatch, move the latents given theta, and return the potential for both."""
         ...
 
 
 class State(Protocol):
-    """What a sampler carries: a NamedTuple of arrays and numbers, theta and step first.
+    """The state of a sampler: a NamedTuple of arrays and numbers that starts with theta and step.
 
     The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
 
@@ -248,15 +248,15 @@ class Sampler(Protocol[S]):
 
     @property
     def needs(self) -> tuple[Need, ...]:
-        """What it needs of a target and its potential besides ``grad``."""
+        """What the sampler needs of a target and its potential in addition to ``grad``."""
         ...
 
     def init(self, rng: Any, theta: Array) -> S:
-        """Return the state that starts at theta."""
+        """Return the initial state at theta."""
         ...
 
     def step(self, rng: Any, state: S, target: Target[Any]) -> S:
-        """Return the next state; the sampler asks the target for its data as often as it needs.
+        """Return the next state; the sampler draws potentials from the target as often as it needs.
 
         Parameters
         ----------
@@ -271,7 +271,7 @@ class Sampler(Protocol[S]):
 
 
 class Record(Protocol):
-    """What a run is for: it takes in every state, and keeps a statistic.
+    """Collects a statistic from all states of a run.
 
     Examples
     --------
@@ -288,7 +288,7 @@ class Record(Protocol):
     """
 
     def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
+        """Add one state."""
         ...
 
     def arrays(self) -> dict[str, Array]:
@@ -296,7 +296,7 @@ class Record(Protocol):
         ...
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         ...
 
 

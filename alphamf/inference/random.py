@@ -1,4 +1,4 @@
-"""Streams of random numbers, and the draws that samplers make of them.
+"""Random streams, and the random draws that samplers use.
 
 Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). Where that could not be
 compiled when the package was installed, `COMPILED` is False and NumPy draws, other numbers of the
@@ -23,7 +23,7 @@ else:
 
 
 class Key(IntEnum):
-    """First number of a stream's key, by what the stream is for: no two uses share a stream.
+    """First number of a stream's key, by purpose, so that no two purposes share a stream.
 
     An experiment has a seed of its own and numbers its streams from 0; what may run under the seed
     of a chain takes its key from this list.
@@ -91,7 +91,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
 
 
 def word_state(rng: Any, lanes: int) -> Array:
-    """Draw the state of a compiled loop's generators of random words, so many side by side."""
+    """Draw the initial state of `count` parallel random generators of a compiled loop."""
     words: Array = rng.bit_generator.random_raw(2 * lanes)
     return words
 
@@ -116,7 +116,7 @@ def noise(rng: Any, like: Array) -> Array:
 
 
 class _Bits(NamedTuple):
-    """How a floating-point number is made of the upper bits of a random word."""
+    """Describes how a floating-point number is made from the upper bits of a random word."""
 
     word: type[np.unsignedinteger[Any]]
     shift: int
@@ -131,7 +131,7 @@ _BITS = {
 
 
 def uniform(rng: Any, out: Array) -> Array:
-    """Fill `out` with uniform draws from the open interval (0, 1), whose logarithms are finite.
+    """Fill `out` with uniform draws from the open interval (0, 1), so that logarithms are finite.
 
     The draws are the odd multiples of 2^-24 in float32, and of 2^-53 in float64.
 

@@ -1,4 +1,4 @@
-"""What a run is for: records that take in every state and keep a statistic of it."""
+"""Records: statistics collected from all states of a run."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Mean:
         return f"Mean({name}, burn_in={self.burn_in}, thin={self.thin}, apart={self.apart})"
 
     def keeps(self, step: int) -> bool:
-        """Whether the state after so many steps is kept."""
-        return kept(step, self.burn_in, self.thin)
+        """Return whether the state after `step` steps is kept."""
+        return is_kept(step, self.burn_in, self.thin)
 
     def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
+        """Add one state."""
         if not self.keeps(state.step):
             return
         value = self.statistic(state.theta, target)
@@ -98,13 +98,13 @@ class Mean:
 
     @property
     def mean(self) -> Array:
-        """Mean of the kept values, of the statistic's shape without the axes averaged over."""
+        """Mean of the kept values; its shape is that of the statistic without the averaged axes."""
         self._require()
         return self._mean.copy()
 
     @property
     def std(self) -> Array:
-        """Posterior standard deviation: the root of the kept values' second central moment."""
+        """Posterior standard deviation: square root of the kept values' second central moment."""
         self._require()
         std: Array = namespace(self._square).sqrt(self._square / self.count)
         return std
@@ -119,14 +119,14 @@ class Mean:
         return {**count, "mean": self._mean, "square": self._square} if self.count else count
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self.count = int(arrays["count"])
         if self.count:
             self._mean, self._square = arrays["mean"], arrays["square"]
 
 
 class Trace:
-    """Every kept value of a statistic, copied to the CPU.
+    """Keeps every value of a statistic, copied to the CPU.
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ class Trace:
         return f"Trace({name}, burn_in={self.burn_in}, thin={self.thin})"
 
     def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
-        if kept(state.step, self.burn_in, self.thin):
+        """Add one state."""
+        if is_kept(state.step, self.burn_in, self.thin):
             self._values.append(np.array(to_host(self.statistic(state.theta, target))))
 
     @property
@@ -177,7 +177,7 @@ class Trace:
         return {"values": self.values} if self._values else {}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self._values = list(to_host(arrays["values"])) if arrays else []
 
 
@@ -228,7 +228,7 @@ class Extrapolated:
         return f"Extrapolated({_identified(self.statistic)}, burn_in={self.burn_in})"
 
     def add(self, state: Any, target: Any) -> None:
-        """Take in one state."""
+        """Add one state."""
         if state.step <= self.burn_in:
             return
         # The statistic may write into one buffer each time, so the first value is copied.
@@ -257,13 +257,13 @@ class Extrapolated:
         return {**weight, "mean": namespace(self._mean).asarray(self._mean)}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self.weight = float(arrays["weight"])
         self._mean = arrays.get("mean")
 
 
 def _identified(statistic: Statistic) -> str:
-    """Return a statistic's name and a checksum of its code, the same in every process."""
+    """Return a statistic's name and a checksum of its code; the same in all processes."""
     name = getattr(statistic, "__qualname__", type(statistic).__qualname__)
     code = getattr(statistic, "__code__", None)
     if code is None:
@@ -275,13 +275,13 @@ def _identified(statistic: Statistic) -> str:
 
 
 def check_kept(burn_in: int, thin: int = 1) -> None:
-    """Refuse a `burn_in` or `thin` of which no record can be kept."""
+    """Refuse a `burn_in` or `thin` with which no state can be kept."""
     if burn_in < 0:
         raise AlphaMFError(f"burn_in must not be negative, not {burn_in}")
     if thin < 1:
         raise AlphaMFError(f"thin must be at least 1, not {thin}")
 
 
-def kept(step: int, burn_in: int, thin: int) -> bool:
-    """Whether a record keeps the state after so many steps."""
+def is_kept(step: int, burn_in: int, thin: int) -> bool:
+    """Return whether a record keeps the state after a number of steps."""
     return step > burn_in and (step - burn_in) % thin == 0

@@ -1,1 +1,1 @@
-"""What was learnt from data, and how it is read: dictionaries and networks."""
+"""Trained models and how they are used: dictionaries and networks."""

@@ -1,11 +1,16 @@
-/* Products in bfloat16 by the tile registers of AMX; part of _bfloat16.h.
+/* Products in bfloat16 by the tile registers of AMX.
  *
  * A tile has 16 rows of 64 bytes: 16 x 32 factors of the left side, 16 pairs of rows x 16 columns
  * of the right side, or 16 x 16 sums. Two tiles of either side make four of sums.
  */
+#ifndef ALPHAMF_AMX_H
+#define ALPHAMF_AMX_H
+
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "_cells.h"
 
 #define AMX __attribute__((target("arch=x86-64-v4,amx-tile,amx-bf16")))
 
@@ -35,7 +40,7 @@ AMX static void configure(int depth) {
     _tile_loadconfig(&config);
 }
 
-/* As `sums` below. */
+/* Sums of 32 rows and `columns` columns, 16 or 32; both sides are in tiles (see _bfloat16.h). */
 AMX APART void sums_of_tiles(const uint16_t *left, const uint16_t *right, Py_ssize_t depth,
                              Py_ssize_t columns, float *out, Py_ssize_t apart) {
     const uint16_t *low = left + SIDE * depth, *next = right + SIDE * depth;
@@ -63,7 +68,7 @@ AMX APART void sums_of_tiles(const uint16_t *left, const uint16_t *right, Py_ssi
     }
 }
 
-/* As `sums_of_cells` below. */
+/* Sums of TILE cells from `at` on, without the bias. */
 AMX APART void cells_by_tiles(const Row *row, Py_ssize_t at, const Weights *weights,
                               float out[TILE][SIDE]) {
     _tile_zero(0);
@@ -86,3 +91,5 @@ AMX APART void cells_by_tiles(const Row *row, Py_ssize_t at, const Weights *weig
 }
 
 AMX static void release(void) { _tile_release(); }
+
+#endif

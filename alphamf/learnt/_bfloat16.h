@@ -1,28 +1,12 @@
-/* Products and correlations in bfloat16 with sums in float32, by AMX or AVX512_BF16; part of
- * _network.c. Those instructions take pairs of factors, whose products go into one sum.
- */
-#include <immintrin.h>
-
-#define DEPTH 32
-#define V4 __attribute__((target("arch=x86-64-v4")))
-
-/* What multiplies in bfloat16: nothing, AVX512_BF16 or AMX. */
-static enum { NOTHING, BY_DOTS, BY_TILES } halves_by;
-
-/* What a step of a correlation is for cells: channels and outputs filled up with zeros. */
-struct Weights {
-    uint16_t weight[9][SIDE / 2][SIDE][2];
-    float bias[SIDE];
-};
-
-/* The cells that a tap reads for those from `at` on, null beyond the ends. */
-INLINE const uint16_t *cells_near(const Row *row, int tap, Py_ssize_t at) {
-    const uint16_t *near = (const uint16_t *)row->near[tap / 3];
-    return near ? near + (at + (tap % 3 - 1) * row->step->high) * SIDE : NULL;
-}
+/* Products and correlations in bfloat16 with sums in float32, by AMX or AVX512_BF16. */
+#ifndef ALPHAMF_BFLOAT16_H
+#define ALPHAMF_BFLOAT16_H
 
 #include "_amx.h"
 #include "_dots.h"
+
+/* What multiplies in bfloat16: nothing, AVX512_BF16 or AMX. */
+static enum { NOTHING, BY_DOTS, BY_TILES } halves_by;
 
 /* Rounded to even; NaN may become infinite. */
 INLINE uint16_t bfloat16(float x) {
@@ -143,3 +127,5 @@ V4 APART void correlate_cells(const Row *row, Py_ssize_t bins, const Weights *we
                          (uint16_t *)row->out + place);
     }
 }
+
+#endif

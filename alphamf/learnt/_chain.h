@@ -1,32 +1,12 @@
-/* The correlations with 3 x 3 kernels over cells, one after the other; part of _network.c. */
-/* Zeros before the bins of every row, and before the end of a buffer: the farthest that a kernel
- * reaches; floats that the end of a row is a multiple of; correlations in a row. */
-#define PAD 16
-#define TILE 48
+/* The correlations with 3 x 3 kernels over cells, one after the other. */
+#ifndef ALPHAMF_CHAIN_H
+#define ALPHAMF_CHAIN_H
+
+#include "_row.h"
+
+/* Correlations in a row; floats of a line of the cache. */
 #define STEPS 8
-#define VECTORS 3
-/* As alphamf.learnt.network.ADDED. */
-#define ADDED 2
-/* Floats of a line of the cache; the most frames between taps. */
 #define LINE 16
-#define LATEST 1024
-
-/* A correlation with a 3 x 3 kernel: weight[3][3][channels][outputs], frames and bins apart. */
-typedef struct {
-    const float *weight, *bias;
-    Py_ssize_t channels, outputs, late, high;
-} Step;
-
-/* A frame of a correlation. Pointers are to the first bin of the first channel; `near` are the
- * three frames that the kernel reads, null beyond the ends, and `added` is null or a frame whose
- * first `sums` channels are added to the result's. */
-typedef struct {
-    const Step *step;
-    const float *near[3], *added;
-    float *out;
-    Py_ssize_t stride, sums;
-    int rectified;
-} Row;
 
 #if defined(COPIES)
 #define COPY(name) name##_v4
@@ -56,28 +36,42 @@ typedef struct {
 #define OUTPUTS 4
 #include "_tiles.h"
 
-/* Channels of a cell, rows of a tile, and columns of a tile of sums. */
-#define SIDE 16
-typedef struct Weights Weights;
+
 #if defined(COPIES) && defined(__linux__)
 #include "_bfloat16.h"
 #define HALVES
+#else
+typedef void Weights;
 #endif
 
-/* Correlations one after the other. `planes` are frames of channels of `stride` floats, of which PAD
- * zeros are before the bins and the others behind them; `out` are such, too. `rings` are the frames
- * that go from one step to the next, planes as well; or where there are `weights`, cells of SIDE
- * channels in bfloat16, with PAD zeros before and behind those of a frame, and `cells` are the planes
- * as such. All sizes are those of floats. */
+/* `count` frames, which lie `apart` floats from each other; a ring, whose newest frame is given.
+ * `start` is the first bin of the first channel. */
 typedef struct {
-    const float *planes;
-    float *cells;
-    const Weights *weights;
+    float *start;
+    Py_ssize_t count, newest, apart;
+} Frames;
+
+/* Correlations one after the other. Step k reads `inputs[k]`, and writes into `inputs[k + 1]` or, if
+ * it is the last, into `out`. Frames are channels of `stride` floats, of which PAD zeros are before
+ * the bins and the others behind them; after the last channel are PAD zeros more. Where there are
+ * `weights`, `inputs` have cells of SIDE channels in bfloat16 instead, with PAD zeros before and
+ * behind those of a frame. `planes` are the frames that the first step reads, always as channels, of
+ * which those from `skip` on are added to what the last one writes. All sizes are those of floats.
+ *
+ * In a `causal` chain all taps lie in the past: `inputs` remember them, and the newest frame is made.
+ * Otherwise the middle taps are for the frame itself, and all `frames` are made. */
+typedef struct {
     Step steps[STEPS];
-    int count;
+    int count, causal;
     Py_ssize_t frames, bins, stride, skip;
-    float *rings[STEPS], *out;
+    const Weights *weights;
+    Frames planes, inputs[STEPS], out;
 } Chain;
+
+/* A frame by its place after the newest one of a ring, or before it if that is negative. */
+INLINE float *frame_of(const Frames *frames, Py_ssize_t place) {
+    return frames->start + (frames->newest + place + frames->count) % frames->count * frames->apart;
+}
 
 static void correlate(const Chain *chain, int k, const Row *row) {
     Py_ssize_t bins = chain->bins, stride = chain->stride;
@@ -98,47 +92,38 @@ static void correlate(const Chain *chain, int k, const Row *row) {
         memset(row->out + o * stride + bins, 0, (stride - PAD - bins) * sizeof(float));
 }
 
-/* Floats of a frame between steps. */
-static Py_ssize_t size_of(const Chain *chain, Py_ssize_t channels) {
-    return chain->weights ? (chain->stride + PAD) * SIDE / 2 : chain->stride * channels;
-}
-
 /* Channels of the planes that are added to the last step's first outputs. */
 static Py_ssize_t added_to(const Step *last) { return last->outputs < ADDED ? last->outputs : ADDED; }
 
-/* Every step but the last is rectified and, but for the first, added to its input; to the last,
- * channels of `planes` from `skip` on are added. A step's frames are made as soon as those that they
- * need are there, so that the cache holds them all. */
-static void correlate_all(const Chain *chain) {
+/* As alphamf.learnt.network.correlations says, every step but the last is rectified and, but for the
+ * first, added to its input. A step's frames are made as soon as those that they need are there, so
+ * that the cache holds them all. */
+static void correlate_frames(const Chain *chain) {
     const Step *steps = chain->steps;
     Py_ssize_t behind[STEPS] = {0}, frames = chain->frames, last = chain->count - 1;
-    Py_ssize_t lead = chain->weights ? PAD * SIDE / 2 : PAD;
-    for (int k = 1; k <= last; k++) behind[k] = behind[k - 1] + steps[k].late;
+    int causal = chain->causal;
+    for (int k = 1; k <= last && !causal; k++) behind[k] = behind[k - 1] + steps[k].late;
     for (Py_ssize_t now = 0; now < frames + behind[last]; now++) {
         for (int k = 0; k <= last; k++) {
             const Step *step = &steps[k];
-            Py_ssize_t frame = now - behind[k], size = size_of(chain, step->channels);
+            Py_ssize_t frame = now - behind[k];
             if (frame < 0 || frame >= frames) continue;
-            Py_ssize_t kept = k ? 2 * step->late + 1 : frames;
-            const float *input = (k                ? chain->rings[k - 1]
-                                  : chain->weights ? chain->cells
-                                                 : chain->planes) + lead;
             Row row = {.step = step, .stride = chain->stride, .rectified = k < last};
             for (int tap = 0; tap < 3; tap++) {
-                Py_ssize_t near = frame + (tap - 1) * step->late;
-                if (near >= 0 && near < frames) row.near[tap] = input + near % kept * size;
+                Py_ssize_t near = frame + (tap - 1 - causal) * step->late;
+                if (causal || (near >= 0 && near < frames))
+                    row.near[tap] = frame_of(&chain->inputs[k], near);
             }
+            row.out = frame_of(k == last ? &chain->out : &chain->inputs[k + 1], frame);
             if (k == last) {
-                Py_ssize_t first = frame * steps[0].channels + chain->skip;
-                row.added = chain->planes + PAD + first * chain->stride;
+                row.added = frame_of(&chain->planes, frame) + chain->skip * chain->stride;
                 row.sums = added_to(step);
-                row.out = chain->out + PAD + frame * step->outputs * chain->stride;
-            } else {
-                if (k) row.added = row.near[1], row.sums = step->outputs;
-                Py_ssize_t room = 2 * steps[k + 1].late + 1;
-                row.out = chain->rings[k] + lead + frame % room * size_of(chain, step->outputs);
+            } else if (k) {
+                row.added = row.near[1 + causal], row.sums = step->outputs;
             }
             correlate(chain, k, &row);
         }
     }
 }
+
+#endif

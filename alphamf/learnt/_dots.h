@@ -1,8 +1,13 @@
-/* Products in bfloat16 by the dot products of AVX512_BF16; part of _bfloat16.h.
+/* Products in bfloat16 by the dot products of AVX512_BF16.
  *
  * A vector has the sums of 16 columns: a pair of factors of a row, broadcast, goes into each of them
  * with the pair of its column.
  */
+#ifndef ALPHAMF_DOTS_H
+#define ALPHAMF_DOTS_H
+
+#include "_cells.h"
+
 #define DOTS __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
 /* Rows whose sums are in registers, of two vectors each; and cells, of one. */
 enum { ROWS = 8, CELLS = 24 };
@@ -43,7 +48,7 @@ DOTS INLINE void some_rows(const int vectors, const uint16_t *left, const uint16
             _mm512_storeu_ps(out + row * apart + v * SIDE, sums[row][v]);
 }
 
-/* As `sums` below. */
+/* As `sums_of_tiles` of _amx.h. */
 DOTS APART void sums_of_dots(const uint16_t *left, const uint16_t *right, Py_ssize_t depth,
                              Py_ssize_t columns, float *out, Py_ssize_t apart) {
     for (int row = 0; row < 2 * SIDE; row += ROWS) {
@@ -54,7 +59,7 @@ DOTS APART void sums_of_dots(const uint16_t *left, const uint16_t *right, Py_ssi
     }
 }
 
-/* As `sums_of_cells` below. */
+/* As `cells_by_tiles` of _amx.h. */
 DOTS APART void cells_by_dots(const Row *row, Py_ssize_t at, const Weights *weights,
                               float out[TILE][SIDE]) {
     for (int first = 0; first < TILE; first += CELLS) {
@@ -77,3 +82,5 @@ DOTS APART void cells_by_dots(const Row *row, Py_ssize_t at, const Weights *weig
             _mm512_storeu_ps(out[first + cell], sums[cell]);
     }
 }
+
+#endif

@@ -1,4 +1,9 @@
-/* What is done to the channels of whole frames between products; part of _network.c. */
+/* What is done to the channels of frames between products. */
+#ifndef ALPHAMF_FRAMES_H
+#define ALPHAMF_FRAMES_H
+
+#include "_row.h"
+
 #define SUMS 16
 
 /* Each row less its mean, over its standard deviation, times `scale`, plus `shift`. The order of the
@@ -24,16 +29,26 @@ LOOP(void, normalise, (const float *restrict x, const float *restrict scale,
     }
 }
 
-/* Each channel correlated over frames with its taps; beyond the ends there is zero. */
-LOOP(void, dilate, (const float *restrict x, const float *restrict taps, Py_ssize_t count,
-      Py_ssize_t distance, float *restrict out, Py_ssize_t frames, Py_ssize_t width),
-     (x, taps, count, distance, out, frames, width)) {
-    for (Py_ssize_t frame = 0; frame < frames; frame++, out += width) {
-        memset(out, 0, width * sizeof(float));
+/* Each channel correlated over frames of `rows` rows with its taps, `distance` frames apart. Where
+ * `newest` is -1, that is done for all frames, the middle tap is for the frame itself, and beyond the
+ * ends there is zero. Otherwise the frames are a ring, that is done for the newest, and the last tap
+ * is for it. */
+LOOP(void, dilate, (const float *restrict x, Py_ssize_t frames, Py_ssize_t newest,
+      const float *restrict taps, Py_ssize_t count, Py_ssize_t distance, float *restrict out,
+      Py_ssize_t rows, Py_ssize_t width),
+     (x, frames, newest, taps, count, distance, out, rows, width)) {
+    int ring = newest >= 0;
+    Py_ssize_t size = rows * width, own = ring ? count - 1 : count / 2;
+    Py_ssize_t end = ring ? newest + 1 : frames;
+    for (Py_ssize_t frame = ring ? newest : 0; frame < end; frame++, out += size) {
+        memset(out, 0, size * sizeof(float));
         for (Py_ssize_t k = 0; k < count; k++) {
-            Py_ssize_t near = frame + (k - count / 2) * distance;
+            Py_ssize_t near = frame + (k - own) * distance;
+            if (ring && near < 0) near += frames;
             if (near < 0 || near >= frames) continue;
-            for (Py_ssize_t i = 0; i < width; i++) out[i] += x[near * width + i] * taps[k * width + i];
+            for (Py_ssize_t row = 0; row < size; row += width)
+                for (Py_ssize_t i = 0; i < width; i++)
+                    out[row + i] += x[near * size + row + i] * taps[k * width + i];
         }
     }
 }
@@ -53,3 +68,5 @@ LOOP(void, add, (float *restrict x, const float *restrict change, const float *r
     for (Py_ssize_t row = 0; row < rows; row++, x += width, change += width)
         for (Py_ssize_t i = 0; i < width; i++) x[i] += change[i] + bias[i];
 }
+
+#endif

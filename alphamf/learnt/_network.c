@@ -1,19 +1,10 @@
 /* Layers of the networks, for float32 on a CPU.
  *
- * The same layers for other arrays are in alphamf/learnt/network.py and layers.py.
+ * alphamf/learnt/network.py describes them; the same ones for other arrays are in layers.py there.
  */
-#include "../inference/_float32.h"
-
-#if !defined(__GNUC__)
-#error "needs vectors as GCC and Clang have them; NumPy does the work without"
-#endif
-
-/* As alphamf.learnt.layers.SLOPE. */
-#define SLOPE 0.1f
-
 #include "_chain.h"
 #include "_frames.h"
-#include "_newest.h"
+#include "_panels.h"
 
 static int panels(PyObject *object, void *view) {
     return take(object, view, 0, "h", 2, "a buffer is not of int16");
@@ -40,33 +31,32 @@ static int rows_of(const Py_buffer *x, const Py_buffer *row) {
 }
 
 static PyObject *py_mix(PyObject *self, PyObject *args) {
-    Py_buffer b[5]; /* x, scale, shift, taps, out */
-    Py_ssize_t frames, distance;
+    enum { X, SCALE, SHIFT, TAPS, FRAMES, OUT, ALL };
+    Py_buffer b[ALL];
+    Py_ssize_t newest, distance;
     PyObject *result = NULL;
-    float *normal = NULL;
-    if (!PyArg_ParseTuple(args, "nnO&O&O&O&O&", &frames, &distance, floats, &b[0], floats, &b[1],
-                          floats, &b[2], floats, &b[3], written, &b[4]))
+    if (!PyArg_ParseTuple(args, "nnO&O&O&O&O&O&", &newest, &distance, floats, &b[X], floats,
+                          &b[SCALE], floats, &b[SHIFT], floats, &b[TAPS], written, &b[FRAMES],
+                          written, &b[OUT]))
         return NULL;
-    Py_ssize_t width = COUNT(b[1]), all = COUNT(b[0]);
-    if (frames < 1 || distance < 1 || !rows_of(&b[0], &b[1]) || frames > all / width ||
-        all % (frames * width) || b[2].len != b[1].len || !rows_of(&b[3], &b[1]) ||
-        b[4].len != b[0].len) {
+    Py_ssize_t width = COUNT(b[SCALE]), all = COUNT(b[X]), taps = width ? COUNT(b[TAPS]) / width : 0;
+    int ring = newest >= 0;
+    Py_ssize_t size = ring ? all : width, frames = size ? COUNT(b[FRAMES]) / size : 0;
+    if (!rows_of(&b[X], &b[SCALE]) || !rows_of(&b[FRAMES], &b[X]) || b[SHIFT].len != b[SCALE].len ||
+        !rows_of(&b[TAPS], &b[SCALE]) || b[OUT].len != b[X].len || newest < -1 ||
+        newest >= frames || distance < 1 || distance > LATEST || taps > LATEST ||
+        (ring ? (taps - 1) * distance >= frames : b[FRAMES].len != b[X].len)) {
         unfit();
-    } else if (!(normal = malloc(frames * width * sizeof(float)))) {
-        PyErr_NoMemory();
     } else {
-        Py_ssize_t window = frames * width;
+        float *to = FLOATS(b[FRAMES]) + (ring ? newest * all : 0);
         Py_BEGIN_ALLOW_THREADS
-        for (Py_ssize_t at = 0; at < all; at += window) {
-            normalise(FLOATS(b[0]) + at, FLOATS(b[1]), FLOATS(b[2]), normal, frames, width);
-            dilate(normal, FLOATS(b[3]), COUNT(b[3]) / width, distance, FLOATS(b[4]) + at, frames,
-                   width);
-        }
+        normalise(FLOATS(b[X]), FLOATS(b[SCALE]), FLOATS(b[SHIFT]), to, all / width, width);
+        dilate(FLOATS(b[FRAMES]), frames, newest, FLOATS(b[TAPS]), taps, distance, FLOATS(b[OUT]),
+               size / width, width);
         Py_END_ALLOW_THREADS
         result = Py_NewRef(Py_None);
     }
-    free(normal);
-    return finish(b, 5, result);
+    return finish(b, ALL, result);
 }
 
 static PyObject *py_rectify(PyObject *self, PyObject *args) {
@@ -172,23 +162,6 @@ static int step_from(PyObject *item, Py_ssize_t channels, Step *step, Py_buffer 
     return 1;
 }
 
-/* Allocate what goes from step to step, and set where it is; returns what is to be freed. */
-static float *allocate(Chain *chain) {
-    Py_ssize_t places[STEPS] = {0}, size = 0;
-    for (int k = 0; k + 1 < chain->count; k++) {
-        places[k] = size;
-        size += (2 * chain->steps[k + 1].late + 1) * size_of(chain, chain->steps[k].outputs) + PAD;
-    }
-    Py_ssize_t cells = size;
-    if (chain->weights) size += chain->frames * size_of(chain, 0);
-    float *memory = calloc(size + LINE, sizeof(float));
-    if (!memory) return NULL;
-    float *aligned = memory + (LINE - (uintptr_t)memory / sizeof(float) % LINE) % LINE;
-    for (int k = 0; k + 1 < chain->count; k++) chain->rings[k] = aligned + places[k];
-    chain->cells = aligned + cells;
-    return memory;
-}
-
 /* Read the steps, and hold their buffers; returns whether each fits the one before. */
 static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buffer held[][2]) {
     Py_ssize_t all = PyTuple_Size(given);
@@ -203,16 +176,50 @@ static int steps_from(PyObject *given, Py_ssize_t channels, Chain *chain, Py_buf
     return 1;
 }
 
-/* Whether the planes and `out` are as long as the steps need them. */
-static int frames_of(Chain *chain, const Py_buffer *planes, const Py_buffer *out) {
-    Py_ssize_t channels = chain->steps[0].channels;
-    const Step *last = &chain->steps[chain->count - 1];
-    chain->stride = PAD + (chain->bins + TILE - 1) / TILE * TILE;
-    Py_ssize_t size = channels * chain->stride;
-    chain->frames = (COUNT(*planes) - PAD) / size;
-    return chain->frames > 0 && COUNT(*planes) == chain->frames * size + PAD &&
-           chain->skip >= 0 && chain->skip <= channels - added_to(last) &&
-           COUNT(*out) == chain->frames * last->outputs * chain->stride;
+/* Read (frames, newest) for the first step, where newest is -1, or rings for every one of them, and
+ * hold their buffers, `held_count` in all; returns whether they fit. `rows` are the frames of `out`. */
+static int frames_from(PyObject *given, Chain *chain, Py_ssize_t rows, Py_buffer *held,
+                       int *held_count) {
+    Py_ssize_t all = PyTuple_Size(given);
+    for (int k = 0; k < all && k < chain->count; k++) {
+        const Step *step = &chain->steps[k];
+        PyObject *item = PyTuple_GetItem(given, k);
+        Py_ssize_t newest, size = step->channels * chain->stride + PAD;
+        if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "O&n", written, &held[k], &newest))
+            return 0;
+        ++*held_count;
+        int ring = newest >= 0;
+        Py_ssize_t frames = ring ? 2 * step->late + 1 : rows;
+        if (k == 0) chain->causal = ring;
+        if (ring) size *= rows;
+        if (ring != chain->causal || newest < -1 || newest >= frames ||
+            COUNT(held[k]) != frames * size)
+            return 0;
+        chain->inputs[k] = (Frames){FLOATS(held[k]) + PAD, frames, ring ? newest : 0, size};
+    }
+    chain->planes = chain->inputs[0];
+    chain->frames = chain->causal ? 1 : rows;
+    return all == (chain->causal ? chain->count : 1);
+}
+
+/* Allocate what goes from step to step, and set where it is; returns what is to be freed. */
+static float *allocate(Chain *chain) {
+    Py_ssize_t places[STEPS], lead = chain->weights ? PAD * SIDE / 2 : PAD, size = 0;
+    int first = chain->weights ? 0 : 1;
+    for (int k = first; k < chain->count; k++) {
+        const Step *step = &chain->steps[k];
+        Frames *frames = &chain->inputs[k];
+        frames->count = k ? 2 * step->late + 1 : chain->frames, frames->newest = 0;
+        frames->apart = chain->weights ? (chain->stride + PAD) * SIDE / 2
+                                       : step->channels * chain->stride + PAD;
+        places[k] = size + lead;
+        size += frames->count * frames->apart;
+    }
+    float *memory = calloc(size + LINE, sizeof(float));
+    if (!memory) return NULL;
+    float *aligned = memory + (LINE - (uintptr_t)memory / sizeof(float) % LINE) % LINE;
+    for (int k = first; k < chain->count; k++) chain->inputs[k].start = aligned + places[k];
+    return memory;
 }
 
 #if defined(HALVES)
@@ -224,52 +231,73 @@ static int suits_halves(const Chain *chain) {
 }
 
 static void correlate_in_halves(Chain *chain, Weights *packed) {
-    Py_ssize_t channels = chain->steps[0].channels, size = size_of(chain, channels);
     for (int k = 0; k < chain->count; k++) pack(&chain->steps[k], &packed[k]);
     for (Py_ssize_t frame = 0; frame < chain->frames; frame++)
-        cells_of(chain->planes + PAD + frame * channels * chain->stride, channels, chain->stride,
-                 chain->bins, (uint16_t *)(chain->cells + frame * size) + PAD * SIDE);
+        cells_of(frame_of(&chain->planes, frame), chain->steps[0].channels, chain->stride,
+                 chain->bins, (uint16_t *)frame_of(&chain->inputs[0], frame));
     if (halves_by == BY_TILES) configure(SIDE);
-    correlate_all(chain);
+    correlate_frames(chain);
     if (halves_by == BY_TILES) release();
 }
 #endif
 
+/* All frames of a chain that is not causal; returns whether there was memory. */
+static int correlate_all(Chain *chain) {
+    float *memory;
+#if defined(HALVES)
+    Weights packed[STEPS];
+    if (suits_halves(chain)) chain->weights = packed;
+#endif
+    if (!(memory = allocate(chain))) return 0;
+#if defined(HALVES)
+    if (chain->weights) correlate_in_halves(chain, packed);
+    else
+#endif
+        correlate_frames(chain);
+    free(memory);
+    return 1;
+}
+
+/* The newest frame of `rows` channels side by side. */
+static void correlate_newest(Chain *chain, Py_ssize_t rows) {
+    for (Py_ssize_t row = 0; row < rows; row++) {
+        correlate_frames(chain);
+        for (int k = 0; k < chain->count; k++)
+            chain->inputs[k].start += chain->steps[k].channels * chain->stride + PAD;
+        chain->planes = chain->inputs[0];
+        chain->out.start += chain->out.apart;
+    }
+}
+
 static PyObject *py_correlate(PyObject *self, PyObject *args) {
-    Py_buffer b[2], held[STEPS][2]; /* planes, out; weights and biases */
+    Py_buffer out, held[STEPS][2], kept[STEPS]; /* weights and biases; frames */
     Chain chain = {0};
     Py_ssize_t channels;
-    PyObject *given, *result = NULL;
-    float *memory = NULL;
-    if (!PyArg_ParseTuple(args, "nnnO!O&O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
-                          &given, floats, &b[0], written, &b[1]))
+    PyObject *steps, *given, *result = NULL;
+    int count = 0;
+    if (!PyArg_ParseTuple(args, "nnnO!O!O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
+                          &steps, &PyTuple_Type, &given, written, &out))
         return NULL;
-    chain.planes = FLOATS(b[0]), chain.out = FLOATS(b[1]);
-    if (channels < 1 || chain.bins < 1 || channels > COUNT(b[0]) || chain.bins > COUNT(b[0]) ||
-        !steps_from(given, channels, &chain, held) ||
-        !frames_of(&chain, &b[0], &b[1])) {
-        unfit();
-    } else {
-#if defined(HALVES)
-        Weights packed[STEPS];
-        if (suits_halves(&chain)) chain.weights = packed;
-#endif
-        if ((memory = allocate(&chain))) {
+    if (channels > 0 && chain.bins > 0 && chain.bins < COUNT(out) && chain.skip >= 0 &&
+        steps_from(steps, channels, &chain, held)) {
+        const Step *last = &chain.steps[chain.count - 1];
+        chain.stride = PAD + (chain.bins + TILE - 1) / TILE * TILE;
+        Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
+        chain.out = (Frames){FLOATS(out) + PAD, rows, 0, size};
+        if (rows && COUNT(out) % size == 0 && chain.skip <= channels - added_to(last) &&
+            frames_from(given, &chain, rows, kept, &count)) {
+            int made = 1;
             Py_BEGIN_ALLOW_THREADS
-#if defined(HALVES)
-            if (chain.weights) correlate_in_halves(&chain, packed);
-            else
-#endif
-                correlate_all(&chain);
+            if (chain.causal) correlate_newest(&chain, rows);
+            else made = correlate_all(&chain);
             Py_END_ALLOW_THREADS
-            result = Py_NewRef(Py_None);
-        } else {
-            PyErr_NoMemory();
+            result = made ? Py_NewRef(Py_None) : PyErr_NoMemory();
         }
     }
-    free(memory);
+    if (!result) unfit();
     for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
-    return finish(b, 2, result);
+    finish(kept, count, NULL);
+    return finish(&out, 1, result);
 }
 
 /* Whether a buffer holds the panels of so many rows and columns. */
@@ -297,104 +325,12 @@ static PyObject *py_product(PyObject *self, PyObject *args) {
     return finish(b, 3, result);
 }
 
-static PyObject *py_block(PyObject *self, PyObject *args) {
-    enum { X, RING, SCALE, SHIFT, TAPS, UP, UP_BIAS, DOWN, DOWN_BIAS, ALL };
-    Py_buffer b[ALL];
-    Py_ssize_t newest;
-    PyObject *result = NULL;
-    float *u = NULL;
-    if (!PyArg_ParseTuple(args, "nO&O&O&O&O&O&O&O&O&", &newest, written, &b[X], written, &b[RING],
-                          floats, &b[SCALE], floats, &b[SHIFT], floats, &b[TAPS], panels, &b[UP],
-                          floats, &b[UP_BIAS], panels, &b[DOWN], floats, &b[DOWN_BIAS]))
-        return NULL;
-    Py_ssize_t width = COUNT(b[SCALE]), hidden = COUNT(b[UP_BIAS]), all = COUNT(b[X]);
-    Py_ssize_t taps = width ? COUNT(b[TAPS]) / width : 0, frames = all ? COUNT(b[RING]) / all : 0;
-    if (!rows_of(&b[X], &b[SCALE]) || !rows_of(&b[RING], &b[X]) || newest < 0 || newest >= frames ||
-        b[SHIFT].len != b[SCALE].len || !rows_of(&b[TAPS], &b[SCALE]) || taps < 2 ||
-        frames < taps || (frames - 1) % (taps - 1) || b[DOWN_BIAS].len != b[SCALE].len ||
-        !panels_of(&b[UP], width, hidden) || !panels_of(&b[DOWN], hidden, width)) {
-        unfit();
-    } else if (!(u = malloc(all / width * (width + hidden) * sizeof(float)))) {
-        PyErr_NoMemory();
-    } else {
-        Py_ssize_t rows = all / width;
-        float *x = FLOATS(b[X]), *ring = FLOATS(b[RING]), *inner = u + all;
-        Py_BEGIN_ALLOW_THREADS
-        normalise(x, FLOATS(b[SCALE]), FLOATS(b[SHIFT]), ring + newest * all, rows, width);
-        recall(ring, frames, newest, FLOATS(b[TAPS]), taps, u, rows, width);
-        product(u, b[UP].buf, inner, rows, width, hidden);
-        rectify(inner, FLOATS(b[UP_BIAS]), rows, hidden);
-        product(inner, b[DOWN].buf, u, rows, hidden, width);
-        add(x, u, FLOATS(b[DOWN_BIAS]), rows, width);
-        Py_END_ALLOW_THREADS
-        result = Py_NewRef(Py_None);
-    }
-    free(u);
-    return finish(b, ALL, result);
-}
-
-/* Read the rings, and hold their buffers; returns how many there are where each fits its step. */
-static int rings_from(PyObject *given, const Chain *chain, Py_ssize_t channels, Ring *rings,
-                      Py_buffer *held) {
-    int count = 0;
-    if (PyTuple_Size(given) != chain->count) return 0;
-    for (; count < chain->count; count++) {
-        const Step *step = &chain->steps[count];
-        Ring *ring = &rings[count];
-        PyObject *item = PyTuple_GetItem(given, count);
-        if (!PyTuple_Check(item) ||
-            !PyArg_ParseTuple(item, "O&n", written, &held[count], &ring->newest))
-            return count;
-        ring->frames = FLOATS(held[count]), ring->count = 2 * step->late + 1;
-        Py_ssize_t size = step->channels * chain->stride + PAD;
-        if (COUNT(held[count]) != ring->count * channels * size || ring->newest < 0 ||
-            ring->newest >= ring->count) {
-            finish(&held[count], 1, NULL);
-            return count;
-        }
-    }
-    return count;
-}
-
-static PyObject *py_newest(PyObject *self, PyObject *args) {
-    Py_buffer out, held[STEPS][2], kept[STEPS]; /* weights and biases; rings */
-    Ring rings[STEPS];
-    Chain chain = {0};
-    Py_ssize_t channels;
-    PyObject *steps, *given, *result = NULL;
-    int count = 0;
-    if (!PyArg_ParseTuple(args, "nnnO!O!O&", &channels, &chain.bins, &chain.skip, &PyTuple_Type,
-                          &steps, &PyTuple_Type, &given, written, &out))
-        return NULL;
-    chain.out = FLOATS(out);
-    chain.stride = PAD + (chain.bins + TILE - 1) / TILE * TILE;
-    if (channels > 0 && chain.bins > 0 && chain.bins < COUNT(out) && chain.skip >= 0 &&
-        steps_from(steps, channels, &chain, held)) {
-        const Step *last = &chain.steps[chain.count - 1];
-        Py_ssize_t size = last->outputs * chain.stride + PAD, rows = COUNT(out) / size;
-        if (rows && COUNT(out) % size == 0 && chain.skip <= channels - added_to(last) &&
-            (count = rings_from(given, &chain, rows, rings, kept)) == chain.count) {
-            Py_BEGIN_ALLOW_THREADS
-            correlate_newest(&chain, rings, rows);
-            Py_END_ALLOW_THREADS
-            result = Py_NewRef(Py_None);
-        }
-    }
-    if (!result) unfit();
-    for (int k = 0; k < chain.count; k++) finish(held[k], 2, NULL);
-    finish(kept, count, NULL);
-    return finish(&out, 1, result);
-}
-
 static PyMethodDef methods[] = {
-    {"mix", py_mix, METH_VARARGS, "mix(frames, distance, x, scale, shift, taps, out)"},
+    {"mix", py_mix, METH_VARARGS, "mix(newest, distance, x, scale, shift, taps, frames, out)"},
     {"rectify", py_rectify, METH_VARARGS, "rectify(x, bias)"},
     {"add", py_add, METH_VARARGS, "add(x, change, bias)"},
     {"product", py_product, METH_VARARGS, "product(rows, x, panels, out)"},
-    {"block", py_block, METH_VARARGS,
-     "block(newest, x, ring, scale, shift, taps, up, up_bias, down, down_bias)"},
-    {"newest", py_newest, METH_VARARGS, "newest(channels, bins, skip, steps, rings, out)"},
-    {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, planes, out)"},
+    {"correlate", py_correlate, METH_VARARGS, "correlate(channels, bins, skip, steps, frames, out)"},
 #if defined(HALVES)
     {"pack", py_pack, METH_VARARGS, "pack(columns, matrix, right)"},
     {"multiply", py_multiply, METH_VARARGS, "multiply(x, right, out)"},

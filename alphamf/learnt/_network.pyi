@@ -4,48 +4,27 @@ PANEL: int
 VARIANT: str
 
 def mix(
-    frames: int,
+    newest: int,
     distance: int,
     x: Buffer,
     scale: Buffer,
     shift: Buffer,
     taps: Buffer,
+    frames: Buffer,
     out: Buffer,
     /,
 ) -> None: ...
 def rectify(x: Buffer, bias: Buffer, /) -> None: ...
+def add(x: Buffer, change: Buffer, bias: Buffer, /) -> None: ...
 def pack(columns: int, matrix: Buffer, right: Buffer, /) -> None: ...
 def multiply(x: Buffer, right: Buffer, out: Buffer, /) -> None: ...
-def add(x: Buffer, change: Buffer, bias: Buffer, /) -> None: ...
+def product(rows: int, x: Buffer, panels: Buffer, out: Buffer, /) -> None: ...
 def correlate(
     channels: int,
     bins: int,
     skip: int,
     steps: tuple[tuple[Buffer, Buffer, int, int], ...],
-    planes: Buffer,
-    out: Buffer,
-    /,
-) -> None: ...
-def product(rows: int, x: Buffer, panels: Buffer, out: Buffer, /) -> None: ...
-def block(
-    newest: int,
-    x: Buffer,
-    ring: Buffer,
-    scale: Buffer,
-    shift: Buffer,
-    taps: Buffer,
-    up: Buffer,
-    up_bias: Buffer,
-    down: Buffer,
-    down_bias: Buffer,
-    /,
-) -> None: ...
-def newest(
-    channels: int,
-    bins: int,
-    skip: int,
-    steps: tuple[tuple[Buffer, Buffer, int, int], ...],
-    rings: tuple[tuple[Buffer, int], ...],
+    frames: tuple[tuple[Buffer, int], ...],
     out: Buffer,
     /,
 ) -> None: ...

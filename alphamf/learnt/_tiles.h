@@ -3,6 +3,9 @@
  * COPY(name) gives a name its copy's ending; WIDTH is the floats of a vector, and OUTPUTS the
  * channels of a tile, whose OUTPUTS x VECTORS sums fill the processor's registers.
  */
+#include "_row.h"
+
+#define VECTORS 3
 typedef float COPY(vector) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 typedef int32_t COPY(mask) __attribute__((vector_size(4 * WIDTH), aligned(4), may_alias));
 #define VECTOR COPY(vector)
@@ -53,6 +56,7 @@ APART void COPY(correlate)(const Row *row, Py_ssize_t bins) {
     }
 }
 
+#undef VECTORS
 #undef VECTOR
 #undef MASK
 #undef COPY

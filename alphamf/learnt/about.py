@@ -1,4 +1,4 @@
-"""Descriptions of dictionaries and networks, for people to read."""
+"""Descriptions of dictionaries and networks for the user."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 
 def summary(model: Dictionary | TrainedNetwork) -> str:
-    """Return the rate and size of a model in a few words."""
+    """Describe the rate and size of a model in a few words."""
     if isinstance(model, TrainedNetwork):
         window = f"{1000 * model.frame.n_fft / model.rate:g} ms"
         return f"{model.rate} Hz, network for windows of {window}"
@@ -19,7 +19,7 @@ def summary(model: Dictionary | TrainedNetwork) -> str:
 
 
 def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
-    """Return the properties of a model, and what its file records of its training.
+    """Return the properties of a model, and the training details stored in its file.
 
     What does not print, such as the escapes of a terminal, is escaped.
     """
@@ -35,11 +35,17 @@ def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
             "frames": f"{model.context} in a column",
             "alpha": f"{model.alpha:g}",
         }
-    return {**lines, **{shown(str(key)): shown(str(value)) for key, value in model.about.items()}}
+    return {
+        **lines,
+        **{
+            printable_name(str(key)): printable_name(str(value))
+            for key, value in model.about.items()
+        },
+    }
 
 
 def facts(model: Dictionary | TrainedNetwork) -> dict[str, Any]:
-    """Return the same properties as numbers, for JSON."""
+    """Return the same properties as numbers for JSON."""
     rate, (n_fft, hop_length) = model.rate, model.frame
     found = {"name": model.name, "rate": rate, "n_fft": n_fft, "hop_length": hop_length}
     if isinstance(model, Dictionary):

@@ -1,4 +1,4 @@
-"""The bands of a whole recording: narrow ones above what a dictionary hears, wide ones below.
+"""Wide frequency bands of a full-band recording: above the dictionary's band and below it.
 
 A dictionary at 16 kHz ends below 8 kHz, and so do the networks. What lies above has no harmonics
 to tell apart: bands as wide as half a critical band of the ear describe it, up to the end of what
@@ -31,12 +31,12 @@ COUNT = BELOW + ABOVE
 
 
 def _number(frequency: float | Reals) -> Any:
-    """Return how many critical bands lie below a frequency in Hz (ERB-rate scale)."""
+    """Return the number of critical bands below a frequency in Hz (ERB-rate scale)."""
     return 21.4 * np.log10(1 + 0.00437 * np.asarray(frequency))
 
 
 def edges() -> Reals:
-    """Return the edges of all bands in Hz, shape (COUNT + 1,), evenly apart for the ear.
+    """Return the edges of all bands in Hz, shape (COUNT + 1,), evenly spaced on the ERB-rate scale.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def edges() -> Reals:
 
 
 class Pooling:
-    """Means over the bins of each band.
+    """Averages the bins of each band.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Pooling:
         self._starts = starts[: self.inside + 1]
 
     def __call__(self, values: Floats) -> Floats:
-        """Return the means of shape (bands, frames); those that do not lie inside are zero.
+        """Return the band means, shape (bands, frames); bands above the highest bin are zero.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""The network of `network.outputs` by compiled layers: for float32 on a CPU.
+"""The layers of `alphamf.learnt.network` in C: for float32 on a CPU.
 
-The layers are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `network` does the same. Products of whole frames are left to NumPy where
-the processor is not fast at bfloat16.
+They are in ``_network.c``. Where that could not be compiled when the package was installed,
+`AVAILABLE` is False and `alphamf.learnt.layers` does the same. Products of whole recordings are
+left to NumPy where the processor is not fast at bfloat16.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf.learnt import network, planes
 from alphamf.learnt.memory import Memories
-from alphamf.learnt.planes import PAD, stride_of
+from alphamf.learnt.planes import PAD
 from alphamf.tools.arrays import Array, Floats
 
 DEPTH, SIDE = 32, 16
@@ -31,7 +31,7 @@ else:
 
 
 def variant() -> str:
-    """Return which copy of the layers runs: amx, bf16, v4, v3, unfused, default; numpy without any.
+    """Return the compiled variant: amx, bf16, v4, v3, unfused or default; else numpy.
 
     As `alphamf.factorization.compiled.variant`, and by the same environment variable. Those of
     `ROUNDED`, for processors with AMX and AMD's with AVX512_BF16, are that of v4 otherwise.
@@ -40,12 +40,14 @@ def variant() -> str:
 
 
 def suits(array: Array) -> bool:
-    """Whether arrays like this one are for the functions of this module."""
+    """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
 
-def packed(matrix: Floats) -> Array:
-    """Return the right side of products as `multiply` reads it: in tiles of bfloat16.
+def pack_matrix(matrix: Floats) -> Array:
+    """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
+
+    Where the processor is not fast at that, or the matrix does not fit, it stays as it is.
 
     Parameters
     ----------
@@ -61,141 +63,11 @@ def packed(matrix: Floats) -> Array:
     return right
 
 
-def multiply(x: Floats, right: Array, out: Floats) -> None:
-    """Multiply by a matrix from `packed`.
+def halve_precision(matrix: Array) -> Array:
+    """Return the right side of products with few rows: in half precision, in panels of columns.
 
-    Parameters
-    ----------
-    x, out
-        Shapes (rows, depth) and (rows, columns); rows may lie apart.
-    right
-        The matrix.
-    """
-    if right.dtype == np.uint16:
-        _network.multiply(x, right, out)
-    else:
-        np.matmul(x, right, out=out)
-
-
-def steps_of(
-    parameters: Mapping[str, Array], sizes: network.Sizes
-) -> tuple[tuple[Array, Array, int, int], ...]:
-    """Return the weight and bias of every correlation, and its frames and bins between taps."""
-    names = ["local", *(f"deep{k}" for k in range(sizes.deep)), "out"]
-    apart = [(1, 1), *network.DEEP[: sizes.deep], (1, 1)]
-    return tuple(
-        (parameters[f"{name}.weight"], parameters[f"{name}.bias"], *each)
-        for name, each in zip(names, apart, strict=True)
-    )
-
-
-class Network:
-    """A network whose parameters lie as the compiled layers read them.
-
-    Cells lie in planes: frame by frame and channel by channel, with zeros around the bins.
-
-    Parameters
-    ----------
-    parameters
-        As `network.shapes` names and shapes them, float32.
-    bins
-        Frequency bins of a frame.
-    """
-
-    def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
-        self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of(network.shapes_of(p))
-        self._inside = slice(PAD, PAD + bins)
-        self._stride = stride_of(bins)
-        width, maps = self._sizes.width, self._sizes.maps
-        features = self._sizes.features
-        self._channels = features + maps
-        read = np.zeros((features, self._stride, width), np.float32)
-        read[:, self._inside] = p["in.weight"].reshape(bins, -1, width).swapaxes(0, 1)
-        self._given = features * self._stride
-        self._read = packed(read.reshape(-1, width))
-        written = np.zeros((width + 1, maps, self._stride), np.float32)
-        both = np.concatenate([p["map.weight"], p["map.bias"][None]])
-        written[..., self._inside] = both.reshape(width + 1, bins, maps).swapaxes(1, 2)
-        self._write = packed(written[:-1].reshape(width, -1))
-        self._write_bias = written[-1].reshape(-1)
-        self._pairs = [
-            (packed(p[f"block{k}.up"]), packed(p[f"block{k}.down"]))
-            for k in range(self._sizes.blocks)
-        ]
-        self._steps = steps_of(p, self._sizes)
-
-    def outputs(self, features: Floats) -> Floats:
-        """Return what `network.outputs` does.
-
-        Parameters
-        ----------
-        features
-            Shape (..., frames, bins, features).
-        """
-        *outer, frames, bins, _ = features.shape
-        planar = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
-        result: Floats = planar.swapaxes(-1, -2)
-        for at in np.ndindex(*outer):
-            flat = self.flat(features[at])
-            planes = flat[:-PAD].reshape(frames, -1)
-            self.write(self.blocks(self.read(planes)), planes)
-            result[at] = self.correlated(flat, frames)
-        return result
-
-    def flat(self, features: Floats) -> Floats:
-        """Return planes of features, and of maps still to be written; and zeros behind them.
-
-        Parameters
-        ----------
-        features
-            Shape (frames, bins, features).
-        """
-        frames = len(features)
-        flat = np.zeros(frames * self._channels * self._stride + PAD, np.float32)
-        planes = flat[:-PAD].reshape(frames, self._channels, self._stride)
-        planes[:, : self._sizes.features, self._inside] = features.swapaxes(-1, -2)
-        return flat
-
-    def read(self, planes: Floats) -> Floats:
-        """Do as `network.read`, for planes of shape (frames, floats of a frame)."""
-        x = np.empty((len(planes), self._sizes.width), np.float32)
-        multiply(planes[:, : self._given], self._read, x)
-        x += self._p["in.bias"]
-        return x
-
-    def blocks(self, x: Floats) -> Floats:
-        """Do as `network.blocks`, in place."""
-        p = self._p
-        u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
-        for k, (up, down) in enumerate(self._pairs):
-            scale, shift, taps = (p[f"block{k}.{name}"] for name in ("scale", "shift", "taps"))
-            _network.mix(len(x), 2 ** (k % network.DILATIONS), x, scale, shift, taps, u)
-            multiply(u, up, inner)
-            _network.rectify(inner, p[f"block{k}.up_bias"])
-            multiply(inner, down, u)
-            _network.add(x, u, p[f"block{k}.down_bias"])
-        return x
-
-    def write(self, x: Floats, planes: Floats) -> None:
-        """Do as `network.maps`, into planes of shape (frames, floats of a frame)."""
-        maps = planes[:, self._given :]
-        multiply(x, self._write, maps)
-        maps += self._write_bias
-
-    def correlated(self, flat: Floats, frames: int) -> Floats:
-        """Do as `network.correlated`, for planes that hold both."""
-        out = np.empty((frames, self._sizes.outputs, self._stride), np.float32)
-        bins = self._inside.stop - self._inside.start
-        _network.correlate(self._channels, bins, self._sizes.features, self._steps, flat, out)
-        found: Floats = out[..., self._inside].swapaxes(-1, -2)
-        return found
-
-
-def halved(matrix: Array) -> Array:
-    """Return a matrix as `_network.product` reads it: in half precision, in panels of columns.
-
-    What is below the least normal number, 6e-5, becomes zero.
+    Such a product reads every number once, and that takes more time than the arithmetic. What is
+    below the least normal number, 6e-5, becomes zero.
 
     Parameters
     ----------
@@ -209,11 +81,35 @@ def halved(matrix: Array) -> Array:
     return np.ascontiguousarray(panels).view(np.int16)
 
 
-class Newest:
-    """A causal network whose parameters lie as the compiled layers read them.
+def multiply(x: Floats, right: Array, out: Floats) -> None:
+    """Multiply by a matrix from `pack_matrix` or `halve_precision`.
 
-    Its matrices are in half precision, as in its file: a frame reads each of them once, and they
-    take more time than the arithmetic.
+    Parameters
+    ----------
+    x, out
+        Shapes (rows, depth) and (rows, columns); rows may lie apart, but not with the latter.
+    right
+        The matrix.
+    """
+    kind = right.dtype.char  # comparing dtypes would take longer than a small product
+    if kind == "h":
+        _network.product(len(x), x, right, out)
+    elif kind == "H":
+        _network.multiply(x, right, out)
+    else:
+        np.matmul(x, right, out=out)
+
+
+class CompiledNetwork:
+    """A network whose parameters are stored in the layout of the compiled layers.
+
+    It runs a window of a recording, frame after frame; or, if it is causal, the newest frame of
+    channels side by side. Below, "frames" are either of these. Their cells lie in planes
+    (`alphamf.learnt.planes`), which the memories of a causal network hold.
+
+    A causal network's matrices are in half precision, as in its file. Its products sum over the
+    bins in their order, and those of others over the channels of planes, so that each of the first
+    and last matrices is laid out in two ways.
 
     Parameters
     ----------
@@ -221,48 +117,116 @@ class Newest:
         As `network.shapes` names and shapes them, float32.
     bins
         Frequency bins of a frame.
+    causal
+        Whether all taps lie in the past.
     """
 
-    def __init__(self, parameters: Mapping[str, Array], bins: int) -> None:
+    def __init__(self, parameters: Mapping[str, Array], bins: int, causal: bool = False) -> None:
         self._p = p = {name: np.ascontiguousarray(value) for name, value in parameters.items()}
-        self._sizes = network.sizes_of(network.shapes_of(p))
-        self._bins = bins
-        self._read = halved(p["in.weight"])
-        self._write = halved(p["map.weight"])
-        kinds = ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias")
+        self._sizes = sizes = network.sizes_of(network.shapes_of(p))
+        self._bins, self._causal = bins, causal
+        self._channels = sizes.features + sizes.maps
+        self._given = sizes.features * planes.stride_of(bins)
+        matrix = halve_precision if causal else pack_matrix
+        read, write, bias = p["in.weight"], p["map.weight"], p["map.bias"]
+        if not causal:
+            read, write, bias = self._planar(read.T).T, self._planar(write), self._planar(bias)
+        self._read, self._write, self._write_bias = matrix(read), matrix(write), bias
         self._blocks = [
-            [halved(p[name]) if name.endswith(("up", "down")) else p[name] for name in names]
-            for names in ([f"block{k}.{kind}" for kind in kinds] for k in range(self._sizes.blocks))
+            (
+                block.distance,
+                (p[f"{block.name}.scale"], p[f"{block.name}.shift"], p[f"{block.name}.taps"]),
+                (matrix(p[f"{block.name}.up"]), p[f"{block.name}.up_bias"]),
+                (matrix(p[f"{block.name}.down"]), p[f"{block.name}.down_bias"]),
+            )
+            for block in network.stack(sizes)
         ]
-        self._steps = steps_of(p, self._sizes)
+        self._steps = tuple(
+            (p[f"{each.name}.weight"], p[f"{each.name}.bias"], *each.apart)
+            for each in network.correlations(sizes)
+        )
 
-    def outputs(self, memories: Memories, features: Floats) -> Floats:
-        """Return the two outputs for every cell of the newest frame, shape (channels, bins, 2).
+    def outputs(self, features: Floats, memories: Memories | None = None) -> Floats:
+        """Return what `layers.outputs` does.
 
         Parameters
         ----------
-        memories
-            They take in the frame.
         features
-            Of the frame, shape (channels, bins, `network.FEATURES`).
+            Shape (..., frames, bins, features).
+        memories
+            Of a causal network, for which there is one frame, shape (channels, 1, bins, features).
         """
-        rows, bins = len(features), self._bins
-        x = np.empty((rows, self._sizes.width), np.float32)
-        _network.product(rows, np.ascontiguousarray(features), self._read, x)
+        if memories is not None:
+            for memory in memories.cells:
+                memory.advance()
+            return self._run(features[:, 0], memories.cells[0].before(0), memories)[:, None]
+        *outer, frames, bins, _ = features.shape
+        result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
+        result = result.swapaxes(-1, -2)
+        for at in np.ndindex(*outer):
+            result[at] = self._run(features[at], self.empty_cells(frames))
+        return result
+
+    def _run(self, features: Floats, cells: Floats, memories: Memories | None = None) -> Floats:
+        """Run all layers; `cells` are planes that receive features and maps."""
+        x = self.run_blocks(self.read_frames(features, cells), memories)
+        self.write_maps(x, cells)
+        return self.correlate_cells(cells, memories)
+
+    def empty_cells(self, frames: int) -> Floats:
+        """Return planes of zeros for the features and maps of so many frames."""
+        return np.zeros((frames, planes.size_of(self._channels, self._bins)), np.float32)
+
+    def read_frames(self, features: Floats, cells: Floats) -> Floats:
+        """Do as `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        planes.cells_of(cells, self._bins)[..., : self._sizes.features] = features
+        x = np.empty((len(features), self._sizes.width), np.float32)
+        given = np.ascontiguousarray(features) if self._causal else cells[:, : self._given]
+        multiply(given, self._read, x)
         x += self._p["in.bias"]
-        for block, memory in zip(self._blocks, memories.blocks, strict=True):
-            memory.advance()
-            _network.block(memory.newest, x, memory.frames, *block)
-        maps = np.empty((rows, bins, self._sizes.maps), np.float32)
-        _network.product(rows, x, self._write, maps)
-        maps += self._p["map.bias"].reshape(bins, -1)
-        cells = planes.bins_of(memories.cells[0].advance(), bins)
-        cells[:, : network.FEATURES] = features.swapaxes(-1, -2)
-        cells[:, network.FEATURES :] = maps.swapaxes(-1, -2)
-        for memory in memories.cells[1:]:
-            memory.advance()
-        rings = tuple((memory.frames, memory.newest) for memory in memories.cells)
-        out = np.empty((rows, planes.size_of(2, bins)), np.float32)
-        channels = network.FEATURES + self._sizes.maps
-        _network.newest(channels, bins, network.FEATURES, self._steps, rings, out)
-        return planes.bins_of(out, bins).swapaxes(-1, -2)
+        return x
+
+    def run_blocks(self, x: Floats, memories: Memories | None = None) -> Floats:
+        """Do as `layers.run_blocks`, in place."""
+        u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
+        newest, frames = -1, np.empty_like(x) if memories is None else x
+        for k, (distance, taps, (up, up_bias), (down, down_bias)) in enumerate(self._blocks):
+            if memories is not None:
+                memory = memories.blocks[k]
+                memory.advance()
+                newest, frames = memory.newest, memory.frames
+            _network.mix(newest, distance, x, *taps, frames, u)
+            multiply(u, up, inner)
+            _network.rectify(inner, up_bias)
+            multiply(inner, down, u)
+            _network.add(x, u, down_bias)
+        return x
+
+    def write_maps(self, x: Floats, cells: Floats) -> None:
+        """Do as `layers.feature_maps`, into planes."""
+        causal = self._causal
+        size = len(x), len(self._write_bias)
+        maps = np.empty(size, np.float32) if causal else cells[:, self._given : -PAD]
+        multiply(x, self._write, maps)
+        maps += self._write_bias
+        if causal:
+            written = planes.cells_of(cells, self._bins)[..., self._sizes.features :]
+            written[...] = maps.reshape(written.shape)
+
+    def correlate_cells(self, cells: Floats, memories: Memories | None = None) -> Floats:
+        """Do as `layers.correlate_cells`, for planes that hold features and maps."""
+        sizes, bins = self._sizes, self._bins
+        frames: tuple[tuple[Floats, int], ...] = ((cells, -1),)
+        if memories is not None:
+            frames = tuple((memory.frames, memory.newest) for memory in memories.cells)
+        out = np.empty((len(cells), planes.size_of(sizes.outputs, bins)), np.float32)
+        _network.correlate(self._channels, bins, sizes.features, self._steps, frames, out)
+        return planes.cells_of(out, bins)
+
+    def _planar(self, matrix: Array) -> Floats:
+        """Return the columns of every bin and channel as those of planes."""
+        *rows, columns = matrix.shape
+        bins = self._bins
+        made = np.zeros((*rows, columns // bins, planes.stride_of(bins)), np.float32)
+        made[..., PAD : PAD + bins] = matrix.reshape(*rows, bins, -1).swapaxes(-1, -2)
+        return made.reshape(*rows, -1)

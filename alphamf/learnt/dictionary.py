@@ -1,4 +1,4 @@
-"""Dictionaries of speech spectra: what they hold, how they are stored, which one suits."""
+"""Dictionaries of speech spectra: contents, file format, and automatic choice."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_RATE = 384_000
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Spectra of clean speech learnt by alpha-MF.
+    """Spectra of clean speech, learned with alpha-MF.
 
     Attributes
     ----------
@@ -97,9 +97,9 @@ class Dictionary:
         rows = self.context * self.bins
         if n_fft > self.rate or rows * self.rate > MAX_CELLS * hop_length:
             raise AlphaMFError(
-                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, {self.context} "
-                f"in a column, are too large: a window lasts a second at most, and a second has "
-                f"{MAX_CELLS} cells at most"
+                f"windows of {n_fft} samples every {hop_length} at {self.rate} Hz, "
+                f"{self.context} in a column, are too large: a window may last at most one "
+                f"second, and a second may have at most {MAX_CELLS} cells"
             )
         if self.basis.ndim != 2 or self.basis.shape[0] != rows or not self.basis.shape[1]:
             raise AlphaMFError(
@@ -109,7 +109,7 @@ class Dictionary:
         if not (np.isfinite(self.basis).all() and (self.basis >= 0).all()):
             raise AlphaMFError("the basis must be finite and not negative")
         if not self.basis.any(axis=0).all():
-            raise AlphaMFError("no column of the basis may be all zero")
+            raise AlphaMFError("the basis has a column that is all zero")
         if self.above is not None:
             self._check_above(self.above)
 
@@ -145,7 +145,7 @@ class Dictionary:
 
     @property
     def bins(self) -> int:
-        """Number of rows of a frame: its frequency bins, and bands above them."""
+        """Number of rows per frame: its frequency bins, and the wide bands above them."""
         return self.frame.bins + self.bands
 
     @property
@@ -154,7 +154,7 @@ class Dictionary:
         return int(self.basis.shape[1])
 
     def with_bands(self, count: int) -> Self:
-        """Return the dictionary of frames that the lowest `count` bands above follow.
+        """Return the dictionary with the lowest `count` wide bands appended to each frame.
 
         Parameters
         ----------
@@ -175,13 +175,20 @@ class Dictionary:
         basis = np.concatenate([below, above], axis=1).reshape(-1, self.rank)
         return replace(self, basis=basis, above=None, bands=count)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the dictionary to an ``.npz``, W in half precision.
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+        """Save the dictionary as an ``.npz`` file, with W in half precision.
+
+        Parameters
+        ----------
+        path
+            The file.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
         AlphaMFError
-            The file cannot be written.
+            The file cannot be written, or exists and may not be replaced.
         """
         header = {
             "alpha": self.alpha,
@@ -196,7 +203,7 @@ class Dictionary:
         arrays = {"basis": (self.basis / scale).astype(np.float16)}
         if self.above is not None:  # far softer than what is below: its own exponents matter
             arrays["above"] = (self.above / scale).astype(np.float32)
-        model_file.write(path, header, arrays)
+        model_file.write(path, header, arrays, replace=replace)
 
 
 def _check_array(name: str, array: Floats) -> None:
@@ -208,7 +215,7 @@ def _check_array(name: str, array: Floats) -> None:
 
 
 def load(model: str | os.PathLike[str]) -> Dictionary:
-    """Read a dictionary: a shipped one by its name, or a file that `Dictionary.save` wrote.
+    """Load a dictionary: a shipped one by its name, or a file written by `Dictionary.save`.
 
     Raises
     ------
@@ -221,11 +228,11 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     16000
     """
     model = file_name("model", model, "a file or the name of a shipped dictionary")
-    path = shipped().get(model, Path(model))
+    path = shipped_dictionaries().get(model, Path(model))
     if not is_file(path):
-        names = ", ".join(shipped())
+        names = ", ".join(shipped_dictionaries())
         raise AlphaMFError(f"there is no model {model!r}: give a file, or one of {names}")
-    name = path.stem if path in shipped().values() else str(path)
+    name = path.stem if path in shipped_dictionaries().values() else str(path)
     return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 
 
@@ -235,7 +242,7 @@ def _make(
     basis = arrays["basis"]
     for array in (basis, arrays.get("above", basis)):
         if array.dtype.kind != "f":
-            raise AlphaMFError(f"its basis holds {array.dtype}, not floats")
+            raise AlphaMFError(f"its basis has the type {array.dtype}, not float")
     with np.errstate(all="ignore"):  # what is not finite is refused by the dictionary
         basis = basis.astype(np.float32)
         unit = np.maximum(basis.sum(axis=0), np.finfo(np.float32).tiny)
@@ -263,7 +270,7 @@ def folder() -> Path:
     return beside if beside.is_dir() else package.parent / "models"
 
 
-def shipped() -> dict[str, Path]:
+def shipped_dictionaries() -> dict[str, Path]:
     """Return the dictionaries in the package: name to file."""
     return {path.stem: path for path in sorted(folder().glob("speech-*.npz"))}
 

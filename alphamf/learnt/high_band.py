@@ -13,7 +13,7 @@ from alphamf.audio.stft import Frame
 from alphamf.learnt import bands, layers, network
 from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.second_stage import WINDOW
-from alphamf.learnt.windows import in_windows
+from alphamf.learnt.windows import apply_in_windows
 from alphamf.tools.arrays import Array, namespace
 
 SILENT = 1e-6
@@ -21,17 +21,17 @@ SILENT = 1e-6
 
 
 class HighBand(TrainedNetwork):
-    """A trained network whose cells are bands, and whose output is the gain of those above."""
+    """A trained network that predicts the gains of the bands above 7.5 kHz."""
 
     kind = "high-band"
 
     @classmethod
     def cells(cls, frame: Frame) -> int:
-        """Return the cells of a frame that the network reads: bands, whatever the window."""
+        """Return the number of cells per frame: the bands, whatever the window."""
         return bands.COUNT
 
     def gains(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
-        """Return the gains of all bands, of which those above are to be used.
+        """Predict the gains of all bands; only those above 7.5 kHz are used.
 
         Parameters
         ----------
@@ -39,10 +39,10 @@ class HighBand(TrainedNetwork):
             Power, gain and its standard deviation, power of the speech and of the noise; shape
             (bands.COUNT, frames) each.
         """
-        return in_windows(self._gains, inputs, WINDOW)
+        return apply_in_windows(self._gains, inputs, WINDOW)
 
     def _gains(self, *inputs: Array) -> tuple[Array, ...]:
-        """Do as `gains` for one window."""
+        """Compute `gains` for one window."""
         xp: Any = namespace(inputs[0])
         read = features(inputs, xp)
         logit = network.logits(self.outputs(read, xp), read)
@@ -50,7 +50,7 @@ class HighBand(TrainedNetwork):
 
 
 def features(inputs: Sequence[Array], xp: Any) -> Array:
-    """Return what the network reads of the inputs of `HighBand.gains`, as `network.features` does.
+    """Compute input features from the inputs of `HighBand.gains`, as in `network.features`.
 
     Powers are in units of each band's mean, so that microphones and voices of another colour read
     alike.

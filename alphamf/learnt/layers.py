@@ -1,20 +1,115 @@
-"""The layers of the networks, in code that NumPy and CuPy run."""
+"""The layers of `alphamf.learnt.network`, in code that NumPy and CuPy run.
+
+The same functions serve whole recordings and, with memories of the frames before, a causal network
+frame by frame.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from alphamf.learnt import network
+from alphamf.learnt.memory import Memories, Memory
+from alphamf.learnt.network import ADDED, Block
 from alphamf.tools.arrays import Array
-
-SLOPE = 0.1
-"""Of the leaky rectifiers."""
 
 CHUNK = 1 << 13
 """Cells whose neighbourhoods are copied at once: about what the second-level cache holds."""
 
 
-def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], xp: Any) -> Array:
-    """Correlate with a 3 x 3 kernel over frames and bins; beyond the edges there is zero.
+def outputs(
+    parameters: Mapping[str, Array], features: Array, xp: Any, memories: Memories | None = None
+) -> Array:
+    """Return the network's outputs for every cell.
+
+    Parameters
+    ----------
+    parameters
+        As `network.shapes` names and shapes them.
+    features
+        Shape (..., frames, bins, features).
+    xp
+        Module of the arrays.
+    memories
+        Given for a causal network, whose taps all lie in the past: what it remembers of the frames
+        before. Then there is one frame, of shape (channels, 1, bins, features), and the memories
+        take it in.
+
+    Returns
+    -------
+    ndarray
+        Shape (..., frames, bins, outputs).
+    """
+    x = read_frames(parameters, features)
+    x = run_blocks(parameters, x, xp, memories)
+    maps = feature_maps(parameters, x, features.shape[-2])
+    return correlate_cells(parameters, features, maps, xp, memories)
+
+
+def read_frames(p: Mapping[str, Array], features: Array) -> Array:
+    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
+    return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
+
+
+def run_blocks(
+    p: Mapping[str, Array], x: Array, xp: Any, memories: Memories | None = None
+) -> Array:
+    """Return the channels after the residual blocks; shape (..., frames, width), as before."""
+    for k, block in enumerate(network.stack(network.sizes_of(network.shapes_of(p)))):
+        x = x + _block(p, block, x, xp, memories.blocks[k] if memories else None)
+    return x
+
+
+def feature_maps(p: Mapping[str, Array], x: Array, bins: int) -> Array:
+    """Return the feature maps that the blocks make, shape (..., frames, bins, maps)."""
+    return (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
+
+
+def correlate_cells(
+    p: Mapping[str, Array], features: Array, maps: Array, xp: Any, memories: Memories | None = None
+) -> Array:
+    """Return the outputs that the correlations make of features and maps.
+
+    Parameters
+    ----------
+    p, features, xp, memories
+        As `parameters` and the others of `outputs`.
+    maps
+        Shape (..., frames, bins, maps).
+    """
+    y: Array = xp.concatenate([features, maps], -1)
+    for k, each in enumerate(network.correlations(network.sizes_of(network.shapes_of(p)))):
+        weight, bias = p[f"{each.name}.weight"], p[f"{each.name}.bias"]
+        memory = memories.cells[k] if memories else None
+        z = correlate(y, weight, bias, each.apart, xp, memory)
+        z = leaky_rectify(z, xp) if each.rectify else z
+        y = y + z if each.residual else z
+    y[..., :ADDED] += maps[..., :ADDED]
+    return y
+
+
+def _block(p: Mapping[str, Array], block: Block, x: Array, xp: Any, memory: Memory | None) -> Array:
+    scale, shift, taps, up, up_bias, down, down_bias = (
+        p[f"{block.name}.{name}"]
+        for name in ("scale", "shift", "taps", "up", "up_bias", "down", "down_bias")
+    )
+    u = x - x.mean(-1, keepdims=True)
+    u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON)
+    u = correlate_dilated(u * scale + shift, taps, block.distance, xp, memory)
+    product: Array = leaky_rectify(u @ up + up_bias, xp) @ down
+    return product + down_bias
+
+
+def correlate(
+    cells: Array,
+    weight: Array,
+    bias: Array,
+    apart: tuple[int, int],
+    xp: Any,
+    memory: Memory | None = None,
+) -> Array:
+    """Correlate with a 3 x 3 kernel over frames and bins; the edges are padded with zeros.
 
     Parameters
     ----------
@@ -26,6 +121,8 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         Frames and bins from one of the kernel's taps to the next.
     xp
         Module of the arrays.
+    memory
+        Of the frames before, where all taps lie in the past.
 
     Returns
     -------
@@ -33,33 +130,28 @@ def correlate(cells: Array, weight: Array, bias: Array, apart: tuple[int, int], 
         Shape (..., frames, bins, outputs).
     """
     *outer, frames, bins, channels = cells.shape
-    outputs = weight.shape[-1]
     late, high = apart
-    padded = xp.pad(cells, [*[(0, 0)] * len(outer), (late, late), (high, high), (0, 0)])
+    taps = frames_at_taps(cells, 3, late, -3, xp, memory)
     # Only the taps over frames are copied side by side, and each of the three over bins has a
     # product of its own: copying all nine would take longer than the products.
-    matrices = weight.swapaxes(0, 1).reshape(3, 3 * channels, outputs)
-    result: Array = xp.empty((*outer, frames, bins, outputs), cells.dtype)
-    step, taps = max(1, CHUNK // bins), (0, late, 2 * late)
+    below, here, above = weight.swapaxes(0, 1).reshape(3, 3 * channels, -1)
+    result: Array = xp.empty((*outer, frames, bins, len(bias)), cells.dtype)
+    step = max(1, CHUNK // bins)
     for first in range(0, frames, step):
         last = min(first + step, frames)
-        near = xp.concatenate([padded[..., first + i : last + i, :, :] for i in taps], -1)
-        total = near[..., :bins, :] @ matrices[0]
-        total += near[..., high : high + bins, :] @ matrices[1]
-        total += near[..., 2 * high :, :] @ matrices[2]
+        near = xp.concatenate([tap[..., first:last, :, :] for tap in taps], -1)
+        total = near @ here
+        total[..., high:, :] += near[..., :-high, :] @ below
+        total[..., :-high, :] += near[..., high:, :] @ above
         total += bias
         result[..., first:last, :, :] = total
     return result
 
 
-def rectified(x: Array, xp: Any) -> Array:
-    """Return max(x, SLOPE x), the leaky rectifier."""
-    rectified: Array = xp.maximum(x, SLOPE * x)
-    return rectified
-
-
-def dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
-    """Correlate each channel over frames with its taps; beyond the ends there is zero.
+def correlate_dilated(
+    x: Array, taps: Array, distance: int, xp: Any, memory: Memory | None = None
+) -> Array:
+    """Correlate each channel with its taps over frames; the ends are padded with zeros.
 
     Parameters
     ----------
@@ -71,17 +163,48 @@ def dilated(x: Array, taps: Array, distance: int, xp: Any) -> Array:
         Frames from one tap to the next.
     xp
         Module of the arrays.
+    memory
+        Of the frames before, where all taps lie in the past.
     """
-    frames = x.shape[-2]
-    reach = len(taps) // 2 * distance
-    padded = xp.pad(x, [*[(0, 0)] * (x.ndim - 2), (reach, reach), (0, 0)])
-    total: Array = sum(
-        padded[..., k * distance : k * distance + frames, :] * tap for k, tap in enumerate(taps)
-    )
+    near = frames_at_taps(x, len(taps), distance, -2, xp, memory)
+    total: Array = sum(frames * tap for frames, tap in zip(near, taps, strict=True))
     return total
 
 
+def frames_at_taps(
+    x: Array, taps: int, distance: int, axis: int, xp: Any, memory: Memory | None
+) -> list[Array]:
+    """Return what each tap of a kernel over frames reads, in arrays of the shape of `x`.
+
+    Parameters
+    ----------
+    x
+        Frames.
+    taps, distance
+        How many there are, and frames from one to the next. The middle one is for the frame itself.
+    axis
+        Of the frames; negative.
+    xp
+        Module of the arrays.
+    memory
+        Where all taps lie in the past: it takes in the frame, and the last tap is for that.
+    """
+    if memory is not None:
+        return memory.frames_at_taps(x, taps, distance)
+    frames, reach = x.shape[axis], taps // 2 * distance
+    padded = xp.pad(x, [(reach, reach) if k == x.ndim + axis else (0, 0) for k in range(x.ndim)])
+    others = (slice(None),) * (-1 - axis)
+    starts = (k * distance for k in range(taps))
+    return [padded[(..., slice(start, start + frames), *others)] for start in starts]
+
+
+def leaky_rectify(x: Array, xp: Any) -> Array:
+    """Leaky ReLU: return max(x, SLOPE x)."""
+    rectified: Array = xp.maximum(x, network.SLOPE * x)
+    return rectified
+
+
 def logistic(logit: Array, xp: Any) -> Array:
-    """Return the gain of a logit, by tanh: exp would overflow."""
+    """Convert a logit to a gain; uses tanh, because exp would overflow."""
     gain: Array = 0.5 * (1 + xp.tanh(logit / 2))
     return gain

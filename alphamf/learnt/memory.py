@@ -1,15 +1,15 @@
-"""What a causal network remembers: the newest frames of what its layers read."""
+"""Memory of a causal network: the newest input frames of its layers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from alphamf.learnt import network, planes
-from alphamf.tools.arrays import Floats
+from alphamf.tools.arrays import Array, Floats
 
 
 class Memory:
-    """The newest frames of what some layer reads; before the first there is zero.
+    """The newest input frames of a layer; initially zero.
 
     Parameters
     ----------
@@ -30,19 +30,40 @@ class Memory:
         self.frames: Floats = np.zeros((frames, *shape), np.float32)
         self.newest: int = -1
 
-    def advance(self) -> Floats:
-        """Return the oldest frame, which is the newest from now on, to be written."""
+    def advance(self) -> None:
+        """Make the oldest frame the newest one, to be written."""
         self.newest = (self.newest + 1) % len(self.frames)
-        return self.before(0)
 
     def before(self, frames: int) -> Floats:
-        """Return the frame that came so many before the newest."""
-        found: Floats = self.frames[self.newest - frames]
-        return found
+        """Return the frame that came so many before the newest: a view."""
+        frame: Floats = self.frames[self.newest - frames]
+        return frame
+
+    def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
+        """Take in a frame, and return the one that each tap reads; the last tap reads the newest.
+
+        Parameters
+        ----------
+        x
+            Shape (channels, 1, width), or (channels, 1, bins, features) where it is of cells.
+        taps, distance
+            How many there are, and frames from one to the next.
+
+        Returns
+        -------
+        list of ndarray
+            Views of the memory, of the shape of `x`.
+        """
+        self.advance()
+        frames = [self.before(k * distance)[:, None] for k in reversed(range(taps))]
+        if x.ndim == 4:
+            frames = [planes.cells_of(frame, x.shape[-2]) for frame in frames]
+        frames[-1][...] = x
+        return frames
 
 
 class Memories:
-    """All that a causal network keeps of channels side by side.
+    """The memory of a causal network for several channels.
 
     Parameters
     ----------
@@ -62,12 +83,10 @@ class Memories:
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:
         reach = network.TAPS - 1
         self.blocks: list[Memory] = [
-            Memory(reach * 2 ** (k % network.DILATIONS) + 1, (channels, sizes.width))
-            for k in range(sizes.blocks)
+            Memory(reach * block.distance + 1, (channels, sizes.width))
+            for block in network.stack(sizes)
         ]
-        read = [network.FEATURES + sizes.maps, *[sizes.local] * (sizes.deep + 1)]
-        apart = [1, *(late for late, _ in network.DEEP[: sizes.deep]), 1]
         self.cells: list[Memory] = [
-            Memory(2 * late + 1, (channels, planes.size_of(count, bins)))
-            for late, count in zip(apart, read, strict=True)
+            Memory(2 * each.apart[0] + 1, (channels, planes.size_of(each.inputs, bins)))
+            for each in network.correlations(sizes)
         ]

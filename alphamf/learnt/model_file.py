@@ -1,4 +1,4 @@
-"""Models in an ``.npz``: written whole, read though nobody vouches for them.
+"""Models in an ``.npz`` file: written completely, and read safely even from untrusted sources.
 
 Of what is read, sizes come first, and no pickled objects. Arrays lie in the file as in memory, so
 that they can be mapped rather than read.
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, shown
-from alphamf.tools.jsonlines import finite
+from alphamf.tools.files import atomic, printable_name
+from alphamf.tools.jsonlines import replace_infinite
 
 Model = TypeVar("Model")
 
@@ -44,9 +44,13 @@ _HEADERS = {
 
 
 def write(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    path: str | os.PathLike[str],
+    header: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    *,
+    replace: bool = True,
 ) -> None:
-    """Write arrays, and a header as JSON, all at once or not at all.
+    """Write arrays and a JSON header completely or not at all.
 
     Parameters
     ----------
@@ -56,15 +60,21 @@ def write(
         JSON values.
     arrays
         By name.
+    replace
+        Whether a file that exists is replaced.
 
     Raises
     ------
     AlphaMFError
-        The file cannot be written.
+        The file cannot be written, or exists and may not be replaced.
     """
-    text = np.array(json.dumps(finite({"format": FORMAT, **header}), ensure_ascii=False))
+    text = np.array(json.dumps(replace_infinite({"format": FORMAT, **header}), ensure_ascii=False))
     named: dict[str, Any] = {**arrays, "header": text}
-    with atomic(path) as part, part.open("wb") as file, zipfile.ZipFile(file, "w") as archive:
+    with (
+        atomic(path, replace=replace) as part,
+        part.open("wb") as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
         for name, array in named.items():
             entry = zipfile.ZipInfo(f"{name}.npy")
             entry.extra = _padding(file.tell() + _LOCAL_HEADER + len(entry.filename))
@@ -73,13 +83,13 @@ def write(
 
 
 def _padding(start: int) -> bytes:
-    """Return the extra field after which an entry's bytes are aligned; `start` is its own place."""
+    """Return the padding that aligns an entry's bytes; `start` is the position of the padding."""
     size = -(start + 4) % ALIGNMENT
     return b"\xff\xff" + size.to_bytes(2, "little") + bytes(size)
 
 
 class Origin:
-    """The file that a model was read from.
+    """The file that a model was loaded from.
 
     Parameters
     ----------
@@ -92,7 +102,7 @@ class Origin:
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the file; empty where it has changed since the model was read."""
+        """SHA-256 of the file; empty if the file has changed since the model was loaded."""
         import hashlib
 
         try:
@@ -115,7 +125,7 @@ def load(
     make: Callable[[dict[str, Any], dict[str, NDArray[Any]], Origin], Model],
     optional: Collection[str] = (),
 ) -> Model:
-    """Read what `write` wrote, and make a model of it.
+    """Load the arrays that `write` wrote, and construct a model from them.
 
     Parameters
     ----------
@@ -136,21 +146,23 @@ def load(
         arrays = read(path, limits, optional)
         header = json.loads(str(arrays["header"]))
         if header["format"] != FORMAT:
-            text = shown(str(header["format"])[:MOST_SHOWN])
-            raise AlphaMFError(f"it is of the unknown {kind} format {text}")
+            text = printable_name(str(header["format"])[:MOST_SHOWN])
+            raise AlphaMFError(f"it has the unknown {kind} format {text}")
         return make(header, arrays, origin)
     except AlphaMFError as error:
-        raise AlphaMFError(f"{shown(path)} is not a usable {kind}: {error}") from error
+        raise AlphaMFError(f"{printable_name(path)} is not a usable {kind}: {error}") from error
     except MemoryError as error:
-        raise AlphaMFError(f"there is not enough memory to read {shown(path)}") from error
+        raise AlphaMFError(f"there is not enough memory to read {printable_name(path)}") from error
     except Exception as error:  # zipfile, zlib, numpy and json each have their own
-        raise AlphaMFError(f"{shown(path)} is not a {kind} that alphamf wrote") from error
+        raise AlphaMFError(
+            f"{printable_name(path)} was not written by alphamf as a {kind}"
+        ) from error
 
 
 def read(
     path: Path, limits: dict[str, int], optional: Collection[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """Return the named arrays of an archive; others that it holds are not touched.
+    """Read the named arrays of an archive; other arrays are not read.
 
     What an array would take in memory is checked before it is given any, by the archive's
     directory and by the array's own header.
@@ -183,21 +195,21 @@ def read(
 
 
 def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> NDArray[Any]:
-    """Return one array of an archive of `read`; `most` is the most of its bytes."""
+    """Return one array of an archive for `read`; `most` limits its size in bytes."""
     found = archive.getinfo(f"{name}.npy")
     size = found.file_size
     if size > most:
         raise AlphaMFError(f"its {name} would unpack to {size} bytes")
     # Of others, zipfile unpacks all that it has read, however much that becomes.
     if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise AlphaMFError(f"its {name} is packed in a way that numpy does not use")
+        raise AlphaMFError(f"its {name} has a compression that numpy does not use")
     with archive.open(found) as entry:
         header = _HEADERS[np.lib.format.read_magic(entry)]
         shape, fortran, dtype = header(entry)
         start = entry.tell()
     count = math.prod(shape)
     if dtype.hasobject or count * dtype.itemsize > size:
-        raise AlphaMFError(f"its {name} of the shape {shape} is not in the file")
+        raise AlphaMFError(f"its {name} of the shape {shape} is incomplete")
     if found.compress_type == zipfile.ZIP_DEFLATED or not size - start:
         with archive.open(found) as entry:
             array: NDArray[Any] = np.lib.format.read_array(entry, allow_pickle=False)
@@ -210,7 +222,7 @@ def _member(archive: zipfile.ZipFile, file: IO[bytes], name: str, most: int) -> 
 
 
 def _mapped(file: IO[bytes], entry: zipfile.ZipInfo) -> NDArray[np.uint8]:
-    """Return the bytes of an entry that is not compressed, which are read as they are used."""
+    """Map the bytes of an uncompressed entry into memory."""
     file.seek(entry.header_offset + _LOCAL_HEADER - 4)
     name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
     start = entry.header_offset + _LOCAL_HEADER + name + extra

@@ -1,12 +1,13 @@
-"""The networks' architecture: input features of a cell, and outputs for it.
+"""Architecture of the networks: input features and outputs per cell.
 
 Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
 convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
 frequency combine them with the features of a cell and its neighbours. A refiner's first output
 is a correction of the posterior mean on the logistic scale; its second is not used.
 
-Training has the same layers in PyTorch (`alphamf.training.refiner.differentiable`), and the very
-features and gains of here.
+This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
+others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.compiled` in C, and
+`alphamf.training.refiner.differentiable` in PyTorch, for training.
 
 References
 ----------
@@ -16,12 +17,11 @@ Luo and Mesgarani, "Conv-TasNet", IEEE/ACM TASLP 27 (2019), for the dilated stac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.learnt import layers
 from alphamf.tools.arrays import Array
 
 FEATURES, OUTPUTS = 5, 2
@@ -36,6 +36,8 @@ DEEP = ((1, 4), (1, 16), (8, 1))
 bins apart at 16 kHz, and a knock is over after 8 frames, an eighth of a second."""
 LOGIT = 3.0
 """Scale of the gain's feature; `logits` starts from that feature, so both must know it."""
+SLOPE = 0.1
+"""Slope of the leaky rectifiers below zero."""
 NORM_EPSILON = 1e-5
 """Added to a frame's variance in the blocks' normalisation."""
 NARROWEST = 1e-3
@@ -45,7 +47,7 @@ SILENT = 1e-10
 
 
 class Sizes(NamedTuple):
-    """How large a network is.
+    """The size of a network.
 
     Attributes
     ----------
@@ -73,53 +75,126 @@ class Sizes(NamedTuple):
     outputs: int = OUTPUTS
 
 
+class Block(NamedTuple):
+    """A residual block of the stack.
+
+    It normalises every frame, multiplies it by `scale` and adds `shift`; correlates each channel
+    over frames with its `taps`; multiplies by `up`, adds a bias and rectifies; multiplies by `down`
+    and adds a bias; and adds the result to what it read.
+
+    Attributes
+    ----------
+    name
+        Prefix of its parameters' names.
+    distance
+        Frames from one tap to the next.
+    """
+
+    name: str
+    distance: int
+
+
+class Correlation(NamedTuple):
+    """A correlation of the cells with a 3 x 3 kernel over frames and bins.
+
+    Attributes
+    ----------
+    name
+        Prefix of its parameters' names: ``.weight``, shape (3, 3, inputs, outputs), and ``.bias``.
+    apart
+        Frames and bins from one tap to the next.
+    inputs, outputs
+        Channels of a cell before and after.
+    rectify
+        Whether a leaky rectifier follows.
+    residual
+        Whether the result is added to what the correlation read.
+    """
+
+    name: str
+    apart: tuple[int, int]
+    inputs: int
+    outputs: int
+    rectify: bool
+    residual: bool
+
+
+def stack(sizes: Sizes) -> tuple[Block, ...]:
+    """Return the blocks of a network, in their order; they read whole frames."""
+    return tuple(Block(f"block{k}", 2 ** (k % DILATIONS)) for k in range(sizes.blocks))
+
+
+def correlations(sizes: Sizes) -> tuple[Correlation, ...]:
+    """Return the correlations of a network, in their order.
+
+    The first one reads the features of a cell and its feature maps. The first `ADDED` feature maps
+    are added to the first outputs of the last one.
+    """
+    read, local, near = sizes.features + sizes.maps, sizes.local, (1, 1)
+    deep = (
+        Correlation(f"deep{k}", apart, local, local, rectify=True, residual=True)
+        for k, apart in enumerate(DEEP[: sizes.deep])
+    )
+    return (
+        Correlation("local", near, read, local, rectify=True, residual=False),
+        *deep,
+        Correlation("out", near, local, sizes.outputs, rectify=False, residual=False),
+    )
+
+
 def shapes(bins: int, sizes: Sizes) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every parameter of a network for frames of `bins` bins."""
-    width, hidden, blocks, maps, local, deep, features, outputs = sizes
-    found: dict[str, tuple[int, ...]] = {"in.weight": (features * bins, width), "in.bias": (width,)}
-    for k in range(blocks):
-        found |= {
-            f"block{k}.taps": (TAPS, width),
-            f"block{k}.scale": (width,),
-            f"block{k}.shift": (width,),
-            f"block{k}.up": (width, hidden),
-            f"block{k}.up_bias": (hidden,),
-            f"block{k}.down": (hidden, width),
-            f"block{k}.down_bias": (width,),
+    """Return name and shape of each parameter of a network for frames of `bins` bins."""
+    width, hidden, maps = sizes.width, sizes.hidden, sizes.maps
+    named: dict[str, tuple[int, ...]] = {
+        "in.weight": (sizes.features * bins, width),
+        "in.bias": (width,),
+    }
+    for block in stack(sizes):
+        named |= {
+            f"{block.name}.taps": (TAPS, width),
+            f"{block.name}.scale": (width,),
+            f"{block.name}.shift": (width,),
+            f"{block.name}.up": (width, hidden),
+            f"{block.name}.up_bias": (hidden,),
+            f"{block.name}.down": (hidden, width),
+            f"{block.name}.down_bias": (width,),
         }
-    found |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
-    found |= {"local.weight": (3, 3, features + maps, local), "local.bias": (local,)}
-    for k in range(min(deep, len(DEEP))):  # a file with more has names that are none of these
-        found |= {f"deep{k}.weight": (3, 3, local, local), f"deep{k}.bias": (local,)}
-    return found | {"out.weight": (3, 3, local, outputs), "out.bias": (outputs,)}
+    named |= {"map.weight": (width, maps * bins), "map.bias": (maps * bins,)}
+    # A file with more correlations than `DEEP` has names that are none of these.
+    for each in correlations(sizes):
+        named[f"{each.name}.weight"] = (3, 3, each.inputs, each.outputs)
+        named[f"{each.name}.bias"] = (each.outputs,)
+    return named
 
 
 def shapes_of(parameters: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Return the name and the shape of every parameter, of arrays of any kind."""
+    """Return name and shape of each parameter, for arrays of any type."""
     return {name: tuple(value.shape) for name, value in parameters.items()}
 
 
-def sizes_of(found: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Return the sizes of the network whose parameters have these names and shapes.
+def sizes_of(shapes: Mapping[str, tuple[int, ...]]) -> Sizes:
+    """Return the sizes of a network, given the names and shapes of its parameters.
 
     Raises
     ------
     KeyError
         One is missing.
     """
-    bins, (width, hidden) = bins_of(found), found["block0.up"]
-    maps, local = found["map.bias"][0] // bins, found["local.bias"][0]
-    features, outputs = found["in.weight"][0] // bins, found["out.bias"][0]
-    return Sizes(width, hidden, _blocks(found), maps, local, _deep(found), features, outputs)
+    bins, (width, hidden) = bins_of(shapes), shapes["block0.up"]
+    maps, local = shapes["map.bias"][0] // bins, shapes["local.bias"][0]
+    blocks = sum(name.endswith(".taps") for name in shapes)
+    deep = sum(name.startswith("deep") and name.endswith(".bias") for name in shapes)
+    features, outputs = shapes["in.weight"][0] // bins, shapes["out.bias"][0]
+    return Sizes(width, hidden, blocks, maps, local, deep, features, outputs)
 
 
-def bins_of(found: Mapping[str, tuple[int, ...]]) -> int:
-    """Return the bins of the network whose parameters have these names and shapes."""
-    return (found["in.weight"][0] + found["map.bias"][0]) // found["local.weight"][2]
+def bins_of(shapes: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the number of bins of a network, given the names and shapes of its parameters."""
+    return (shapes["in.weight"][0] + shapes["map.bias"][0]) // shapes["local.weight"][2]
 
 
 def start(rng: np.random.Generator, bins: int, sizes: Sizes) -> dict[str, Array]:
-    """Draw the parameters that training starts from.
+    """Draw initial parameters for training.
 
     Parameters
     ----------
@@ -186,7 +261,7 @@ def features(
 
 
 def cells_of(each: Sequence[Array], xp: Any) -> Array:
-    """Return arrays of shape (..., bins, frames) as features: a view, whose bins lie side by side.
+    """Stack arrays of shape (..., bins, frames) as features of cells, as a view.
 
     Returns
     -------
@@ -207,89 +282,9 @@ def logits(found: Array, features: Array) -> Array:
     Parameters
     ----------
     found
-        As from `outputs`, shape (..., frames, bins, 2).
+        The network's outputs, shape (..., frames, bins, 2).
     features
         What it was found from.
     """
     logit: Array = found[..., 0] + LOGIT * features[..., 1]
     return logit
-
-
-def outputs(
-    parameters: Mapping[str, Array],
-    features: Array,
-    xp: Any,
-) -> Array:
-    """Return the network's outputs for every cell.
-
-    Parameters
-    ----------
-    parameters
-        Of the names and shapes of `start`.
-    features
-        Shape (..., frames, bins, features).
-    xp
-        Module of the arrays.
-
-    Returns
-    -------
-    ndarray
-        Shape (..., frames, bins, outputs).
-    """
-    x = blocks(parameters, read(parameters, features), xp)
-    return correlated(parameters, features, maps(parameters, x, features.shape[-2]), xp)
-
-
-def read(p: Mapping[str, Array], features: Array) -> Array:
-    """Return channels of whole frames, shape (..., frames, width), for `features` of `outputs`."""
-    return features.reshape(*features.shape[:-2], -1) @ p["in.weight"] + p["in.bias"]
-
-
-def blocks(p: Mapping[str, Array], x: Array, xp: Any) -> Array:
-    """Return the channels after the residual blocks; shape (..., frames, width), as before."""
-    for k in range(_blocks(p)):
-        u = x - x.mean(-1, keepdims=True)
-        u = u / xp.sqrt((u * u).mean(-1, keepdims=True) + NORM_EPSILON)
-        u = u * p[f"block{k}.scale"] + p[f"block{k}.shift"]
-        u = layers.dilated(u, p[f"block{k}.taps"], 2 ** (k % DILATIONS), xp)
-        u = layers.rectified(u @ p[f"block{k}.up"] + p[f"block{k}.up_bias"], xp)
-        x = x + u @ p[f"block{k}.down"] + p[f"block{k}.down_bias"]
-    return x
-
-
-def maps(p: Mapping[str, Array], x: Array, bins: int) -> Array:
-    """Return the feature maps that the blocks make, shape (..., frames, bins, maps)."""
-    return (x @ p["map.weight"] + p["map.bias"]).reshape(*x.shape[:-1], bins, -1)
-
-
-def correlated(
-    p: Mapping[str, Array],
-    features: Array,
-    maps: Array,
-    xp: Any,
-) -> Array:
-    """Return the outputs that the small convolutions make of features and maps.
-
-    Parameters
-    ----------
-    p, features, xp
-        As `parameters` and the others of `outputs`.
-    maps
-        Shape (..., frames, bins, maps).
-    """
-    y = xp.concatenate([features, maps], -1)
-    y = layers.rectified(layers.correlate(y, p["local.weight"], p["local.bias"], (1, 1), xp), xp)
-    for k in range(_deep(p)):
-        z = layers.correlate(y, p[f"deep{k}.weight"], p[f"deep{k}.bias"], DEEP[k], xp)
-        y = y + layers.rectified(z, xp)
-    out: Array = layers.correlate(y, p["out.weight"], p["out.bias"], (1, 1), xp)
-    out[..., :ADDED] += maps[..., :ADDED]
-    return out
-
-
-def _blocks(names: Iterable[str]) -> int:
-    return sum(name.endswith(".taps") for name in names)
-
-
-def _deep(names: Iterable[str]) -> int:
-    return sum(name.startswith("deep") and name.endswith(".bias") for name in names)

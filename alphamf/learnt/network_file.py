@@ -1,4 +1,4 @@
-"""Trained networks: what a file of one holds, and the files in the package."""
+"""Trained networks: their file format, and the files in the package."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from numpy.typing import NDArray
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import compiled, model_file, network
+from alphamf.learnt import compiled, layers, model_file, network
 from alphamf.learnt.dictionary import folder
+from alphamf.learnt.memory import Memories
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import is_file, shown
+from alphamf.tools.files import is_file, printable_name
 
 MAX_BYTES = 64 * 2**20
 """Most bytes of all parameters, and of the header: checked before anything is read."""
 
-ANOTHER = "its parameters are those of another network"
+ANOTHER = "its parameters do not fit this kind of network"
 
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """A network that was trained for spectrograms of one kind.
+    """A trained network for spectrograms with a given rate and window.
 
     Attributes
     ----------
@@ -54,6 +55,9 @@ class TrainedNetwork:
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = ((network.FEATURES, network.OUTPUTS),)
     """Input features and outputs of a cell, as a network of this class may have them."""
 
+    causal: ClassVar[bool] = False
+    """Whether all taps lie in the past, so that the network runs frame by frame, with memories."""
+
     parameters: dict[str, Array]
     rate: int
     frame: Frame
@@ -64,7 +68,7 @@ class TrainedNetwork:
 
     @classmethod
     def cells(cls, frame: Frame) -> int:
-        """Return how many cells of a frame the network reads: one for each bin."""
+        """Return the number of cells per frame that the network processes: one per bin."""
         return frame.bins
 
     @property
@@ -79,16 +83,16 @@ class TrainedNetwork:
 
     @property
     def sizes(self) -> network.Sizes:
-        """How large it is."""
+        """The sizes of the network."""
         return network.sizes_of(self.shapes)
 
     def on(self, xp: Any) -> Self:
-        """Return the same network with its parameters in the memory of array module `xp`."""
+        """Return a copy with the parameters on the device of the array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
 
-    def outputs(self, features: Array, xp: Any) -> Array:
-        """Return what `network.outputs` does with the parameters.
+    def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
+        """Return what `layers.outputs` does with the parameters.
 
         Parameters
         ----------
@@ -96,26 +100,35 @@ class TrainedNetwork:
             Shape (..., frames, bins, features).
         xp
             Module of the arrays.
+        memories
+            Of a causal network, which runs frame by frame.
         """
         if compiled.suits(features):
-            return self._compiled.outputs(features)
-        return network.outputs(self.parameters, features, xp)
+            return self._compiled.outputs(features, memories)
+        return layers.outputs(self.parameters, features, xp, memories)
 
     @cached_property
-    def _compiled(self) -> compiled.Network:
-        return compiled.Network(self.parameters, self.cells(self.frame))
+    def _compiled(self) -> compiled.CompiledNetwork:
+        return compiled.CompiledNetwork(self.parameters, self.cells(self.frame), self.causal)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what was made for this processor: another process may run on another one."""
+        """Leave out data prepared for this processor, which may differ in another process."""
         return {name: value for name, value in vars(self).items() if name != "_compiled"}
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the network to an ``.npz``, its parameters in half precision.
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+        """Save the network as an ``.npz`` file, with parameters in half precision.
+
+        Parameters
+        ----------
+        path
+            The file.
+        replace
+            Whether a file that exists is replaced.
 
         Raises
         ------
         AlphaMFError
-            The file cannot be written.
+            The file cannot be written, or exists and may not be replaced.
         """
         header = {
             "rate": self.rate,
@@ -126,7 +139,8 @@ class TrainedNetwork:
             "about": self.about,
         }
         values = np.concatenate([value.ravel() for value in self.parameters.values()])
-        model_file.write(path, header, {"parameters": values.astype(np.float16)})
+        arrays = {"parameters": values.astype(np.float16)}
+        model_file.write(path, header, arrays, replace=replace)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -138,7 +152,7 @@ class TrainedNetwork:
             There is no such file, or it is not a network.
         """
         if not is_file(path):
-            raise AlphaMFError(f"there is no {cls.kind} {shown(path)}")
+            raise AlphaMFError(f"the {cls.kind} {printable_name(path)} does not exist")
         limits = {"parameters": MAX_BYTES, "header": MAX_BYTES}
         return model_file.load(path, cls.kind, limits, partial(cls._make, path.stem))
 
@@ -173,7 +187,7 @@ class TrainedNetwork:
 
 
 def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
-    """Cut the flat parameters into arrays of the names and shapes in the header."""
+    """Split the flat parameters into arrays with the names and shapes of the header."""
     shapes = {key: tuple(shape) for key, shape in header["names"].items()}
     if shapes != network.shapes(network.bins_of(shapes), network.sizes_of(shapes)):
         raise AlphaMFError(ANOTHER)
@@ -187,7 +201,7 @@ def _unpacked(header: dict[str, Any], values: Array) -> dict[str, Array]:
 
 
 def holds_network(path: Path) -> bool:
-    """Tell whether an ``.npz`` holds a network, and no dictionary; not where it cannot be read."""
+    """Return whether an ``.npz`` holds a network; False if it cannot be read."""
     if path.suffix != ".npz":
         return False  # a pipe, for example, could be read only once
     try:
@@ -197,7 +211,7 @@ def holds_network(path: Path) -> bool:
         return False
 
 
-def shipped() -> dict[str, Path]:
+def shipped_networks() -> dict[str, Path]:
     """Return the networks in the package: name to file."""
     kinds = ("refiner", "second-stage", "high-band", "causal")
     paths = [path for kind in kinds for path in folder().glob(f"{kind}-*.npz")]
@@ -205,5 +219,5 @@ def shipped() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """Return the file of a shipped network by its name, or the file that is named."""
-    return shipped().get(name, Path(name))
+    """Return the file of a shipped network by its name, or the given file."""
+    return shipped_networks().get(name, Path(name))

@@ -1,4 +1,4 @@
-"""Planes: how the compiled layers, and what a causal network remembers, hold the cells of a frame.
+"""Planes: the memory layout of cells for the compiled layers and causal networks.
 
 Channel by channel lie the bins, with zeros before them and behind them, so that a correlation reads
 beyond the ends of the band what it needs, and whole vectors.
@@ -10,21 +10,21 @@ from alphamf.tools.arrays import Array
 
 PAD, TILE = 16, 48
 """Zeros before the bins of a channel, and behind the last one; and what the others are a multiple
-of. As in ``_chain.h``."""
+of. As in ``_row.h``."""
 
 
 def stride_of(bins: int) -> int:
-    """Return the floats of a channel."""
+    """Return the number of floats per channel."""
     return PAD + -(-bins // TILE) * TILE
 
 
 def size_of(channels: int, bins: int) -> int:
-    """Return the floats of a frame."""
+    """Return the number of floats per frame."""
     return channels * stride_of(bins) + PAD
 
 
-def padded(frames: Array, bins: int) -> Array:
-    """Return the channels of frames with the zeros before and behind them.
+def cells_of(frames: Array, bins: int) -> Array:
+    """Return the cells of frames, without the zeros around them: a view.
 
     Parameters
     ----------
@@ -36,12 +36,7 @@ def padded(frames: Array, bins: int) -> Array:
     Returns
     -------
     ndarray
-        A view, shape (..., channels, floats of a channel).
+        Shape (..., bins, channels).
     """
-    rows: Array = frames[..., :-PAD].reshape(*frames.shape[:-1], -1, stride_of(bins))
-    return rows
-
-
-def bins_of(frames: Array, bins: int) -> Array:
-    """Return the bins of frames, a view of shape (..., channels, bins), as for `padded`."""
-    return padded(frames, bins)[..., PAD : PAD + bins]
+    channels: Array = frames[..., :-PAD].reshape(*frames.shape[:-1], -1, stride_of(bins))
+    return channels[..., PAD : PAD + bins].swapaxes(-1, -2)

@@ -1,4 +1,4 @@
-"""The refiner: a network that reads the posterior of the speech's gain and corrects it."""
+"""The refiner: a network that corrects the posterior mean of the gain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import in_windows, mean_level
+from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 160
@@ -15,14 +15,14 @@ longer segment puts into the reach of its wide convolutions."""
 
 
 class Refiner(TrainedNetwork):
-    """A trained network whose output is a gain."""
+    """A trained network that predicts the gain."""
 
     kind = "refiner"
 
     def refine(
         self, power: Array, *, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> Array:
-        """Return the gain, given a posterior.
+        """Predict the gain from a posterior.
 
         Parameters
         ----------
@@ -34,13 +34,13 @@ class Refiner(TrainedNetwork):
             Posterior means of both variances, in the power's units.
         """
         inputs = (power, gain, gain_std, speech, noise)
-        (refined,) = in_windows(self._refine, inputs, WINDOW)
+        (refined,) = apply_in_windows(self._refine, inputs, WINDOW)
         return refined
 
     def _refine(
         self, power: Array, gain: Array, gain_std: Array, speech: Array, noise: Array
     ) -> tuple[Array]:
-        """Do as `refine` for one window."""
+        """Compute `refine` for one window."""
         xp: Any = namespace(power)
         level = mean_level(power, xp)
         logs = [xp.log(each / level + network.SILENT) for each in (power, speech, noise)]

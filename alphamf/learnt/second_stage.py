@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network
 from alphamf.learnt.network_file import TrainedNetwork
-from alphamf.learnt.windows import in_windows, mean_level
+from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326
@@ -52,12 +52,12 @@ SILENT = 1e-7
 
 
 def frame(rate: int) -> Frame:
-    """Return windows of 16 ms, half of one apart, at `rate` in Hz."""
+    """Return a frame with windows of 16 ms that overlap by half, at `rate` in Hz."""
     return Frame(2 * (rate // 125), rate // 125)
 
 
 class Coefficients(NamedTuple):
-    """What the speech is made of, cell by cell.
+    """Coefficients that combine the input and the refiner's speech in each cell.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Coefficients(NamedTuple):
 
 
 class SecondStage(TrainedNetwork):
-    """A trained network whose outputs are the coefficients of the sound and of the speech."""
+    """A trained network that predicts coefficients of the input and of the refiner's speech."""
 
     kind = "second-stage"
     cell_shapes: ClassVar[tuple[tuple[int, int], ...]] = (
@@ -84,7 +84,7 @@ class SecondStage(TrainedNetwork):
     )
 
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
-        """Return the coefficients of the sound and of the refiner's speech, cell by cell.
+        """Predict the coefficients of the input and of the refiner's speech for each cell.
 
         Those of the network are brought nearer by `CHANGE` to those that leave the speech as it is.
 
@@ -93,13 +93,13 @@ class SecondStage(TrainedNetwork):
         noisy, first
             Spectra of the sound and of the refiner's speech, complex, shape (bins, frames).
         """
-        sound, speech, *taps = in_windows(self._coefficients, (noisy, first), WINDOW)
+        sound, speech, *taps = apply_in_windows(self._coefficients, (noisy, first), WINDOW)
         for tap in taps:
             tap *= CHANGE
         return Coefficients(CHANGE * sound, CHANGE * speech + (1 - CHANGE), tuple(taps))
 
     def _coefficients(self, noisy: Array, first: Array) -> tuple[Array, ...]:
-        """Do as `coefficients` for one window, with all of the network's change."""
+        """Compute `coefficients` for one window, without damping the network's correction."""
         xp: Any = namespace(noisy)
         unit = xp.sqrt(mean_level(noisy.real**2 + noisy.imag**2, xp))
         read = features(noisy / unit, first / unit, 0.0, xp)[..., : self.sizes.features]
@@ -142,15 +142,15 @@ def features(noisy: Array, first: Array, louder: Array | float, xp: Any) -> Arra
         (noisy.conj() * first).imag / length,
     ]
     for spectrum, power in ((noisy, powers[0]), (first, powers[2])):
-        before = shifted(spectrum, -1, xp)
+        before = shift_frames(spectrum, -1, xp)
         length = xp.sqrt(power * (before.real**2 + before.imag**2) + 1e-12)
         turn = spectrum * before.conj() / length
         each += [turn.real, turn.imag]
     return network.cells_of(each, xp)
 
 
-def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
-    """Return in every frame the one so many after it, turned back by what its bin turns till then.
+def shift_frames(spectrum: Array, frames: int, xp: Any) -> Array:
+    """Shift a spectrum by `frames` frames, and rotate each bin by its phase advance.
 
     Parameters
     ----------
@@ -174,12 +174,12 @@ def shifted(spectrum: Array, frames: int, xp: Any) -> Array:
 
 
 def coefficients(found: Array, xp: Any) -> Coefficients:
-    """Return the coefficients of every cell.
+    """Convert the network's outputs to coefficients for each cell.
 
     Parameters
     ----------
     found
-        As from `network.outputs`, shape (..., frames, bins, outputs).
+        As from `layers.outputs`, shape (..., frames, bins, outputs).
     xp
         Module of the array.
     """
@@ -190,7 +190,7 @@ def coefficients(found: Array, xp: Any) -> Coefficients:
 
 
 def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
-    """Return the spectrum of the speech that coefficients make, shape (..., bins, frames).
+    """Combine the spectra with the coefficients; return the speech, shape (..., bins, frames).
 
     Parameters
     ----------
@@ -205,5 +205,5 @@ def speech(noisy: Array, first: Array, factors: Coefficients, xp: Any) -> Array:
     each = [(spectrum, frames) for spectrum in (noisy, first) for frames in SHIFTS]
     for tap, (spectrum, frames) in zip(factors.taps, each, strict=False):
         low = tap.shape[-2]
-        made[..., :low, :] += tap * shifted(spectrum[..., :low, :], frames, xp)
+        made[..., :low, :] += tap * shift_frames(spectrum[..., :low, :], frames, xp)
     return made

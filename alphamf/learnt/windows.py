@@ -1,4 +1,4 @@
-"""Spectrograms in windows as long as those that a network was trained on."""
+"""Process spectrograms in windows of the length that a network was trained on."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ OVERLAP = 0.15
 better."""
 
 
-def in_windows(
+def apply_in_windows(
     function: Callable[..., tuple[Array, ...]], inputs: Sequence[Array], window: int
 ) -> tuple[Array, ...]:
-    """Apply a function to windows that overlap, and fade its results into each other.
+    """Apply a function to overlapping windows, and crossfade the results.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ def in_windows(
 
 
 def _starts(frames: int, length: int) -> list[int]:
-    """Return where the windows start, evenly apart, the first and the last at either end."""
+    """Return the starts of evenly spaced windows that cover all frames."""
     steps = math.ceil((frames - length) / ((1 - OVERLAP) * length))
     return [round(k * (frames - length) / max(steps, 1)) for k in range(steps + 1)]
 
 
 def mean_level(power: Array, xp: Any) -> Array:
-    """Return the mean over the cells that are not silent, which silence beside them leaves alone.
+    """Return the mean over the cells that are not exactly zero.
 
     Parameters
     ----------

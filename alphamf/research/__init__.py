@@ -1,1 +1,1 @@
-"""Experiments of the papers, their data, and measurements of speed."""
+"""The papers' experiments, their data, and speed measurements."""

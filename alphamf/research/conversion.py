@@ -1,4 +1,4 @@
-"""Converts published data sets to the arrays of the experiments."""
+"""Convert published data sets to the arrays of the experiments."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def movielens(archive: Path) -> Arrays:
 
 
 def sevens_and_nines(*files: Path) -> Arrays:
-    """Read the digits 7 and 9 of MNIST, in the files' order.
+    """Read the digits 7 and 9 of MNIST, in file order.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def sevens_and_nines(*files: Path) -> Arrays:
 
 
 def newsgroups(archive: Path) -> Arrays:
-    """Count the words of 20 Newsgroups, split by date; posts without any word are left out.
+    """Count the words of 20 Newsgroups, split by date; posts without words are dropped.
 
     Words are of three or more letters, without the posts' headers: the 2000 most frequent ones of
     the training posts that are in no more than a tenth of them.
@@ -142,7 +142,7 @@ def _posts(archive: Path) -> dict[str, list[Counter[str]]]:
 
 
 def _vocabulary(posts: list[Counter[str]]) -> list[str]:
-    """Return the most frequent words of those that are not too common."""
+    """Return the most frequent words, excluding those that are too common."""
     spread = Counter(word for post in posts for word in post)
     total: Counter[str] = Counter()
     for post in posts:
@@ -160,6 +160,6 @@ def australian_credit(table: Path) -> Arrays:
 
 
 def heart(table: Path) -> Arrays:
-    """Read ``heart.dat``: 13 features and a class of 1 or 2, which becomes 0 or 1."""
+    """Read ``heart.dat``: 13 features and a class of 1 or 2, converted to 0 or 1."""
     values = np.loadtxt(table, ndmin=2)
     return {"X": values[:, :-1], "y": (values[:, -1] - 1).astype(np.int8), "names": np.array(HEART)}

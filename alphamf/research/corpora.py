@@ -11,14 +11,14 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.research.download import cache, download
-from alphamf.research.sources import CORPORA, Corpus, Source
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.research.sources import CORPORA, Corpus, DataSource
+from alphamf.tools.files import atomic, printable_name, reason
 
 _LOGGER = logging.getLogger(__name__)
 
 
 def find(name: str) -> Path:
-    """Return the path of a corpus: in the local copy that ``$ALPHAMF_DATA`` names, or downloaded.
+    """Return the path of a corpus: in the folder given by ``$ALPHAMF_DATA``, or downloaded.
 
     Downloads are checked, and kept in the user's cache together with the converted arrays.
 
@@ -34,14 +34,14 @@ def find(name: str) -> Path:
         path = Path(root, corpus.path)
         if path.exists():
             return _checked(name, path, corpus.sha256)
-        where = f"is not at {shown(path)}"
+        where = f"is not at {printable_name(path)}"
     title = f"the data {name} ({corpus.home}; {corpus.terms})"
     advice = f"set ALPHAMF_DATA to a folder that holds {corpus.path}"
     if corpus.source is None:
         raise AlphaMFError(
-            f"{title} {where}, and is not downloaded, as no checksum of it is published: get it "
-            "from its home, list its recordings in a MANIFEST.csv with the columns "
-            f"{', '.join(corpus.columns)}, and {advice}"
+            f"{title} {where}; it cannot be downloaded automatically because no checksum is "
+            "published. Get it from its home page, list its recordings in a MANIFEST.csv "
+            f"with the columns {', '.join(corpus.columns)}, and {advice}"
         )
     made = cache() / f"{name}.npz"
     if not made.exists():
@@ -51,13 +51,13 @@ def find(name: str) -> Path:
             files = " and ".join(original.name for original in corpus.source.originals)
             raise AlphaMFError(
                 f"{title} {where} and cannot be downloaded ({error}): put {files} into "
-                f"{shown(made.parent)}, or {advice}"
+                f"{printable_name(made.parent)}, or {advice}"
             ) from error
     return made
 
 
 def _checked(name: str, path: Path, sha256: str) -> Path:
-    """Return `path` if it is the right file; a folder is not checked."""
+    """Return `path` if its checksum is right; folders are not checked."""
     if sha256:
         try:
             with path.open("rb") as file:
@@ -65,12 +65,12 @@ def _checked(name: str, path: Path, sha256: str) -> Path:
         except OSError as error:
             raise AlphaMFError(f"{path} cannot be read: {reason(error)}") from error
         if found != sha256:
-            raise AlphaMFError(f"{path} is not the file that {name} stands for: its sha256 differs")
+            raise AlphaMFError(f"{path} is not the expected file for {name}: its sha256 differs")
     return path
 
 
-def _make(name: str, corpus: Corpus, source: Source, path: Path) -> None:
-    """Convert the originals, which are downloaded if absent, and write the arrays."""
+def _make(name: str, corpus: Corpus, source: DataSource, path: Path) -> None:
+    """Download the originals if needed, convert them, and write the arrays."""
     if not all((path.parent / original.name).exists() for original in source.originals):
         unlike = f"; {source.unlike}" if source.unlike else ""
         _LOGGER.warning(
@@ -78,7 +78,7 @@ def _make(name: str, corpus: Corpus, source: Source, path: Path) -> None:
             name,
             corpus.terms,
             corpus.home,
-            shown(path.parent),
+            printable_name(path.parent),
             unlike,
         )
     arrays = source.convert(*(download(original, path.parent) for original in source.originals))
@@ -86,4 +86,4 @@ def _make(name: str, corpus: Corpus, source: Source, path: Path) -> None:
         with atomic(path) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)
     except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be written: {reason(error)}") from error

@@ -7,14 +7,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 SECONDS = 30
 """Timeout of a server in seconds."""
 
 
 @dataclass(frozen=True)
-class Original:
+class PublishedFile:
     """A published file.
 
     Attributes
@@ -33,14 +33,14 @@ class Original:
 
 
 def cache() -> Path:
-    """Return the user's folder for downloads, which may not exist yet."""
+    """Return the user's folder for downloads, which may not exist."""
     import pooch
 
     return Path(pooch.os_cache("alphamf"))
 
 
-def download(original: Original, folder: Path) -> Path:
-    """Return the path of a file in `folder`, after a download if it is absent.
+def download(original: PublishedFile, folder: Path) -> Path:
+    """Return the path of a file in `folder`; download it if it does not exist.
 
     Raises
     ------
@@ -71,9 +71,11 @@ def download(original: Original, folder: Path) -> Path:
         except RequestException:
             reasons.append(f"no connection to {host}")
         except ValueError:
-            reasons.append(f"{host} gives another file than {original.name}")
+            reasons.append(f"{host} returned a file that differs from {original.name}")
         except OSError as error:
-            raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(folder)} cannot be written: {reason(error)}"
+            ) from error
         else:
             return Path(path)
     raise AlphaMFError(", ".join(reasons))

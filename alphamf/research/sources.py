@@ -1,4 +1,4 @@
-"""Data sets of the experiments: their files, homes, terms and checksums."""
+"""Data sets of the experiments: their files, home pages, licences and checksums."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from alphamf.research import conversion
-from alphamf.research.download import Original
+from alphamf.research.download import PublishedFile
 
 
 @dataclass(frozen=True)
-class Source:
-    """How the file of a data set is made from the published files.
+class DataSource:
+    """Describes how the file of a data set is made from the published files.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Source:
         How these arrays differ from those of the file; empty if they do not.
     """
 
-    originals: tuple[Original, ...]
+    originals: tuple[PublishedFile, ...]
     convert: Callable[..., conversion.Arrays]
     unlike: str = ""
 
@@ -52,14 +52,14 @@ class Corpus:
     sha256: str
     home: str
     terms: str
-    source: Source | None = None
+    source: DataSource | None = None
     columns: tuple[str, ...] = ()
 
 
-def _mnist(name: str, sha256: str) -> Original:
+def _mnist(name: str, sha256: str) -> PublishedFile:
     homes = ("http://yann.lecun.com/exdb", "https://ossci-datasets.s3.amazonaws.com")
     file = f"{name}-ubyte.gz"
-    return Original(file, sha256, tuple(f"{home}/mnist/{file}" for home in homes))
+    return PublishedFile(file, sha256, tuple(f"{home}/mnist/{file}" for home in homes))
 
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog"
@@ -69,17 +69,17 @@ CORPORA = {
         "datasets/movielens/ml-1m.npz",
         "e4e23ce2c8d968b5719a4b5d95c57ca4bb04b1da3bde2e205b13be33344b28cc",
         "https://grouplens.org/datasets/movielens/1m/",
-        "GroupLens: research use, not to be passed on",
-        Source(
+        "GroupLens: for research, no redistribution",
+        DataSource(
             (
-                Original(
+                PublishedFile(
                     "ml-1m.zip",
                     "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
                     ("https://files.grouplens.org/datasets/movielens/ml-1m.zip",),
                 ),
             ),
             conversion.movielens,
-            "the probe ratings are drawn at random, not those of the papers",
+            "the probe ratings are drawn at random and differ from those of the papers",
         ),
     ),
     "mnist-7v9": Corpus(
@@ -87,7 +87,7 @@ CORPORA = {
         "1271a5e2f9f390dbd42a17a3bad85986f6d7b2a6b9979d532ee02ad78e7eab0a",
         "http://yann.lecun.com/exdb/mnist/",
         "CC BY-SA 3.0",
-        Source(
+        DataSource(
             (
                 _mnist(
                     "train-images-idx3",
@@ -114,9 +114,9 @@ CORPORA = {
         "2fff953881f3668eadc43b60524c578422a20ad275e31d3ae59fd18c9a378745",
         "http://qwone.com/~jason/20Newsgroups/",
         "none stated; public newsgroup posts",
-        Source(
+        DataSource(
             (
-                Original(
+                PublishedFile(
                     "20news-bydate.tar.gz",
                     "8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
                     (
@@ -126,7 +126,7 @@ CORPORA = {
                 ),
             ),
             conversion.newsgroups,
-            "other words count than in the figures of docs/experiments",
+            "the vocabulary differs from that of the figures in docs/experiments",
         ),
     ),
     "australian-credit": Corpus(
@@ -134,9 +134,9 @@ CORPORA = {
         "27e2972d45b85cb8fe21be3e15e1539f3004a99b9979a3f25ffdfe774344b882",
         "https://archive.ics.uci.edu/dataset/143",
         "CC BY 4.0",
-        Source(
+        DataSource(
             (
-                Original(
+                PublishedFile(
                     "australian.dat",
                     "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
                     (f"{_UCI}/australian/australian.dat",),
@@ -150,9 +150,9 @@ CORPORA = {
         "5e1ca341d3b78b45635ea2553a5dbd2a01a57c6a0bd18fbccf8d8b7bfbd13d5c",
         "https://archive.ics.uci.edu/dataset/145",
         "CC BY 4.0",
-        Source(
+        DataSource(
             (
-                Original(
+                PublishedFile(
                     "heart.dat",
                     "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
                     (f"{_UCI}/heart/heart.dat",),

@@ -1,1 +1,1 @@
-"""The page: a web server of this machine that denoises recordings, and what the browser shows."""
+"""The web page: a local server that denoises recordings, and the files for the browser."""

@@ -1,4 +1,4 @@
-"""The web application: routes, static files, errors in one sentence."""
+"""The web application: routes, static files, and error messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TYPES = {
 
 
 def build(store: Path, limits: Limits, jobs: int, ending: Callable[[], bool]) -> Starlette:
-    """Return the application.
+    """Build and return the web application.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
         Route(one, api.show),
         Route(one, api.remove, methods=["DELETE"]),
         Route(f"{one}/preview", api.preview, methods=["POST"]),
-        Route(f"{one}/sound", api.sound),
+        Route(f"{one}/sound", downloads.sound),
         Route(f"{one}/picture", api.picture),
         Route(f"{one}/result", downloads.result),
         Route("/api/archive", downloads.archive),
@@ -87,7 +87,7 @@ def _routes(recordings: Recordings, limits: Limits, ending: Callable[[], bool]) 
 
 
 def _static() -> dict[str, tuple[bytes, str]]:
-    """Return content and type of the page's files by path; no request is ever made a path."""
+    """Return content and type of static files by URL path; URLs never become file paths."""
     folder = files("alphamf.serving")
     found = {f"/{each.name}": each for each in folder.joinpath("static").iterdir()}
     found["/"] = found.pop("/index.html")
@@ -109,7 +109,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    """Answer for a recording that was removed while it was read."""
+    """Return 404 for a recording that was removed while it was being read."""
     return JSONResponse({"error": GONE}, 404)
 
 

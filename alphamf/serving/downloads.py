@@ -1,4 +1,4 @@
-"""Results out: one file, or several in a zip."""
+"""What is sent in parts: samples for the page; results, one file or several in a zip."""
 
 from __future__ import annotations
 
@@ -18,16 +18,29 @@ from starlette.types import Receive, Scope, Send
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
-from alphamf.serving.query import checked, find, number
-from alphamf.serving.recording import Recording
+from alphamf.serving.query import check_number, find, number, read
+from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
+from alphamf.serving.sound import (
+    PART,
+    SAMPLE,
+    SOUND,
+    SPEECH,
+    Extract,
+    SoundShape,
+    parts,
+    preview_name,
+)
 
-_PART = 1 << 20
-"""Bytes of a file that are put into a zip at a time."""
+LONGEST_SOUND = 20
+"""Most seconds of sound in one answer."""
+
+MOST_SAMPLES = 1 << 25
+"""Most samples in one answer, over all channels."""
 
 
 class Download(NamedTuple):
-    """A file, and its name for the user."""
+    """A file to download, and its name for the user."""
 
     name: str
     path: Path
@@ -35,7 +48,7 @@ class Download(NamedTuple):
 
 @dataclass
 class Downloads:
-    """The endpoints.
+    """The download endpoints.
 
     Attributes
     ----------
@@ -47,6 +60,25 @@ class Downloads:
 
     recordings: Recordings
     most: int
+
+    async def sound(self, request: Request) -> _Held:
+        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
+        recording = read(self.recordings, request)
+        rate, channels, frames = recording.sound
+        start = number(request, "start", int, 0, frames)
+        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
+        count = min(number(request, "frames", int, 1, most), frames - start)
+        kind, sources = _sources(recording, start, count)
+        size = SAMPLE * channels * count * len(sources)
+        headers = {"x-speech": kind, "content-length": str(size)}
+        async with AsyncExitStack() as stack:
+            extracts = [
+                Extract(stack.enter_context(path.open("rb")), held, first)
+                for path, held, first in sources
+            ]
+            body = stack.enter_context(closing(parts(extracts, count)))
+            answer = StreamingResponse(body, 200, headers, "application/octet-stream")
+            return _Held(answer, stack.pop_all())
 
     async def result(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/result``: the denoised file."""
@@ -64,16 +96,16 @@ class Downloads:
         wanted = request.query_params.getlist("id")
         parts = request.query_params.getlist("dry") or ["0"] * len(wanted)
         if not 0 < len(wanted) <= self.most or len(parts) != len(wanted):
-            raise HTTPException(400, "name recordings by id=, and a dry= for each or for none")
+            raise HTTPException(400, "give recordings as id=, and either no dry= or one for each")
         files = []
         async with AsyncExitStack() as stack:
             for key, part in zip(wanted, parts, strict=True):
                 recording = self.recordings.get(key)
                 if recording is None:
-                    raise HTTPException(404, "one of these recordings was removed, or is too old")
-                dry = checked("dry", part, float, 0, 1)
+                    raise HTTPException(404, "one of these recordings was removed or has expired")
+                dry = check_number("dry", part, float, 0, 1)
                 files.append(await self._file(recording, dry, _format(request), stack))
-            titles = names.distinct([each.name for each in files])
+            titles = names.distinct_names([each.name for each in files])
             members = list(zip(titles, [each.path for each in files], strict=True))
             body = stack.enter_context(closing(_zipped(members)))
             headers = {"content-disposition": names.attachment("alphamf.zip")}
@@ -81,18 +113,20 @@ class Downloads:
             return _Held(answer, stack.pop_all())
 
     async def _file(
-        self, recording: Recording, dry: float, ending: str | None, stack: AsyncExitStack
+        self, recording: ServerRecording, dry: float, ending: str | None, stack: AsyncExitStack
     ) -> Download:
-        """Return a result; with a part of the input, or in another format, it is written first.
+        """Return a result; if it needs a part of the input or another format, it is written first.
 
         It stays until the stack is closed.
         """
         report, about = recording.result, recording.about
         if report is None or about is None:
-            raise HTTPException(409, "the recording is not done")
+            raise HTTPException(409, "the recording is not finished yet")
         own = str(about["format"])
         if ending and by_suffix(ending, own) is None:
-            raise HTTPException(400, "format must be the ending of an audio format, such as flac")
+            raise HTTPException(
+                400, "format must be the extension of an audio format, such as flac"
+            )
         name = names.result_name(recording.name, own, ending)
         if dry == 0 and not ending:
             return Download(name, Path(report["output"]))
@@ -103,15 +137,31 @@ class Downloads:
             raise HTTPException(422, str(error)) from error
 
 
+def _sources(
+    recording: ServerRecording, start: int, count: int
+) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
+    """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
+    whole, folder, ahead = recording.sound, recording.folder, recording.preview
+    sources = [(folder / SOUND, whole, start)]
+    if start + count <= recording.ready():
+        return "whole", [*sources, (folder / SPEECH, whole, start)]
+    if ahead is not None:
+        first, frames = ahead["start"], ahead["frames"]
+        if first <= start and start + count <= first + frames:
+            held = whole._replace(frames=frames)
+            return "preview", [*sources, (folder / preview_name(first), held, start - first)]
+    return "none", sources
+
+
 def _format(request: Request) -> str | None:
-    """Return the ending that the user chose, with its dot; None for the input's format."""
+    """Return the extension that the user chose, with its dot; None for the input's format."""
     wanted = request.query_params.get("format", "input")
     return None if wanted == "input" else f".{wanted.lower()}"
 
 
 @dataclass
 class _Held:
-    """A response, and what holds its files until it has been sent, or cannot be."""
+    """A response, with an exit stack that keeps its files until it has been sent or has failed."""
 
     response: Response
     files: AsyncExitStack
@@ -122,7 +172,7 @@ class _Held:
 
 
 class _Pipe(io.RawIOBase):
-    """Takes what is written to it, and gives it out in parts."""
+    """A buffer that collects written bytes and returns them in parts."""
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -132,25 +182,25 @@ class _Pipe(io.RawIOBase):
         return True
 
     def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
-        """Take bytes."""
+        """Append bytes."""
         self._held += data
         return len(data)
 
     def taken(self) -> bytes:
-        """Give out what was written since the last call."""
+        """Return and clear the bytes written since the last call."""
         data = bytes(self._held)
         self._held.clear()
         return data
 
 
 def _zipped(members: list[tuple[str, Path]]) -> Generator[bytes]:
-    """Yield a zip of files, as they are: sound does not become smaller."""
+    """Yield an uncompressed zip archive of files; compression would not make audio smaller."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w") as archive:
         for name, path in members:
             info = zipfile.ZipInfo.from_file(path, name)
             with path.open("rb") as file, archive.open(info, "w", force_zip64=True) as member:
-                while data := file.read(_PART):
+                while data := file.read(PART):
                     member.write(data)
                     yield pipe.taken()
     yield pipe.taken()

@@ -1,4 +1,4 @@
-"""Who may ask: the Host, the Origin and the token of every request, and the headers of answers."""
+"""Access control: checks Host, Origin and token of requests; adds security headers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ App = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
     Awaitable[None],
 ]
+
+ADMITTED = "admitted"
+"""In the state of a request that has the token."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -40,11 +43,11 @@ HEADERS = {
 
 
 class Guard:
-    """An ASGI application that lets through to another what may be asked.
+    """ASGI middleware that passes only allowed requests to the application.
 
     The page and its API lie below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
-    the command opens the browser there, as other users may see the arguments of a process.
+    a file of the user, which the command opens in the browser, redirects there.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class Guard:
         receive: Callable[[], Awaitable[Message]],
         send: Callable[[Message], Awaitable[None]],
     ) -> None:
-        """Answer a request."""
+        """Check a request, and answer it or pass it on."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -87,8 +90,7 @@ class Guard:
                 ]
             await send(message)
 
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        if (refusal := self._refusal(scope, headers)) is not None:
+        if (refusal := self._refusal(scope)) is not None:
             await _answer(guarded, *refusal)
             return
         path = scope["path"]
@@ -100,27 +102,26 @@ class Guard:
         else:
             first, *rest = path.removeprefix("/").split("/", 1)
             if not _same(first, self._token):
-                await _answer(guarded, 404, "nothing is here: use the address that alphamf printed")
+                await _answer(
+                    guarded, 404, "this page does not exist; use the address that alphamf printed"
+                )
             elif not rest:
                 await _answer(guarded, 308, "", {"location": f"/{self._token}/"})
             else:
                 path = f"/{rest[0]}"
+                scope["state"][ADMITTED] = True
                 inner = {**scope, "path": path, "raw_path": path.encode()}
                 await self._app(inner, receive, guarded)
 
-    def _refusal(self, scope: Message, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        """Return status and sentence for a request from elsewhere."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        if sum(name == b"host" for name, _ in scope["headers"]) != 1 or not self._known(host):
-            return 421, "this server does not answer to that name"
-        origin = headers.get(b"origin")
-        if origin is not None and urlsplit(origin.decode("latin-1")).netloc != host:
-            return 403, "requests from other sites are refused"
-        site = headers.get(b"sec-fetch-site", b"none")
-        navigates = headers.get(b"sec-fetch-mode") == b"navigate" and scope["method"] == "GET"
-        if site not in (b"same-origin", b"none") and not (
-            navigates and "/api/" not in scope["path"]
-        ):
+    def _refusal(self, scope: Message) -> tuple[int, str] | None:
+        """Return status and sentence for a request from elsewhere, by all values of its headers."""
+        hosts = _values(scope, b"host")
+        if len(hosts) != 1 or not self._known(hosts[0]):
+            return 421, "this server cannot be used under that host name"
+        own = all(_place(origin) == hosts[0] for origin in _values(scope, b"origin"))
+        near = {"same-origin", "none"}.issuperset(_values(scope, b"sec-fetch-site"))
+        navigates = _values(scope, b"sec-fetch-mode") == ["navigate"] and scope["method"] == "GET"
+        if not own or not (near or (navigates and "/api/" not in scope["path"])):
             return 403, "requests from other sites are refused"
         return None
 
@@ -129,6 +130,19 @@ class Guard:
             return urlsplit(f"//{host}").hostname in self._names and "@" not in host
         except ValueError:
             return False
+
+
+def _values(scope: Message, name: bytes) -> list[str]:
+    """Return all values of a header of a request."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _place(origin: str) -> str | None:
+    """Return host and port of an origin, or None where it has none."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _same(given: str, right: str) -> bool:

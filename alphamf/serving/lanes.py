@@ -1,4 +1,4 @@
-"""Worker processes of the server: each lane does one task after the other, and can be stopped."""
+"""Worker processes of the server; each lane runs one task at a time, which can be stopped."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from alphamf.serving.tasks import Task, work
-from alphamf.tools.processes import Worker, awaited, end
+from alphamf.tools.processes import Worker, end, wait_for_workers
 from alphamf.tools.work import Outcome
 
 _WAKE = 0.1
 """Longest wait before a lane looks whether its task is to stop, in seconds."""
 
-KILLED = "its process was killed, perhaps for want of memory"
-TOO_SLOW = "reading it takes too long"
+KILLED = "its process was killed, perhaps because memory ran out"
+TOO_SLOW = "reading it took too long"
 
 
 @dataclass(eq=False)
 class Ticket:
-    """A task on its way.
+    """A queued or running task.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Ticket:
 
 
 class Lanes:
-    """Lanes that share a queue.
+    """Lanes that take tasks from one queue.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ class Lanes:
             thread.start()
 
     def put(self, ticket: Ticket, *, first: bool = False) -> None:
-        """Queue a task, at the front if it is to be the next one."""
+        """Queue a task; with `first`, at the front."""
         with self._changed:
             (self._queue.appendleft if first else self._queue.append)(ticket)
             self._changed.notify()
 
     def stop(self, ticket: Ticket) -> None:
-        """Have a task stopped, or never begun; `Ticket.left` says when it is over."""
+        """Stop a task, or remove it from the queue; `Ticket.left` is set when it has ended."""
         with self._changed:
             ticket.stopped.set()
             if ticket in self._queue:
@@ -95,7 +95,7 @@ class Lanes:
             thread.join()
 
     def under_way(self) -> int:
-        """Return how many tasks wait or are being done."""
+        """Return the number of queued and running tasks."""
         with self._changed:
             return self._busy + len(self._queue)
 
@@ -121,7 +121,7 @@ class Lanes:
             return self._queue.popleft()
 
     def _do(self, ticket: Ticket, worker: Worker | None) -> Worker | None:
-        """Do a task, and return the worker that is left."""
+        """Run a task, and return its worker, or None if the worker was ended."""
         begun = monotonic()
         ticket.started()
         idle = worker is not None  # it may have been killed, and be so before it begins
@@ -134,7 +134,7 @@ class Lanes:
                     ticket.done(Outcome(None, error=TOO_SLOW, code=2))
                 return None
             try:
-                message = worker.receive() if awaited([worker], _WAKE) else None
+                message = worker.receive() if wait_for_workers([worker], _WAKE) else None
             except EOFError:
                 end([worker])
                 if not idle:
@@ -153,11 +153,11 @@ class Lanes:
 
 
 def _given(ticket: Ticket, worker: Worker | None) -> Worker | None:
-    """Give a task to a worker, or to a new one; where there can be none, the task is over."""
+    """Send a task to a worker, starting one if needed; on failure, finish with an error."""
     try:
         worker = worker or Worker(work, True)
     except OSError as error:
-        ticket.done(Outcome(None, error=f"no process can be started: {error}", code=1))
+        ticket.done(Outcome(None, error=f"cannot start a process: {error}", code=1))
         return None
     worker.give(0, ticket.task)
     return worker

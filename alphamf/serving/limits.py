@@ -1,4 +1,4 @@
-"""What the server allows: sizes, lengths, counts and times."""
+"""Limits of the server: sizes, lengths, counts and times."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class Limits:
     uploads
         Uploads that are received at a time.
     connections
-        Connections at a time.
+        Connections at a time; of these, only those with a request of a user are kept for sure.
     head, idle
-        Longest wait for the head of a request, and for the next part of an upload, in seconds.
+        Longest wait for a request, and for the next part of an upload or of an answer to go
+        through, in seconds.
     least_rate
-        Bytes per second that an upload must bring on average, once it has lasted for `idle`.
+        Bytes per second that an upload must bring on average, in every `idle` seconds.
     reading
         Longest time that decoding a recording may take, in seconds.
     age
         How long a recording and its results are kept, in seconds.
     spare
-        Bytes that an upload must leave free on the disk.
+        Bytes that uploads and results must leave free on the disk.
     """
 
     upload: int = 1000 * MB

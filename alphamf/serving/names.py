@@ -1,4 +1,4 @@
-"""Names of recordings: shown and sent back, never used as paths."""
+"""Names of recordings: shown to the user and sent back, never used as paths."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from urllib.parse import quote
 
 from alphamf.audio.outputs import derived_name, final_name
-from alphamf.audio.search import Found
+from alphamf.audio.search import InputFile
 
 LONGEST = 120
 """Most characters of a name."""
 
 
-def clean(text: str) -> str:
-    """Return the last part of what a browser calls a file, without what does not print."""
+def sanitize_name(text: str) -> str:
+    """Return the last part of a file name sent by a browser, without unprintable characters."""
     name = text.replace("\\", "/").rsplit("/", 1)[-1]
     name = "".join(c for c in name if c.isprintable() and c not in '<>:"|?*').strip()
     stem, ending = os.path.splitext(name)
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def result_name(name: str, format: str, ending: str | None = None) -> str:
-    """Return the name of the denoised file, as ``alphamf denoise`` has it.
+    """Return the name of the denoised file, as ``alphamf denoise`` would choose it.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ def result_name(name: str, format: str, ending: str | None = None) -> str:
     ending
         Of another format that the user chose, such as ``.flac``.
     """
-    derived = final_name(derived_name(Found(name, name), None), format)
+    derived = final_name(derived_name(InputFile(name, name), None), format)
     return derived if ending is None else os.path.splitext(derived)[0] + ending
 
 
-def distinct(names: list[str]) -> list[str]:
-    """Return names that differ, for the members of an archive."""
+def distinct_names(names: list[str]) -> list[str]:
+    """Make the names of an archive's members distinct."""
     taken: set[str] = set()
     for k, name in enumerate(names):
         stem, ending = os.path.splitext(name)

@@ -1,4 +1,4 @@
-"""What the page draws: waveforms, spectrograms and the band of the level, column by column.
+"""Pictures for the page: waveforms, spectrograms and the level's range, computed column by column.
 
 A column is a record of bytes, so that the browser reads what has come since it last asked.
 """
@@ -36,14 +36,14 @@ _CHUNK = 512
 
 
 def decibel_bytes(power: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Return powers, 1 at full scale, as bytes from `FLOOR` to 0 dB."""
+    """Convert powers (1 is full scale) to bytes that represent `FLOOR` to 0 dB."""
     decibels = 10 * np.log10(np.maximum(power, 10 ** (FLOOR / 10)))
     scaled: NDArray[np.uint8] = np.rint((1 - decibels / FLOOR) * 255).clip(0, 255).astype(np.uint8)
     return scaled
 
 
 class Columns:
-    """Rows of numbers averaged over columns of equal duration, each written once it is whole.
+    """Averages rows of numbers over columns of equal duration; writes complete columns.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Columns:
         self._written = 0
 
     def place(self, count: int) -> NDArray[np.intp]:
-        """Return the columns of the next `count` rows."""
+        """Return the column indices of the next `count` rows."""
         index = self.added + np.arange(count)
         return np.minimum(index * self.count // self._total, self.count - 1)
 
@@ -76,15 +76,15 @@ class Columns:
         self.added += len(rows)
 
     def whole(self, *, end: bool = False) -> tuple[slice, NDArray[np.float64]]:
-        """Return which columns have become whole since the last call, and their means."""
+        """Return the indices of the columns completed since the last call, and their means."""
         last = self.count if end else int(self.place(1)[0])
         part = slice(self._written, max(last, self._written))
         self._written = part.stop
         return part, self._sum[part] / np.maximum(self._rows[part], 1)[:, None]
 
 
-class Picture:
-    """Waveform and spectrogram of a signal that comes in blocks.
+class SoundPicture:
+    """Waveform and spectrogram of a signal that arrives in blocks.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Picture:
         self._rest: Floats | None = None
 
     def add(self, block: Floats) -> None:
-        """Add the next samples, shape (n, channels), and write the columns that are whole."""
+        """Add samples, shape (n, channels), and write the columns that are complete."""
         block = block.clip(-LOUDEST, LOUDEST)
         if self._rest is not None:
             block = np.concatenate([self._rest, block])
@@ -116,7 +116,7 @@ class Picture:
         self._write()
 
     def finish(self) -> None:
-        """Write the columns that are left."""
+        """Write the remaining columns."""
         if self._rest is not None and len(self._rest):
             channels = self._rest.shape[1]
             self.add(np.zeros((2 * self._hop - 1, channels), np.float32))
@@ -144,7 +144,7 @@ class Picture:
 
 
 class Band:
-    """Level of the speech, and the range that it may be in, in columns.
+    """Level of the speech and its range of uncertainty, in columns.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ class Band:
         self._write()
 
     def finish(self) -> None:
-        """Write the columns that are left."""
+        """Write the remaining columns."""
         self._write(end=True)
 
     def _write(self, *, end: bool = False) -> None:
@@ -184,7 +184,7 @@ class Band:
 
 
 def _filters(n_fft: int, rate: int) -> Floats:
-    """Return triangles on the mel scale, shape (bins, `BANDS`), each with a sum of one."""
+    """Return triangular filters on the mel scale, shape (bins, `BANDS`), each with a sum of one."""
     top = 2595 * math.log10(1 + rate / 2 / 700)
     centres = 700 * (10 ** (np.linspace(0, top, BANDS + 2) / 2595) - 1)
     bins = np.arange(n_fft // 2 + 1) * (rate / n_fft)

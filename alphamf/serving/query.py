@@ -1,4 +1,4 @@
-"""What a request asks for: the recording in its path, the numbers in its query."""
+"""Parse requests: the recording in the path, the numbers in the query."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import TypeVar
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from alphamf.serving.recording import Recording
+from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
 
-GONE = "there is no such recording: it was removed, or is too old"
+GONE = "this recording does not exist: it was removed or has expired"
 
 Number = TypeVar("Number", int, float)
 
 
-def find(recordings: Recordings, request: Request) -> Recording:
-    """Return the recording that a path names, or answer 404."""
+def find(recordings: Recordings, request: Request) -> ServerRecording:
+    """Return the recording named in the path, or raise a 404 error."""
     recording = recordings.get(request.path_params["id"])
     if recording is None:
         raise HTTPException(404, GONE)
     return recording
 
 
-def read(recordings: Recordings, request: Request) -> Recording:
-    """Return the recording that a path names once it has been read, or answer 409."""
+def read(recordings: Recordings, request: Request) -> ServerRecording:
+    """Return the recording named in the path, or raise a 409 error if it has not been read yet."""
     recording = find(recordings, request)
     if recording.about is None:
-        raise HTTPException(409, "the recording has not been read")
+        raise HTTPException(409, "the recording has not been read yet")
     return recording
 
 
 def number(request: Request, name: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number of the query, `least` where it is missing, or answer 400."""
-    return checked(name, request.query_params.get(name, str(least)), kind, least, most)
+    """Return a number of the query, or `least` if missing; raise a 400 error if invalid."""
+    return check_number(name, request.query_params.get(name, str(least)), kind, least, most)
 
 
-def checked(name: str, text: str, kind: type[Number], least: Number, most: Number) -> Number:
-    """Return a number within bounds, or answer 400."""
+def check_number(name: str, text: str, kind: type[Number], least: Number, most: Number) -> Number:
+    """Return a number within bounds, or raise a 400 error."""
     try:
         value = kind(text)
     except ValueError:

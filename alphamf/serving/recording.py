@@ -1,4 +1,4 @@
-"""A recording of the server: what is known of it, and what is told of it."""
+"""A recording on the server, and its state for the browser."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
-from alphamf.serving.sound import SOURCE, SPEECH, Sound, held
+from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, stored_samples
 from alphamf.tools.work import Outcome
 
-FAULT = "a fault of alphamf stopped this: the terminal of the server says more"
+FAULT = "an internal error occurred; see the terminal of the server for details"
 
 
 @dataclass(eq=False)
-class Recording:
-    """A recording and what has become of it.
+class ServerRecording:
+    """A recording, its state and its results.
 
     Attributes
     ----------
@@ -69,14 +69,14 @@ class Recording:
     rendering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def sound(self) -> Sound:
+    def sound(self) -> SoundShape:
         """Rate, channels and length."""
         about = self.about or {}
-        return Sound(about["rate"], about["channels"], about["frames"])
+        return SoundShape(about["rate"], about["channels"], about["frames"])
 
     def ready(self) -> int:
-        """Return how many samples of the speech are there."""
-        return held(self.folder / SPEECH, self.sound.channels) if self.about else 0
+        """Return the number of samples per channel of the speech that are ready."""
+        return stored_samples(self.folder / SPEECH, self.sound) if self.about else 0
 
     def json(self) -> dict[str, Any]:
         """Return the state for the browser."""
@@ -105,7 +105,7 @@ class Recording:
         }
 
     def sentence(self, outcome: Outcome) -> str:
-        """Return the error of an outcome, without a path of the server."""
+        """Return the error message of an outcome, without paths on the server."""
         if outcome.details:
             print(outcome.details, file=sys.stderr, end="")
             return FAULT

@@ -1,4 +1,4 @@
-"""The recordings of a server, and the tasks that take them from upload to download."""
+"""All recordings of a server, and the tasks that process them from upload to download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 from alphamf.serving.lanes import Lanes, Ticket
 from alphamf.serving.limits import Limits
-from alphamf.serving.recording import Recording
+from alphamf.serving.recording import ServerRecording
 from alphamf.serving.render import Render
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
@@ -44,18 +44,18 @@ class Recordings:
 
     def __init__(self, store: Path, limits: Limits, jobs: int) -> None:
         self.store, self._limits = store, limits
-        self._all: dict[str, Recording] = {}
+        self._all: dict[str, ServerRecording] = {}
         self._long, self._short = Lanes(jobs), Lanes(1, prepared=True)
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._leaving: set[asyncio.Task[None]] = set()
 
-    def get(self, name: str) -> Recording | None:
-        """Return a recording, or None where there is none of that name."""
+    def get(self, name: str) -> ServerRecording | None:
+        """Return a recording, or None if no recording has this name."""
         return self._all.get(name)
 
-    def new(self, name: str, preset: str, seed: int) -> Recording:
-        """Make the folder for an upload.
+    def new(self, name: str, preset: str, seed: int) -> ServerRecording:
+        """Create the folder and the entry for an upload.
 
         Raises
         ------
@@ -66,29 +66,30 @@ class Recordings:
         """
         if len(self._all) >= self._limits.jobs:
             raise AlphaMFError(
-                f"the server holds {self._limits.jobs} recordings already: remove some"
+                f"the server already holds {self._limits.jobs} recordings; remove some of them"
             )
         key, folder = new_folder(self.store)
-        self._all[key] = Recording(key, folder, name, preset, seed)
+        self._all[key] = ServerRecording(key, folder, name, preset, seed)
         return self._all[key]
 
-    def begin(self, recording: Recording) -> None:
-        """Read a recording that was uploaded, denoise its beginning, then all of it."""
-        task = Look(recording.folder, self._limits.samples)
+    def begin(self, recording: ServerRecording) -> None:
+        """Queue an uploaded recording: read it, denoise its beginning, then all of it."""
+        task = Look(recording.folder, self._limits.samples, self._limits.spare)
         self._put(self._short, recording, task, self._looked, seconds=self._limits.reading)
 
-    def start_preview(self, recording: Recording, start: int) -> None:
-        """Denoise ten seconds ahead of the rest."""
+    def start_preview(self, recording: ServerRecording, start: int) -> None:
+        """Denoise ten seconds from `start` before the rest."""
         recording.previewing = True
-        task = Preview(recording.folder, recording.sound, start, recording.seed, cores())
+        spare = self._limits.spare
+        task = Preview(recording.folder, recording.sound, start, recording.seed, cores(), spare)
         self._put(self._short, recording, task, self._previewed, first=True)
         self._touch(recording)
 
     @asynccontextmanager
     async def render(
-        self, recording: Recording, ending: str | None, dry: float
+        self, recording: ServerRecording, ending: str | None, dry: float
     ) -> AsyncIterator[Path]:
-        """Write a download, unless it is there already, and yield its file, kept meanwhile.
+        """Write a download if needed, and yield its file, which is kept until the context ends.
 
         Parameters
         ----------
@@ -108,7 +109,8 @@ class Recordings:
         async with recording.rendering:
             if key not in recording.renders:
                 lengths = tuple((recording.result or {})["segments"])
-                task = Render(recording.folder, key, ending is None, dry, lengths)
+                sound, spare = recording.sound, self._limits.spare
+                task = Render(recording.folder, key, ending is None, dry, sound, lengths, spare)
                 outcome = await self._awaited(recording, task)
                 recording.renders[key] = Path(outcome.result)
             recording.readers[key] += 1
@@ -120,11 +122,11 @@ class Recordings:
                 if not recording.readers[old]:
                     recording.renders.pop(old).unlink(missing_ok=True)
 
-    async def _awaited(self, recording: Recording, task: Task) -> Outcome:
-        """Return the outcome of a task that somebody waits for."""
+    async def _awaited(self, recording: ServerRecording, task: Task) -> Outcome:
+        """Queue a task, wait for it, and return its outcome."""
         outcome: asyncio.Future[Outcome] = self._loop.create_future()
 
-        def done(_: Recording, found: Outcome) -> None:
+        def done(_: ServerRecording, found: Outcome) -> None:
             if not outcome.done():
                 outcome.set_result(found)
 
@@ -137,12 +139,12 @@ class Recordings:
             raise AlphaMFError(recording.sentence(outcome.result()))
         return outcome.result()
 
-    def _check_kept(self, recording: Recording) -> None:
+    def _check_kept(self, recording: ServerRecording) -> None:
         if recording.id not in self._all:
             raise AlphaMFError("the recording was removed")
 
-    def remove(self, recording: Recording) -> None:
-        """Stop what is done for a recording, and delete it."""
+    def remove(self, recording: ServerRecording) -> None:
+        """Stop the tasks of a recording, and delete it."""
         if self._all.pop(recording.id, None) is None:
             return
         self._touch(recording)
@@ -151,7 +153,7 @@ class Recordings:
         leaving.add_done_callback(self._leaving.discard)
 
     async def keep_clean(self) -> None:
-        """Delete recordings that are too old, for ever."""
+        """Delete recordings that are too old; runs until it is cancelled."""
         while True:
             await asyncio.sleep(60)
             oldest = time.monotonic() - self._limits.age
@@ -159,15 +161,15 @@ class Recordings:
                 self.remove(recording)
 
     async def changes(self, seconds: float) -> None:
-        """Wait until some recording has changed, or so long."""
+        """Wait until a recording changes, for at most `seconds`."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
 
     async def close(self) -> None:
-        """Stop everything."""
+        """Stop all tasks and worker processes."""
         await asyncio.gather(*(asyncio.to_thread(each.close) for each in (self._long, self._short)))
 
-    async def _delete(self, recording: Recording) -> None:
+    async def _delete(self, recording: ServerRecording) -> None:
         for ticket in recording.tickets:
             self._long.stop(ticket)
             self._short.stop(ticket)
@@ -177,14 +179,14 @@ class Recordings:
     def _put(
         self,
         lanes: Lanes,
-        recording: Recording,
+        recording: ServerRecording,
         task: Task,
-        done: Callable[[Recording, Outcome], None],
+        done: Callable[[ServerRecording, Outcome], None],
         *,
         seconds: float | None = None,
         first: bool = False,
     ) -> Ticket:
-        """Queue a task; what it calls runs in the event loop, while there is the recording."""
+        """Queue a task; its callbacks run in the event loop as long as the recording exists."""
 
         def call(function: Callable[..., None], *arguments: Any) -> None:
             if recording.id in self._all:
@@ -206,32 +208,32 @@ class Recordings:
         lanes.put(ticket, first=first)
         return ticket
 
-    def _touch(self, recording: Recording) -> None:
+    def _touch(self, recording: ServerRecording) -> None:
         recording.version += 1
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _started(self, recording: Recording, task: Task) -> None:
+    def _started(self, recording: ServerRecording, task: Task) -> None:
         if isinstance(task, Whole):
             recording.state, recording.begun = "denoising", time.monotonic()
             self._touch(recording)
 
-    def _progressed(self, recording: Recording, done: float, total: float) -> None:
+    def _progressed(self, recording: ServerRecording, done: float, total: float) -> None:
         recording.done = done
         self._touch(recording)
 
-    def _fail(self, recording: Recording, outcome: Outcome) -> None:
+    def _fail(self, recording: ServerRecording, outcome: Outcome) -> None:
         recording.state, recording.error = "failed", recording.sentence(outcome)
         self._touch(recording)
 
-    def _looked(self, recording: Recording, outcome: Outcome) -> None:
+    def _looked(self, recording: ServerRecording, outcome: Outcome) -> None:
         if outcome.error is not None:
             self._fail(recording, outcome)
             return
         recording.about, recording.state = outcome.result, "waiting"
         self.start_preview(recording, 0)
 
-    def _previewed(self, recording: Recording, outcome: Outcome) -> None:
+    def _previewed(self, recording: ServerRecording, outcome: Outcome) -> None:
         recording.previewing = False
         if outcome.error is None:
             if recording.preview not in (None, outcome.result):
@@ -241,11 +243,12 @@ class Recordings:
         if not recording.begun:  # after an error, too: the whole says what is wrong
             recording.begun = time.monotonic()
             jobs = max(1, cores() // (1 + self._long.under_way()))
-            task = Whole(recording.folder, recording.preset, recording.seed, jobs)
+            preset, seed, spare = recording.preset, recording.seed, self._limits.spare
+            task = Whole(recording.folder, preset, seed, jobs, spare)
             self._put(self._long, recording, task, self._finished)
         self._touch(recording)
 
-    def _finished(self, recording: Recording, outcome: Outcome) -> None:
+    def _finished(self, recording: ServerRecording, outcome: Outcome) -> None:
         if outcome.error is not None:
             self._fail(recording, outcome)
             return

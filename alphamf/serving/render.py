@@ -1,4 +1,4 @@
-"""Downloads: the speech with a part of the input, or in another format."""
+"""Write downloads: the speech mixed with a part of the input, or in another format."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
-from alphamf.serving.sound import SOURCE, SPEECH, samples
+from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
+from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 from alphamf.tools.work import Update
 
 
 @dataclass(frozen=True)
 class Render:
-    """Write a download: the speech with a part of the input, or in another format.
+    """Writes a download: the speech mixed with a part of the input, or in another format.
 
     It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
 
@@ -37,18 +38,24 @@ class Render:
         Whether the file has the input's format.
     dry
         Part of the input, from 0 to 1; as `Settings.dry`.
+    sound
+        Of the recording.
     segments
         Samples of each segment, which are written at a time: some encoders depend on it.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     output: str
     derived: bool
     dry: float
+    sound: SoundShape
     segments: tuple[int, ...]
+    spare: int
 
     def run(self, update: Update | None) -> str:
-        """Write the file, and return where it is."""
+        """Write the file and return its path."""
         request = Request(
             settings=replace(PRESETS["fast"], dry=self.dry),
             observe=lambda *_: _Nobody(),
@@ -61,7 +68,7 @@ class Render:
     def _mixed(
         self, blocks: Iterable[Floats], rate: int, options: StreamOptions
     ) -> Iterator[Segment]:
-        """Yield segments of the speech with a part of the input."""
+        """Yield segments of the speech mixed with a part of the input."""
         place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
         for length in self.segments:
             parts = [held] if held.size else []
@@ -69,20 +76,21 @@ class Render:
                 parts.append(next(left))
             audio = np.concatenate(parts)
             audio, held = audio[:length], audio[length:]
-            speech = samples(self.folder / SPEECH, audio.shape[1], place, length)
+            check_room(self.folder, audio.nbytes, self.spare)
+            speech = samples(self.folder / SPEECH, self.sound, place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
             mixed = mix_dry(audio, speech, options.settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked
-            raise AlphaMFError("the recording is longer than what was denoised")
+            raise AlphaMFError("the recording is longer than its denoised result")
 
 
 class _Nobody:
-    """Observes nothing."""
+    """An observer that does nothing."""
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Return the input unchanged."""
         yield from blocks
 
     def add(self, segment: Segment) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP API: recordings in, their state, sound and pictures; downloads are in `downloads`."""
+"""The HTTP API: recordings in, their state and pictures; `downloads` has what goes out in parts."""
 
 from __future__ import annotations
 
@@ -30,12 +30,6 @@ HEARTBEAT = 10.0
 SECOND_NAMES = ("WAVEX", "RF64")
 """Formats that users know as WAV."""
 
-LONGEST_SOUND = 20
-"""Most seconds of sound in one answer."""
-
-MOST_SAMPLES = 1 << 25
-"""Most samples in one answer, over all channels."""
-
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
     "speech": (sound.SPEECH_PICTURE, RECORD),
@@ -45,7 +39,7 @@ PICTURES = {
 
 @dataclass
 class Api:
-    """The endpoints.
+    """The endpoints of the API.
 
     Attributes
     ----------
@@ -61,15 +55,17 @@ class Api:
     uploads: int = 0
 
     async def create(self, request: Request) -> Response:
-        """``POST /api/recordings``: receive a file and begin to denoise it."""
+        """``POST /api/recordings``: receive a file and start denoising it."""
         preset = request.query_params.get("preset", "fast")
         if preset not in PRESETS:
             raise HTTPException(400, f"preset must be one of {', '.join(PRESETS)}")
         seed = number(request, "seed", int, 0, 2**63 - 1)
         upload.check(request, self.limits, self.recordings.store)
         if self.uploads >= self.limits.uploads:
-            raise HTTPException(503, "too many uploads at a time: try again", {"retry-after": "5"})
-        name = names.clean(request.query_params.get("name", ""))
+            raise HTTPException(
+                503, "too many uploads at the same time; try again later", {"retry-after": "5"}
+            )
+        name = names.sanitize_name(request.query_params.get("name", ""))
         try:
             recording = self.recordings.new(name, preset, seed)
         except AlphaMFError as error:
@@ -82,7 +78,7 @@ class Api:
         except (HTTPException, ClientDisconnect, asyncio.CancelledError) as error:
             self.recordings.remove(recording)
             if isinstance(error, ClientDisconnect):
-                raise HTTPException(400, "the upload was cut off") from error
+                raise HTTPException(400, "the upload was interrupted") from error
             raise
         finally:
             self.uploads -= 1
@@ -107,56 +103,33 @@ class Api:
         )
 
     async def show(self, request: Request) -> Response:
-        """``GET /api/recordings/ID``: the state."""
+        """``GET /api/recordings/ID``: the state of a recording."""
         return JSONResponse(find(self.recordings, request).json())
 
     async def remove(self, request: Request) -> Response:
-        """``DELETE /api/recordings/ID``: stop, and delete all files."""
+        """``DELETE /api/recordings/ID``: stop the tasks, and delete all files."""
         self.recordings.remove(find(self.recordings, request))
         return Response(status_code=204)
 
     async def events(self, request: Request) -> Response:
-        """``GET /api/events?id=...``: the state of recordings, each time that it changes."""
+        """``GET /api/events?id=...``: the states of recordings, sent whenever they change."""
         wanted = request.query_params.getlist("id")
         if not 0 < len(wanted) <= self.limits.jobs:
-            raise HTTPException(400, "name one recording or more by id=")
+            raise HTTPException(400, "give one or more recordings as id=")
         return StreamingResponse(self._states(wanted), media_type="text/event-stream")
 
     async def preview(self, request: Request) -> Response:
-        """``POST /api/recordings/ID/preview``: denoise ten seconds from a place on at once."""
+        """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
         recording = read(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
-            raise HTTPException(409, "there is a preview already, or no need for one")
+            raise HTTPException(409, "a preview exists already, or is not needed")
         rate, _, frames = recording.sound
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)
         return JSONResponse(recording.json(), 202)
 
-    async def sound(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
-        recording = read(self.recordings, request)
-        rate, channels, frames = recording.sound
-        start = number(request, "start", int, 0, frames)
-        most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
-        count = min(number(request, "frames", int, 1, most), frames - start)
-        folder = recording.folder
-        whole = recording.ready()
-        audio = sound.samples(folder / sound.SOUND, channels, start, count)
-        kind, speech = "none", None
-        if start + count <= whole:
-            kind, speech = "whole", sound.samples(folder / sound.SPEECH, channels, start, count)
-        elif (ahead := recording.preview) is not None:
-            place = start - ahead["start"]
-            if place >= 0 and place + count <= ahead["frames"]:
-                kind = "preview"
-                speech = sound.samples(
-                    folder / sound.preview_name(ahead["start"]), channels, place, count
-                )
-        parts = [audio.T.tobytes()] + ([] if speech is None else [speech.T.tobytes()])
-        return Response(b"".join(parts), 200, {"x-speech": kind}, "application/octet-stream")
-
     async def picture(self, request: Request) -> Response:
-        """``GET /api/recordings/ID/picture``: columns of a picture from one on."""
+        """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
         recording = read(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:
@@ -169,7 +142,7 @@ class Api:
         return Response(data[:whole], 200, None, "application/octet-stream")
 
     async def _states(self, wanted: list[str]) -> AsyncIterator[str]:
-        """Yield events until all recordings are gone, or the server stops."""
+        """Yield state events until all recordings are removed or the server stops."""
         sent: dict[str, int] = {}
         silent = 0.0
         while not self.ending():

@@ -1,8 +1,7 @@
-"""Run the server: a socket, the application, and an end that leaves nothing."""
+"""Run the server: open a socket, start the application, and clean up at the end."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import signal
@@ -11,15 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from alphamf.errors import AlphaMFError
 from alphamf.serving.app import build
+from alphamf.serving.connection import protocol
+from alphamf.serving.entrance import write_entrance
 from alphamf.serving.guard import LOOPBACK, Guard
 from alphamf.serving.limits import Limits
+from alphamf.serving.sound import PART
 from alphamf.tools.files import reason
 from alphamf.tools.folders import temporary_folder
 from alphamf.tools.stopping import leave_if_stopped
@@ -36,7 +37,7 @@ SHORTEST = 16
 
 @dataclass(frozen=True)
 class Serving:
-    """How a server listens.
+    """Settings of a server: its address, host names, parallel jobs and limits.
 
     Attributes
     ----------
@@ -57,20 +58,22 @@ class Serving:
     limits: Limits = field(default_factory=Limits)
 
 
-def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
-    """Serve until a signal ends it.
+def serve(serving: Serving, ready: Callable[[str, Path], None]) -> None:
+    """Serve until a signal stops the server.
 
     Parameters
     ----------
     serving
         How.
     ready
-        Called once it listens, with the address of the page, and another that leads there once.
+        Called once it listens, with the address of the page, and a file that leads a browser there
+        once.
 
     Raises
     ------
     AlphaMFError
-        The address cannot be listened at, or a server that others may reach has no token or name.
+        The address cannot be listened at, a server that others may reach has no token or name, or
+        the folder for temporary files cannot be written.
     """
     token = _token(serving)
     with temporary_folder("alphamf-serve-") as store, _listen(serving) as listener:
@@ -81,7 +84,7 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         )
         config = uvicorn.Config(
             guard,
-            http=_protocol(serving.limits.head),
+            http=protocol(serving.limits),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -97,7 +100,8 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
         place = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
         # More people read the logs of a server than may know its token.
         secret = token if serving.host in LOOPBACK else f"${TOKEN}"
-        server.on_start = lambda: ready(f"{place}/{secret}/", f"{place}/open/{guard.once}")
+        entrance = write_entrance(store, f"{place}/open/{guard.once}")
+        server.on_start = lambda: ready(f"{place}/{secret}/", entrance)
         _end_with_terminal()
         server.run([listener])
         if server.caught is not None:
@@ -106,28 +110,28 @@ def serve(serving: Serving, ready: Callable[[str, str], None]) -> None:
 
 
 def _end_with_terminal() -> None:
-    """Have a terminal window that is closed end the server as SIGTERM does."""
+    """End the server when its terminal window is closed, in the same way as SIGTERM."""
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:  # and not nohup
         signal.signal(hangup, lambda *_: signal.raise_signal(signal.SIGTERM))
 
 
 def _token(serving: Serving) -> str:
-    """Return the token: that of the environment, or a new one where only this machine can ask."""
+    """Return the token from the environment, or a new one if only this machine can connect."""
     token = os.environ.get(TOKEN, "")
     if not token and serving.host in LOOPBACK:
         return secrets.token_urlsafe(24)
     if not token:
         raise AlphaMFError(
-            f"--host {serving.host} lets other machines ask: set the environment variable {TOKEN} "
-            "to a secret"
+            f"--host {serving.host} makes the server reachable from other machines; set the "
+            f"environment variable {TOKEN} to a secret token"
         )
     if len(token) < SHORTEST or not all(
         c.isascii() and (c.isalnum() or c in "-_.~") for c in token
     ):
         raise AlphaMFError(
-            f"{TOKEN} must be {SHORTEST} or more letters, digits and -_.~ as it is a part of the "
-            "address"
+            f"{TOKEN} must have at least {SHORTEST} characters, all of them letters, digits "
+            "or -_.~ because it is part of the address"
         )
     if serving.host not in LOOPBACK and not serving.names:
         raise AlphaMFError(
@@ -139,10 +143,14 @@ def _token(serving: Serving) -> str:
 def _listen(serving: Serving) -> socket.socket:
     family = socket.AF_INET6 if ":" in serving.host else socket.AF_INET
     try:
-        return socket.create_server((serving.host, serving.port), family=family)
+        listener = socket.create_server((serving.host, serving.port), family=family)
     except OSError as error:
         place = f"{_bracketed(serving.host)}:{serving.port}"
-        raise AlphaMFError(f"{place} cannot be listened at: {reason(error)}") from error
+        raise AlphaMFError(f"cannot listen on {place}: {reason(error)}") from error
+    if (lowest := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
+        # Otherwise the system holds megabytes of an answer, and says late that some were read.
+        listener.setsockopt(socket.IPPROTO_TCP, lowest, PART)  # its connections inherit it
+    return listener
 
 
 def _bracketed(host: str) -> str:
@@ -150,7 +158,7 @@ def _bracketed(host: str) -> str:
 
 
 class _Server(uvicorn.Server):
-    """A server that calls back once it listens, and ends in order at a signal.
+    """A uvicorn server that calls back when it listens, and shuts down cleanly on a signal.
 
     uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
     """
@@ -160,7 +168,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End at the first signal when the requests are answered, at a second one at once."""
+        """On the first signal, end after the current requests; on the second, end immediately."""
         asked = [0.0]
 
         def end(number: int, _: object) -> None:
@@ -180,25 +188,6 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and call back."""
+        """Start the server, and call back."""
         await super().startup(sockets)
         self.on_start()
-
-
-def _protocol(seconds: float) -> type[asyncio.Protocol]:
-    """Return an HTTP protocol that closes connections without a whole request head in time."""
-
-    class Protocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._deadline = self.loop.call_later(seconds, self._close_if_silent)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._deadline.cancel()
-            super().connection_lost(exc)
-
-        def _close_if_silent(self) -> None:
-            if self.cycle is None:
-                self.transport.close()
-
-    return Protocol

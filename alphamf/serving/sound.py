@@ -1,46 +1,96 @@
-"""The files of a recording in its folder: samples as 32-bit floats, and pictures."""
+"""Files of a recording in its folder: samples as 32-bit floats, and pictures.
+
+A file of samples holds all samples of the first channel, then those of the second one and so on, so
+that a channel is read from one place. It is written from the start of all channels at once, and the
+last channel last: the length of the file says how far it is.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from alphamf.tools.arrays import Floats
 
 SOURCE, SOUND, SPEECH = "source", "input.f32", "speech.f32"
-"""The upload; its samples and those of the speech, float32, shape (samples, channels)."""
+"""The upload; its samples and those of the speech."""
 
 INPUT_PICTURE, SPEECH_PICTURE, BAND = "input.picture", "speech.picture", "band.picture"
 
+PART = 1 << 16
+"""Bytes of an answer that are read and sent at a time."""
 
-class Sound(NamedTuple):
-    """Rate in Hz, channels, and samples per channel of a recording."""
+SAMPLE = 4
+"""Bytes of a sample."""
+
+
+class SoundShape(NamedTuple):
+    """Rate in Hz, number of channels, and samples per channel of a recording."""
 
     rate: int
     channels: int
     frames: int
 
 
+class Extract(NamedTuple):
+    """A part of a file of samples: the open file, what it holds, and the first sample."""
+
+    file: BinaryIO
+    sound: SoundShape
+    start: int
+
+
 def preview_name(start: int) -> str:
-    """Return the file of the preview from sample `start` on."""
+    """Return the file name of the preview that starts at sample `start`."""
     return f"preview-{start}.f32"
 
 
-def samples(path: Path, channels: int, start: int, count: int) -> Floats:
-    """Return samples of a file of float32, shape (samples, channels), as far as they are there."""
+def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
+    """Write samples, shape (samples, channels), at their place in a file of samples.
+
+    Parameters
+    ----------
+    file
+        Open for writing.
+    sound
+        What the file will hold.
+    start
+        First sample.
+    block
+        The samples, float32.
+    """
+    for channel, values in enumerate(block.T):
+        file.seek(SAMPLE * (channel * sound.frames + start))
+        file.write(values.tobytes())
+
+
+def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
+    """Return samples of a file of samples, shape (samples, channels), as far as they are there."""
+    count = max(0, min(count, stored_samples(path, sound) - start))
     with path.open("rb") as file:
-        file.seek(start * channels * 4)
-        data = file.read(count * channels * 4)
-    whole = len(data) // (4 * channels) * channels
-    return np.frombuffer(data, "<f4", whole).reshape(-1, channels)
+        data = b"".join(parts([Extract(file, sound, start)], count))
+    return np.ascontiguousarray(np.frombuffer(data, "<f4").reshape(sound.channels, count).T)
 
 
-def held(path: Path, channels: int) -> int:
-    """Return how many samples per channel such a file holds so far."""
+def parts(extracts: Sequence[Extract], count: int) -> Generator[bytes]:
+    """Yield `count` samples of each channel of each extract, in parts of bounded size."""
+    for file, sound, start in extracts:
+        for channel in range(sound.channels):
+            file.seek(SAMPLE * (channel * sound.frames + start))
+            left = SAMPLE * count
+            while left and (data := file.read(min(PART, left))):
+                left -= len(data)
+                yield data
+
+
+def stored_samples(path: Path, sound: SoundShape) -> int:
+    """Return how many samples per channel a file of samples holds so far."""
     try:
-        return os.stat(path).st_size // (4 * channels)
+        size = os.stat(path).st_size
     except FileNotFoundError:
         return 0
+    return max(0, size // SAMPLE - (sound.channels - 1) * sound.frames)

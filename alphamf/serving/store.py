@@ -1,13 +1,16 @@
-"""The folder of a server holds one of each recording."""
+"""The folder of a server: it holds one of each recording, and leaves room on its disk."""
 
 from __future__ import annotations
 
 import secrets
+import shutil
 from pathlib import Path
+
+from alphamf.errors import AlphaMFError
 
 
 def new_folder(store: Path) -> tuple[str, Path]:
-    """Make the folder of a recording, and return its name, which cannot be guessed, and the folder.
+    """Create a folder for a recording; return its name, which cannot be guessed, and its path.
 
     Raises
     ------
@@ -18,3 +21,14 @@ def new_folder(store: Path) -> tuple[str, Path]:
     folder = store / name
     folder.mkdir(mode=0o700)
     return name, folder
+
+
+def has_room(folder: Path, size: int, spare: int) -> bool:
+    """Whether the disk of a folder takes `size` bytes more and leaves `spare` bytes free."""
+    return shutil.disk_usage(folder).free >= size + spare
+
+
+def check_room(folder: Path, size: int, spare: int) -> None:
+    """Raise an AlphaMFError where the disk has no room, as `has_room` says."""
+    if not has_room(folder, size, spare):
+        raise AlphaMFError("the server's disk has no room for the result")

@@ -1,8 +1,7 @@
-"""What a worker process does for the server: look at a recording, denoise it, write downloads."""
+"""Tasks for a worker process of the server: read a recording, denoise it, write downloads."""
 
 from __future__ import annotations
 
-import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +15,18 @@ from alphamf.denoising.api import PRESETS, denoise_stream
 from alphamf.denoising.file import process
 from alphamf.denoising.request import Request
 from alphamf.errors import AlphaMFError
-from alphamf.serving.picture import Picture
+from alphamf.serving.picture import SoundPicture
 from alphamf.serving.render import Render
-from alphamf.serving.sound import INPUT_PICTURE, SOUND, SOURCE, Sound, preview_name, samples
+from alphamf.serving.sound import (
+    INPUT_PICTURE,
+    SOUND,
+    SOURCE,
+    SoundShape,
+    preview_name,
+    samples,
+    write,
+)
+from alphamf.serving.store import check_room
 from alphamf.serving.watch import Watch
 from alphamf.tools.files import atomic
 from alphamf.tools.work import Update
@@ -29,7 +37,7 @@ PREVIEW_PRESET = "fast"
 
 @dataclass(frozen=True)
 class Look:
-    """Decode an upload and draw it.
+    """Decodes an upload and draws its picture.
 
     Attributes
     ----------
@@ -37,28 +45,35 @@ class Look:
         Of the recording.
     samples
         Most samples over all channels.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     samples: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return format, subtype, rate, channels, frames and duration."""
+        """Decode and draw it; return format, subtype, rate, channels, frames and duration."""
         with open_reader(self.folder / SOURCE, max_channels=CHANNELS) as reader, ExitStack() as st:
             size = reader.frames * reader.channels
             if size > self.samples:
                 longest = self.samples / reader.channels / reader.rate / 60
                 raise AlphaMFError(
-                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, and of this rate and "
-                    f"number of channels {longest:.0f} are taken: `alphamf denoise` takes any"
+                    f"{reader.name} lasts {reader.duration / 60:.0f} minutes, but the page accepts "
+                    f"at most {longest:.0f} minutes at this rate and number of channels; use "
+                    "`alphamf denoise` instead"
                 )
-            self._check_disk(2 * 4 * size)
-            sound = st.enter_context((self.folder / SOUND).open("wb"))
+            check_room(self.folder, 2 * 4 * size, self.spare)
+            sound = SoundShape(reader.rate, reader.channels, reader.frames)
+            file = st.enter_context((self.folder / SOUND).open("wb"))
             drawing = st.enter_context((self.folder / INPUT_PICTURE).open("wb"))
-            picture = Picture(reader.frames, reader.rate, drawing)
+            picture = SoundPicture(reader.frames, reader.rate, drawing)
+            place = 0
             for block in reader.blocks():
-                sound.write(block.tobytes())
+                write(file, sound, place, block)
                 picture.add(block)
+                place += len(block)
             picture.finish()
             return {
                 "format": reader.format,
@@ -69,14 +84,10 @@ class Look:
                 "duration": reader.duration,
             }
 
-    def _check_disk(self, size: int) -> None:
-        if shutil.disk_usage(self.folder).free < size:
-            raise AlphaMFError("the server's disk has no room for the result")
-
 
 @dataclass(frozen=True)
 class Preview:
-    """Denoise ten seconds, to be heard before the whole is done.
+    """Denoises ten seconds that can be played before the whole recording is ready.
 
     Attributes
     ----------
@@ -86,31 +97,36 @@ class Preview:
         First sample.
     seed, jobs
         As for `alphamf.denoise`.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
-    sound: Sound
+    sound: SoundShape
     start: int
     seed: int
     jobs: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the first sample and the number of samples."""
+        """Denoise the preview; return its first sample and its number of samples."""
         rate, channels, frames = self.sound
         count = min(PREVIEW_SECONDS * rate, frames - self.start)
-        audio = samples(self.folder / SOUND, channels, self.start, count)
+        audio = samples(self.folder / SOUND, self.sound, self.start, count)
+        check_room(self.folder, audio.nbytes, self.spare)
         segments = denoise_stream(
             [audio], rate, PRESETS[PREVIEW_PRESET], seed=self.seed, jobs=self.jobs
         )
         speech = np.concatenate([segment.audio for segment in segments])
         with atomic(self.folder / preview_name(self.start)) as part:
-            part.write_bytes(speech.tobytes())
+            with part.open("wb") as file:
+                write(file, SoundShape(rate, channels, count), 0, speech)
         return {"start": self.start, "frames": count}
 
 
 @dataclass(frozen=True)
 class Whole:
-    """Denoise a recording as ``alphamf denoise`` does.
+    """Denoises a recording in the same way as ``alphamf denoise``.
 
     Attributes
     ----------
@@ -118,17 +134,20 @@ class Whole:
         Of the recording.
     preset, seed, jobs
         As in `Request`.
+    spare
+        As in `Limits`.
     """
 
     folder: Path
     preset: str
     seed: int
     jobs: int
+    spare: int
 
     def run(self, update: Update | None) -> dict[str, Any]:
-        """Return the report of `process`, the noise in words, and samples of each segment."""
+        """Return the report of `process`, and the number of samples of each segment."""
         with ExitStack() as stack:
-            watch = Watch(self.folder, stack)
+            watch = Watch(self.folder, stack, self.spare)
             request = Request(
                 settings=PRESETS[self.preset],
                 observe=watch.begin,
@@ -139,12 +158,12 @@ class Whole:
             )
             job = Job(str(self.folder / SOURCE), str(self.folder / "result"), derived=True)
             report = process(job, update, request)
-        return {**report, "noise": watch.noise.sentence(), "segments": watch.segments}
+        return {**report, "segments": watch.segments}
 
 
 Task = Look | Preview | Whole | Render
 
 
 def work(task: Task, update: Update | None) -> Any:
-    """Do a task; what a worker process calls."""
+    """Run a task; called in a worker process."""
     return task.run(update)

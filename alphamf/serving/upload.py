@@ -1,9 +1,8 @@
-"""Receive an upload: into a file, within the limits, or not at all."""
+"""Receive an upload into a file within the limits, or reject it."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from pathlib import Path
 
@@ -11,39 +10,42 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from alphamf.serving.limits import MB, Limits
+from alphamf.serving.store import has_room
 
-FULL = "the server's disk has no room for this file"
+FULL = "the server's disk does not have enough free space for this file"
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
 """Content types that are taken; a request without one is taken, too."""
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
-    """Refuse an upload by its headers.
+    """Check the headers of an upload, and raise an error if it is not acceptable.
 
     Raises
     ------
     HTTPException
         It is none of sound, too large, or there is no room.
     """
-    kind = request.headers.get("content-type", "")
-    if kind and not kind.lower().startswith(KINDS):
+    kinds = request.headers.getlist("content-type")
+    if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):
         raise HTTPException(
-            415, "send the file itself as the body, of type application/octet-stream"
+            415, "send the file as the request body, with the type application/octet-stream"
         )
     size = int(request.headers.get("content-length", "0"))
     check_size(size, limits)
-    if shutil.disk_usage(store).free < size + limits.spare:
+    if not has_room(store, size, limits.spare):
         raise HTTPException(507, FULL)
 
 
 def check_size(size: int, limits: Limits) -> None:
-    """Refuse more bytes than are taken."""
+    """Raise an error if an upload exceeds the maximum size."""
     if size > limits.upload:
         raise HTTPException(
             413,
-            f"the file is larger than {limits.upload / MB:g} MB: --max-size allows more, and "
-            "`alphamf denoise` takes any",
+            (
+                f"the file is larger than {limits.upload / MB:g} MB; start the server with a "
+                "larger --max-size, or use `alphamf denoise`"
+            ),
         )
 
 
@@ -53,11 +55,11 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
     Raises
     ------
     HTTPException
-        It is too large, empty, too slow, or the disk is full.
+        It is too large, empty, too slow, or the disk has no room for it.
     ClientDisconnect
         The browser has left.
     """
-    begun, size = time.monotonic(), 0
+    begun, before, size = time.monotonic(), 0, 0
     stream = request.stream()
     try:
         with path.open("xb") as file:
@@ -65,14 +67,18 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
                 try:
                     chunk = await asyncio.wait_for(anext(stream, None), limits.idle)
                 except TimeoutError:
-                    raise HTTPException(408, "the upload came to a stop") from None
+                    raise HTTPException(408, "the upload stalled") from None
                 if chunk is None:
                     break
                 size += len(chunk)
                 check_size(size, limits)
+                if not has_room(path.parent, len(chunk), limits.spare):
+                    raise HTTPException(507, FULL)
                 lasted = time.monotonic() - begun
-                if lasted > limits.idle and size < limits.least_rate * lasted:
-                    raise HTTPException(408, "the upload is too slow")
+                if lasted > limits.idle:
+                    if size - before < limits.least_rate * lasted:
+                        raise HTTPException(408, "the upload is too slow")
+                    begun, before = time.monotonic(), size
                 file.write(chunk)
     except OSError as error:
         raise HTTPException(507, FULL) from error

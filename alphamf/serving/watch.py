@@ -1,4 +1,4 @@
-"""Observe the denoising of a recording: keep the speech, draw it, describe the noise."""
+"""Observe the denoising of a recording: keep the speech, and draw it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.denoising.segments import Segment
-from alphamf.serving.noise import NoiseDescription
-from alphamf.serving.picture import Band, Picture
-from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE
+from alphamf.serving.picture import Band, SoundPicture
+from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE, SoundShape, write
+from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 
 
 class Watch:
-    """Observes the denoising of a recording: keeps the speech, and draws it.
+    """Observer that saves the speech of a recording, and draws it.
 
     Parameters
     ----------
@@ -25,9 +25,12 @@ class Watch:
         Where.
     stack
         Closes the files.
+    spare
+        As in `Limits`.
     """
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, spare: int) -> None:
+        self._folder, self._spare = folder, spare
         self._speech, drawing, self._levels = (
             stack.enter_context((folder / name).open("wb"))
             for name in (SPEECH, SPEECH_PICTURE, BAND)
@@ -36,27 +39,27 @@ class Watch:
         self.segments: list[int] = []
 
     def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
-        """Return this, for the recording that is read."""
-        self._picture = Picture(reader.frames, reader.rate, self._drawing)
+        """Open the files for a recording, and return this observer."""
+        self._sound = SoundShape(reader.rate, reader.channels, reader.frames)
+        self._picture = SoundPicture(reader.frames, reader.rate, self._drawing)
         self._band = Band(reader.frames, frame, self._levels)
-        self.noise: NoiseDescription = NoiseDescription(reader.rate)
         return self
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on."""
+        """Return the input unchanged."""
         yield from blocks
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
+        """Take in a segment of the output, which is written next."""
+        check_room(self._folder, 2 * segment.audio.nbytes, self._spare)
         self._picture.add(segment.audio)
         self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)
-        self.noise.add(segment.audio, segment.noise)
-        self._speech.write(segment.audio.tobytes())
+        write(self._speech, self._sound, sum(self.segments), segment.audio)
         self._speech.flush()
         self.segments.append(len(segment.audio))
 
     def finish(self) -> Mapping[str, Any] | None:
-        """Draw the end."""
+        """Draw the remaining columns."""
         self._picture.finish()
         self._band.finish()
         return None

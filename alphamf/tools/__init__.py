@@ -1,1 +1,1 @@
-"""What every room uses: arrays, files, tables, resumable runs, process pools."""
+"""Tools for all packages: arrays, files, tables, resumable runs, process pools."""

@@ -1,4 +1,4 @@
-"""What the C library does with memory that is freed, where it is glibc."""
+"""Settings of glibc's memory allocator, so that freed memory is reused."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
 
 
 @cache
-def settle() -> bool:
-    """Let the process hold up to 128 MB of what it frees; return whether that was told to it.
+def configure_allocator() -> bool:
+    """Let the process keep up to 128 MB of freed memory; return whether it could be set.
 
     The arrays of a segment of sound are freed and asked for again all the time. Given back to the
     system, and handed out anew page by page, they take a sixth of the time of a denoiser.
@@ -29,8 +29,8 @@ def settle() -> bool:
 
 
 @contextmanager
-def freed_kept() -> Iterator[bool]:
-    """Let the process keep all that it frees; then give it back.
+def keep_freed_memory() -> Iterator[bool]:
+    """Let the process keep all freed memory for reuse; return the memory to the system at the end.
 
     A step of training asks for the same gigabyte as the one before. Given back to the system after
     each, a quarter of its time goes into pages that are handed out anew.
@@ -40,7 +40,7 @@ def freed_kept() -> Iterator[bool]:
     bool
         Whether it does.
     """
-    settle()  # or the first sound that is denoised meanwhile would undo it
+    configure_allocator()  # or the first sound that is denoised meanwhile would undo it
     kept = _told(KEEP)
     try:
         yield kept

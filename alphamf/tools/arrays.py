@@ -1,4 +1,4 @@
-"""NumPy or CuPy: the types of arrays, which module an array belongs to, how it moves.
+"""NumPy or CuPy: array types, the module of an array, and copies between host and device.
 
 Nothing here imports cupy unless the caller already holds a CuPy array or asks for a CUDA device.
 """
@@ -22,6 +22,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Floats = NDArray[np.float32]
 """Sound, power or gain in single precision, of NumPy."""
 
+Flags = NDArray[np.bool_]
+"""Yes or no, of NumPy."""
+
 Reals = NDArray[np.floating[Any]]
 """The same in any precision."""
 
@@ -35,7 +38,7 @@ DEVICES = ("cpu", "cuda", "auto")
 
 
 def parts(count: int, most: int) -> Iterator[slice]:
-    """Cut an axis into parts that are gone through one by one, so that little is held at once.
+    """Split an axis into slices of limited size, to limit memory.
 
     Parameters
     ----------
@@ -82,19 +85,19 @@ def module(device: str) -> ModuleType:
         if device == "auto":
             return np
         raise AlphaMFError(
-            "device cuda needs CuPy and a CUDA device: pip install 'alphamf[cuda12]' or "
-            f"'alphamf[cuda13]' ({type(error).__name__})"
+            f"device cuda needs CuPy and a CUDA GPU ({type(error).__name__}); install CuPy "
+            "with pip install 'alphamf[cuda12]' or 'alphamf[cuda13]'"
         ) from error
     return cupy  # type: ignore[no-any-return]
 
 
 def to_host(array: Array) -> Array:
-    """Return `array` as a NumPy array, copied from the device where it is not one already."""
+    """Return `array` as a NumPy array; it is copied from the device if needed."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Inner product over the last axis, which stays: shape ``(..., D)`` to ``(..., 1)``.
+    """Inner product over the last axis, which is kept: shape ``(..., D)`` to ``(..., 1)``.
 
     The leading axes are independent chains, so the result broadcasts against a state array.
     """

@@ -1,4 +1,4 @@
-"""Products of matrices on one thread."""
+"""Run NumPy's matrix products on one thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _limit: Any = None
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep NumPy's products on the calling thread for the body, or the function decorated.
+    """Limit NumPy's matrix products to the calling thread; a context manager or decorator.
 
     The chain's products are small: threads that share one cost more than it does, many times more
     where the other cores are busy, and the order of its additions, so the last bit, would depend on
@@ -50,7 +50,7 @@ def _set() -> None:
 
 
 def _briefly(function: Callable[[], None]) -> None:
-    """Call a function in a thread that ends.
+    """Call a function in a short-lived thread.
 
     threadpoolctl obeys the thread that set a number, and no other, for as long as it lives; another
     may be the last to leave.

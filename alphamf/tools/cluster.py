@@ -1,4 +1,4 @@
-"""Call a function for many items on a Dask cluster, as `alphamf.tools.pool` does on this machine.
+"""Call a function for many items on a Dask cluster, in the same way as `alphamf.tools.pool`.
 
 When a worker is lost, Dask repeats its unfinished tasks on another one.
 """
@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import caution, connected, describe
-from alphamf.tools.files import shown
+from alphamf.tools.connection import caution, connect_client, describe
+from alphamf.tools.files import printable_name
+from alphamf.tools.paths import current_folder
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _INTERVAL = 1.0
 
 
 class Task(NamedTuple):
-    """What all tasks of a run have in common.
+    """Data that all tasks of a run share.
 
     Attributes
     ----------
@@ -80,11 +81,12 @@ def each(
     """
     if not items:
         return
+    folder = current_folder()
     if report and (note := caution(address)):
         report(note)
-    with connected(address, min(workers, len(items))) as client:
+    with connect_client(address, min(workers, len(items))) as client:
         topic = f"alphamf-{uuid4()}" if update else None
-        task = Task(work, os.getcwd(), version("alphamf"), topic)
+        task = Task(work, folder, version("alphamf"), topic)
         _check(client, task)
         if report:
             report(describe(client))
@@ -96,7 +98,7 @@ def each(
 
 
 def _check(client: Client, task: Task) -> None:
-    """Refuse a cluster whose scheduler or workers cannot do the task."""
+    """Raise an AlphaMFError if the scheduler or a worker cannot run the task."""
     places = client.run(_unfit, task, on_error="return")
     found = {
         f"worker {address}": problem
@@ -115,28 +117,28 @@ def _check(client: Client, task: Task) -> None:
 
 
 def _other_version(task: Task) -> str | None:
-    """Return the end of a sentence where alphamf is of another version here, or else None."""
+    """Return an error phrase if this machine has another version of alphamf, otherwise None."""
     found = version("alphamf")
     if found == task.version:
         return None
-    return f"has alphamf {found}, and the machine that asks it has {task.version}"
+    return f"has alphamf {found}, but this machine has {task.version}"
 
 
 def _unfit(task: Task, dask_worker: Worker) -> str | None:
-    """Return why a worker cannot do the task, as the end of a sentence, or None."""
+    """Return an error phrase that says why a worker cannot run the task, or None."""
     threads = dask_worker.state.nthreads
     if threads != 1:
         # Threads would share the working folder, and the counters of time and memory.
-        return f"has {threads} threads: start it with --nthreads 1"
+        return f"has {threads} threads; start it with --nthreads 1"
     if not os.path.isdir(task.folder):
-        return f"does not see the folder {shown(task.folder)}"
+        return f"cannot find the folder {printable_name(task.folder)}"
     return _other_version(task)
 
 
 def _outcomes(
     client: Client, task: Task, items: Sequence[Item], places: Sequence[int]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield place and outcome of the items at some places, as soon as each is there."""
+    """Yield place and outcome of the items at the given places, as soon as each is ready."""
     from distributed import KilledWorker, as_completed
 
     # As bytes, or Dask would look for its own keys in them.
@@ -154,12 +156,15 @@ def _outcomes(
             if status == "finished":
                 yield k, result._replace(item=items[k])
             elif status != "error":
-                raise AlphaMFError("--cluster: the scheduler was lost, or cancelled the tasks")
+                raise AlphaMFError(
+                    "--cluster: the connection to the scheduler was lost, or the scheduler "
+                    "cancelled the tasks"
+                )
             elif issubclass(result[0], KilledWorker):
                 if len(places) > 1:
                     suspects.append(k)
                     continue
-                sentence = "its worker was killed again and again, perhaps for want of memory"
+                sentence = "its worker was killed several times, perhaps because memory ran out"
                 yield k, Outcome(items[k], error=sentence, code=1)
             else:
                 sentence = f"{result[0].__name__}: {result[1]}"
@@ -172,7 +177,7 @@ def _outcomes(
 
 
 def _attempt(packed: bytes, task: Task) -> Outcome:
-    """Do an item in a worker, in the user's folder; the outcome holds no item."""
+    """Process an item on a worker, in the user's folder; the outcome does not contain the item."""
     from distributed import Reschedule, Status, get_worker
 
     worker = get_worker()

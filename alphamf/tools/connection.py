@@ -1,4 +1,4 @@
-"""Connect to a Dask cluster, or start one on this machine, and leave nothing of it behind."""
+"""Connect to a Dask cluster, or start one on this machine; nothing of it remains at the end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.processes import safe_path, starting
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ PATIENCE = 10.0
 
 
 @contextmanager
-def connected(address: str, workers: int) -> Iterator[Client]:
-    """Yield a client of a cluster and close it after; a local cluster ends with it.
+def connect_client(address: str, workers: int) -> Iterator[Client]:
+    """Yield a client of a cluster, and close it at the end; a local cluster is stopped with it.
 
     Parameters
     ----------
@@ -46,7 +46,10 @@ def connected(address: str, workers: int) -> Iterator[Client]:
         from distributed import Client, LocalCluster
         from distributed.security import Security
     except ImportError as error:
-        sentence = "--cluster needs the package distributed: pip install 'alphamf[cluster]'"
+        sentence = (
+            "--cluster needs the package distributed; install it with pip install "
+            "'alphamf[cluster]'"
+        )
         raise AlphaMFError(sentence) from error
     # Errors that concern the user are raised as sentences.
     for name in ("distributed", "distributed.client"):
@@ -78,7 +81,7 @@ def connected(address: str, workers: int) -> Iterator[Client]:
 
 
 def _temporary(security: type[Security]) -> Security:
-    """Make keys of this run for TLS: a port of this machine is open to all who have an account."""
+    """Create temporary TLS keys, because a local port is open to all users of the machine."""
     try:
         return security.temporary()
     except ImportError as error:
@@ -87,17 +90,17 @@ def _temporary(security: type[Security]) -> Security:
 
 
 def caution(address: str) -> str | None:
-    """Return a sentence on who else may use the cluster at an address, or None."""
+    """Return a warning about who else can use the cluster at an address, or None."""
     if address == LOCAL or address.startswith("tls://"):
         return None
     return (
-        f"Note: without TLS, whoever reaches --cluster {shown(address)} can run code on its "
-        "workers: use tls:// where others may (docs/scale.md)"
+        f"Note: without TLS, everybody who can connect to --cluster {printable_name(address)} "
+        "can run code on its workers; on a shared network, use tls:// (docs/scale.md)"
     )
 
 
 def _check_scheduler(address: str) -> None:
-    """Refuse an address where no scheduler answers; a failed Client would leave threads behind."""
+    """Raise an AlphaMFError if no scheduler answers at an address."""
     from distributed.comm import connect
     from distributed.security import Security
 
@@ -106,7 +109,7 @@ def _check_scheduler(address: str) -> None:
             comm = await connect(address, **Security().get_connection_args("client"))
             await comm.close()
 
-    sentence = f"no Dask scheduler answers at --cluster {shown(address)}"
+    sentence = f"no Dask scheduler answered at --cluster {printable_name(address)}"
     try:
         asyncio.run(call())
     except TimeoutError as error:
@@ -116,7 +119,7 @@ def _check_scheduler(address: str) -> None:
 
 
 def describe(client: Client) -> str:
-    """Return a sentence that names the scheduler, its workers and its dashboard."""
+    """Return a sentence with the scheduler's address, its workers and its dashboard."""
     info = client.scheduler_info(n_workers=0)
     address, count = info["address"], info["n_workers"]
     text = f"Dask: {count} worker{'s' * (count != 1)}, "

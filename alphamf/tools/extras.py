@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and that an extra of this package brings."""
+"""Optional packages that only some commands need, and the extras that install them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from alphamf.errors import AlphaMFError
 
 
-def need(what: str, package: str, extra: str) -> None:
-    """Check that a package is installed, before any work.
+def require_package(what: str, package: str, extra: str) -> None:
+    """Raise an AlphaMFError before the work starts if a package is not installed.
 
     Parameters
     ----------
@@ -25,4 +25,6 @@ def need(what: str, package: str, extra: str) -> None:
         It is not installed.
     """
     if find_spec(package) is None:
-        raise AlphaMFError(f"{what} needs the package {package}: pip install 'alphamf[{extra}]'")
+        raise AlphaMFError(
+            f"{what} needs the package {package}; install it with pip install 'alphamf[{extra}]'"
+        )

@@ -1,4 +1,4 @@
-"""File names in messages, files that are written whole or not at all, and locks."""
+"""File names in messages, files that are written completely or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.temporary import claimed, held, lock, publish, through
+from alphamf.tools.paths import real_path
+from alphamf.tools.temporary import claim_temporary, descriptor_path, hold_lock, lock, publish
 
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
-def shown(path: str | os.PathLike[str]) -> str:
-    """Return a file name on one line: characters that do not print are escaped, and none is ''."""
+def printable_name(path: str | os.PathLike[str]) -> str:
+    """Format a file name for messages: on one line, with unprintable characters escaped."""
     text = os.fspath(path)
     if text.isprintable():
         return text or "''"
@@ -28,17 +29,23 @@ def shown(path: str | os.PathLike[str]) -> str:
 
 
 def system_name(path: str | os.PathLike[str]) -> str | bytes:
-    """Return a file name for soundfile, which itself encodes only names that are UTF-8."""
+    """Encode a file name for soundfile, which accepts only names that are valid UTF-8."""
     return os.fspath(path) if os.name == "nt" else os.fsencode(path)
 
 
 def reason(error: BaseException) -> str:
-    """Return the system's message of an error, without number and file name."""
+    """Return the system's message for an error, without number and file name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 @contextmanager
-def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> Iterator[Path]:
+def atomic(
+    target: str | os.PathLike[str] | BinaryIO,
+    *,
+    mode: int = 0o666,
+    within: str | os.PathLike[str] | None = None,
+    replace: bool = True,
+) -> Iterator[Path]:
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
     It lies in the folder of the target, under a name made from the target's, and is locked: a file
@@ -53,18 +60,28 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
         it at the end.
     mode
         Permissions of the file, from which the user's umask is taken away.
+    within
+        Where the program chose the name: the folder in it that the user named, below which links,
+        pipes and devices are refused. None: the user named the file.
+    replace
+        Whether a file that exists is replaced, one that appears meanwhile too.
 
     Raises
     ------
     AlphaMFError
-        The folder cannot be written to, the disk is full, or another run writes the same file.
+        The folder cannot be written to, the disk is full, another run writes the same file, it
+        exists and may not be replaced, or a link is in its place.
     """
     if not isinstance(target, (str, os.PathLike)):
         with _copied(target, "standard output") as copy:
             yield copy
         return
-    name = shown(target)
-    final = Path(os.path.realpath(target))
+    name = printable_name(target)
+    final = Path(real_path(target))
+    if within is not None:
+        refuse_links(target, within)
+        # Not through a link that takes the place of the file from now on.
+        final = Path(real_path(os.path.dirname(target) or os.curdir), os.path.basename(target))
     with _disk_errors(name, every=True):
         try:
             regular = stat.S_ISREG(final.stat().st_mode)
@@ -79,52 +96,106 @@ def atomic(target: str | os.PathLike[str] | BinaryIO, *, mode: int = 0o666) -> I
     with ExitStack() as stack:
         with _disk_errors(name, every=True):
             part, file = stack.enter_context(
-                claimed(final, f"{name} is being written by another run", mode)
+                claim_temporary(final, f"{name} is being written by another run", mode)
             )
+        if not replace and os.path.lexists(final):
+            raise already_there(target)
         with _disk_errors(name):
-            yield through(part, file)
+            yield descriptor_path(part, file)
         with _disk_errors(name, every=True):
-            publish(part, file, final)
+            try:
+                publish(part, file, final, replace=replace)
+            except FileExistsError as error:
+                raise already_there(target) from error
 
 
-def temporary_place() -> str:
-    """Return the folder for temporary files as messages name it, also where there is none."""
-    try:
-        return shown(tempfile.gettempdir())
-    except OSError:
-        return "a temporary folder"
+def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
+    """Return the error of an output that exists and may not be replaced."""
+    return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
 
 
-def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make the folder of a file that is to be written, where there is none.
+def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
+    """Refuse a path that the program chose where a link, a pipe or a device is in the way.
+
+    Parameters
+    ----------
+    path
+        The file or folder, which may not exist.
+    within
+        The folder in it that the user named, and which may be a link.
 
     Raises
     ------
     AlphaMFError
-        It cannot be made.
+        One of the names below that folder is taken by one of these.
+    """
+    place = Path(within)
+    for part in Path(path).relative_to(place).parts:
+        place /= part
+        try:
+            mode = place.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise AlphaMFError(
+                f"{printable_name(place)} cannot be written: {reason(error)}"
+            ) from error
+        if stat.S_ISLNK(mode):
+            raise AlphaMFError(
+                f"{printable_name(place)} is a link, which no output goes through: remove it"
+            )
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device: remove it")
+
+
+def temporary_place() -> str:
+    """Return the folder for temporary files for use in messages, even if no such folder exists."""
+    try:
+        return printable_name(tempfile.gettempdir())
+    except OSError:
+        return "a temporary folder"
+
+
+def make_folder(path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None) -> None:
+    """Create the folder of a file that will be written, if it does not exist.
+
+    Parameters
+    ----------
+    path
+        The file.
+    within
+        As for `atomic`.
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be made, or is a link that the user did not name.
     """
     folder = Path(path).parent
+    if within is not None:
+        refuse_links(folder, within)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
+        raise AlphaMFError(f"cannot create {printable_name(folder)}: {reason(error)}") from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse, before the work and not after it, a file that cannot be written.
+    """Raise an AlphaMFError before the work starts if a file cannot be written.
 
     Raises
     ------
     AlphaMFError
         It is a folder, its name is too long, or its folder is absent or not the user's to write.
     """
-    name = shown(path)
+    name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):
         raise AlphaMFError(
-            f"{name} cannot be written: the folder does not exist or is not yours to write"
+            f"cannot write {name}: the folder does not exist or you do not have permission "
+            "to write to it"
         )
     if os.path.isdir(path):
-        raise AlphaMFError(f"{name} is a folder: name a file")
+        raise AlphaMFError(f"{name} is a folder; give a file name")
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -134,7 +205,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def permissions(source: str | os.PathLike[str] | int) -> int:
-    """Return the permissions of a file for what is made from it, or those of any new file.
+    """Return the permissions for a file made from another one, or for a new file.
 
     Parameters
     ----------
@@ -149,7 +220,7 @@ def permissions(source: str | os.PathLike[str] | int) -> int:
 
 
 def is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to a pipe, a device or a socket, which may have no end."""
+    """Return whether a path is a pipe, a device or a socket, which may never end."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -158,7 +229,7 @@ def is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a file.
+    """Return whether a path is a regular file.
 
     Raises
     ------
@@ -168,12 +239,12 @@ def is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be opened: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be opened: {reason(error)}") from error
 
 
 @contextmanager
 def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
-    """Turn a full or failing disk, or every error of the system, into an AlphaMFError."""
+    """Convert errors of a full or failing disk, or all system errors, to an AlphaMFError."""
     try:
         yield
     except OSError as error:
@@ -184,7 +255,7 @@ def _disk_errors(name: str, *, every: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
-    """Yield a temporary file that is copied to a stream at the end."""
+    """Yield a temporary file, and copy it to a stream at the end."""
     made = f"a copy in {temporary_place()}"
     with _disk_errors(made), ExitStack() as stack:
         with _disk_errors(made, every=True):
@@ -197,13 +268,13 @@ def _copied(stream: BinaryIO, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
-    """Hold the lock of a file, which is made if need be, or of a folder.
+def exclusive_lock(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bool]:
+    """Hold the lock of a folder, or of a file, which is created if needed.
 
     Parameters
     ----------
     path
-        The file or folder; a folder must exist.
+        The file, which may not be a link, or folder, which must exist.
     sentence
         Error message where another run holds the lock.
     folder
@@ -221,12 +292,15 @@ def exclusive(path: Path, sentence: str, *, folder: bool = False) -> Iterator[bo
     """
     if folder and sys.platform == "win32":  # where folders cannot be opened
         with ExitStack() as stack:
-            with _disk_errors(shown(path), every=True):
-                locked = stack.enter_context(held(path.with_name(f"{path.name}.lock"), sentence))
+            with _disk_errors(printable_name(path), every=True):
+                locked = stack.enter_context(
+                    hold_lock(path.with_name(f"{path.name}.lock"), sentence)
+                )
             yield locked
         return
-    with _disk_errors(shown(path), every=True):
-        file = os.open(path, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT, 0o666)
+    with _disk_errors(printable_name(path), every=True):
+        flags = os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        file = os.open(path, flags, 0o666)
     try:
         yield lock(file, sentence)
     finally:

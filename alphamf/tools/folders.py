@@ -1,4 +1,4 @@
-"""Folders for temporary files; those that a killed process left go when the next one is made."""
+"""Temporary folders; those of killed processes are deleted when the next one is made."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import exclusive, reason, shown
+from alphamf.tools.files import exclusive_lock, printable_name, reason
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Yield a new folder that nobody else can read; delete it at the end, as far as can be.
+    """Yield a new folder that only the current user can read; delete it at the end if possible.
 
     What killed processes of this user have left is deleted first: their folders are not locked.
 
@@ -34,16 +34,18 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=prefix))
     except OSError as error:
-        raise AlphaMFError(f"no temporary folder can be made: {reason(error)}") from error
+        raise AlphaMFError(f"cannot create a temporary folder: {reason(error)}") from error
     try:
-        with exclusive(folder, f"{shown(folder)} is used by another process", folder=True):
+        with exclusive_lock(
+            folder, f"{printable_name(folder)} is being used by another process", folder=True
+        ):
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _clear(prefix: str) -> None:
-    """Delete the folders of processes that were killed."""
+    """Delete the folders of killed processes."""
     try:
         place = Path(tempfile.gettempdir())
         left = [place / name for name in os.listdir(place) if name.startswith(prefix)]
@@ -54,6 +56,6 @@ def _clear(prefix: str) -> None:
             found = folder.lstat()
             own = not hasattr(os, "getuid") or found.st_uid == os.getuid()
             if own and stat.S_ISDIR(found.st_mode):
-                with exclusive(folder, "", folder=True) as locked:
+                with exclusive_lock(folder, "", folder=True) as locked:
                     if locked:
                         shutil.rmtree(folder, ignore_errors=True)

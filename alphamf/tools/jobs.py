@@ -1,7 +1,8 @@
-"""Resumable runs: results are JSON lines, and a job that has a result is not done again."""
+"""Resumable runs: results are stored as JSON lines, and jobs that have a result are skipped."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from typing import Any, Generic, TypeVar
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools import jsonlines
-from alphamf.tools.files import exclusive, reason, shown
+from alphamf.tools.files import exclusive_lock, printable_name, reason, refuse_links
+
+_START = b'{"version": '
+"""What every line of a file of results begins with."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -18,7 +22,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class ResultsFile(Generic[Result]):
-    """A file of results, a JSON object a line; of a job that is done again, the last one counts.
+    """A file of results, one JSON object per line; if a job was run again, its last line counts.
 
     Attributes
     ----------
@@ -27,7 +31,7 @@ class ResultsFile(Generic[Result]):
     key
         Returns a result's key, which is also its job's key.
     encode
-        Returns a result as an object of JSON values.
+        Returns a result as an object of JSON values, of which the first is its ``version``.
     decode
         Undoes `encode`; raises KeyError, TypeError or ValueError for a line that is not to be used.
     """
@@ -38,26 +42,50 @@ class ResultsFile(Generic[Result]):
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
-    def locked(self, sentence: str) -> Iterator[None]:
-        """Make the file and its folder if need be, and keep other runs out.
+    def locked(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
+        """Lock the results file against other runs; create the file and its folder if needed.
 
         Parameters
         ----------
         sentence
             Error message where another run holds the lock.
+        made
+            What the run will write beside the file. Where the file is not there yet, they must not
+            be there either: they are somebody else's.
 
         Raises
         ------
         AlphaMFError
-            Another run works there, or the file cannot be made.
+            Another run works there, the file cannot be made, or it or one of those that will be
+            made is not a result of alphamf.
         """
         folder = self.path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-        with exclusive(self.path, sentence):
+            raise AlphaMFError(
+                f"cannot create {printable_name(folder)}: {reason(error)}"
+            ) from error
+        for path in (self.path, *made):
+            refuse_links(path, folder)
+        if os.path.lexists(self.path):
+            self._check_own()
+        elif (other := next(filter(os.path.lexists, made), None)) is not None:
+            raise _not_ours(other)
+        with exclusive_lock(self.path, sentence):
             yield
+
+    def _check_own(self) -> None:
+        """Refuse a file none of whose lines, the last of which may be cut off, is ours."""
+        try:
+            with self.path.open("rb") as file:
+                own = any(line.startswith(_START) or _START.startswith(line) for line in file)
+                if not own and file.tell():
+                    raise _not_ours(self.path)
+        except OSError as error:
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be read: {reason(error)}"
+            ) from error
 
     def read(self) -> Iterator[Result]:
         """Yield the results in the order in which they were appended.
@@ -76,10 +104,12 @@ class ResultsFile(Generic[Result]):
                     continue
                 yield result
         except OSError as error:
-            raise AlphaMFError(f"{shown(self.path)} cannot be read: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be read: {reason(error)}"
+            ) from error
 
     def last(self) -> dict[str, Result]:
-        """Return the last result of every key."""
+        """Return the last result for each key."""
         return {self.key(result): result for result in self.read()}
 
     def append(self, result: Result) -> None:
@@ -93,7 +123,16 @@ class ResultsFile(Generic[Result]):
         try:
             jsonlines.append(self.path, self.encode(result))
         except OSError as error:
-            raise AlphaMFError(f"{shown(self.path)} cannot be written: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(self.path)} cannot be written: {reason(error)}"
+            ) from error
+
+
+def _not_ours(path: Path) -> AlphaMFError:
+    return AlphaMFError(
+        f"{printable_name(path)} exists already and is not a result of alphamf: choose "
+        "another folder"
+    )
 
 
 def run(
@@ -105,7 +144,7 @@ def run(
     known: Mapping[str, Result],
     usable: Callable[[Result], bool] = lambda result: True,
 ) -> Iterator[Result]:
-    """Yield the results of all jobs: first those that are known, then the others.
+    """Yield the results of all jobs: first the stored ones, then the new ones.
 
     Parameters
     ----------

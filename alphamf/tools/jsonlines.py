@@ -1,4 +1,4 @@
-"""Append JSON objects to a file, a line each; a killed run spoils its last line at most."""
+"""Append JSON objects to a file, one per line; a killed run damages at most its last line."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 
-def finite(value: Any) -> Any:
-    """Return JSON values with null for infinities and NaN, which JSON does not have."""
+def replace_infinite(value: Any) -> Any:
+    """Replace infinities and NaN, which JSON does not support, by null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: replace_infinite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(item) for item in value]
+        return [replace_infinite(item) for item in value]
     return value
 
 
 def dumps(value: Any, indent: int | None = None) -> str:
-    """Return JSON values as text, with null for infinities and NaN."""
-    return json.dumps(finite(value), indent=indent, allow_nan=False)
+    """Serialize values as JSON, with null for infinities and NaN."""
+    return json.dumps(replace_infinite(value), indent=indent, allow_nan=False)
 
 
 def _no_json(word: str) -> None:
@@ -31,7 +31,7 @@ def _no_json(word: str) -> None:
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file; lines that are no JSON object are passed over."""
+    """Yield the objects of a file; lines that are not a JSON object are skipped."""
     with path.open("rb") as file:
         for line in file:
             try:
@@ -43,7 +43,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def append(path: Path, item: Mapping[str, Any]) -> None:
-    """Append an object as a line, which is on the disk when this returns."""
+    """Append an object as a line, and flush it to disk."""
     with path.open("ab+") as file:
         broken = False
         if file.seek(0, os.SEEK_END):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 
 MANIFEST = "MANIFEST.csv"
 """Name of the file that lists the recordings of a corpus, in its folder."""
@@ -42,10 +42,11 @@ def read_manifest(folder: Path, columns: Sequence[str]) -> list[dict[str, str]]:
                 for column in columns:
                     if row[column] is None:
                         raise AlphaMFError(
-                            f"{shown(path)} cannot be read: line {reader.line_num} has no {column}"
+                            f"{printable_name(path)} cannot be read: line {reader.line_num} "
+                            f"has no {column}"
                         )
                 rows.append(row)
     except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
         problem = f"it lacks the column {error}" if isinstance(error, KeyError) else reason(error)
-        raise AlphaMFError(f"{shown(path)} cannot be read: {problem}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {problem}") from error
     return rows

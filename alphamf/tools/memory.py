@@ -1,4 +1,4 @@
-"""How much memory this machine has."""
+"""Size of this machine's memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMITS = (
 
 
 def total() -> int | None:
-    """Return the bytes that this process may take at most; None where the system does not say."""
+    """Return the maximum number of bytes for this process, or None if the system does not say."""
     found = []
     if sys.platform != "win32":
         import resource
@@ -32,6 +32,6 @@ def total() -> int | None:
     return min(found, default=None)
 
 
-def amount(count: float) -> str:
-    """Return a number of bytes in GB, as text."""
+def format_gigabytes(count: float) -> str:
+    """Format a number of bytes in GB."""
     return f"{count / 1e9:.3g} GB" if count < 1e12 else f"{count / 1e9:,.0f} GB"

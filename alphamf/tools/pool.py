@@ -1,4 +1,4 @@
-"""Call a function for many items in parallel processes; an item that fails leaves the others."""
+"""Call a function for many items in parallel processes; a failure affects one item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alphamf.tools.files import reason
-from alphamf.tools.stopping import stoppable
+from alphamf.tools.stopping import allow_stop
 from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ in seconds."""
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of CPU cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -110,12 +110,12 @@ def results(
 
 
 def _compute(item: Item, update: Update | None, function: Callable[[Item], Result]) -> Result:
-    with stoppable():
+    with allow_stop():
         return function(item)
 
 
 class _Crew:
-    """The workers of a run, and what is left to do.
+    """The worker processes of a run, and the items still to be processed.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class _Crew:
         self._crash: str | None = None
 
     def outcomes(self) -> Generator[tuple[int, Outcome], None, None]:
-        """Yield place and outcome of all items, as soon as each is there."""
+        """Yield place and outcome of all items, as soon as each is ready."""
         atexit.register(self._end)  # or the exit of Python would wait for them
         try:
             yield from self._finish()
@@ -163,7 +163,7 @@ class _Crew:
         end(self._workers)
 
     def _again(self, suspect: int) -> Iterator[tuple[int, Outcome]]:
-        """Do an item that a process died of alone."""
+        """Retry alone an item whose process died."""
         self._count = min(self._count, 1)
         self._todo.append(suspect)
         known = len(self._suspects)
@@ -171,24 +171,24 @@ class _Crew:
         died = len(self._suspects) > known
         if died or self._todo:
             self._todo.clear()
-            times = "twice" if died else "and no other could be started"
-            sentence = f"its process was killed {times}, perhaps for want of memory"
+            times = "twice" if died else "and no other process could be started"
+            sentence = f"its process was killed {times}, perhaps because memory ran out"
             if self._crash:
                 sentence = f"its process crashed {times}: {self._crash}"
             yield suspect, Outcome(self._items[suspect], error=sentence, code=1)
 
     def _finish(self) -> Iterator[tuple[int, Outcome]]:
-        """Do what is to do while there are workers; an item whose worker dies is a suspect."""
-        from alphamf.tools.processes import awaited
+        """Process the remaining items; an item whose worker dies becomes a suspect."""
+        from alphamf.tools.processes import wait_for_workers
 
         self._assign()
         while self._workers and (self._todo or self._free() < len(self._workers)):
-            done = [self._receive(worker) for worker in awaited(self._workers, _WAKE)]
+            done = [self._receive(worker) for worker in wait_for_workers(self._workers, _WAKE)]
             self._assign()
             yield from filter(None, done)
 
     def _assign(self) -> None:
-        """Give items to the workers that have none."""
+        """Send items to idle workers."""
         self._hire()
         for worker in self._workers:
             if worker.ready and worker.place is None and self._todo:
@@ -196,7 +196,7 @@ class _Crew:
                 worker.give(place, self._items[place])
 
     def _receive(self, worker: Worker) -> tuple[int, Outcome] | None:
-        """Receive one message of a worker; return place and outcome where it is one."""
+        """Receive a message from a worker; if it is an outcome, return it with its place."""
         place = worker.place
         try:
             message = worker.receive()
@@ -210,7 +210,7 @@ class _Crew:
         return None
 
     def _hire(self) -> None:
-        """Start workers for what is to do, up to the number of processes."""
+        """Start workers for the remaining items, up to the number of processes."""
         from alphamf.tools.processes import Worker
 
         while len(self._workers) < self._count and self._free() < len(self._todo):
@@ -231,13 +231,15 @@ class _Crew:
             self._suspects.append(worker.place)
             self._crash = worker.crash()
         elif not worker.ready:
-            self._shrink("it ended while it started")
+            self._shrink("it ended during its start")
         end([worker])
 
     def _shrink(self, why: str) -> None:
-        """Go on with the workers that there are."""
+        """Continue with the existing workers, and report why no more can be started."""
         self._count = len(self._workers)
         if self._report:
             rest = max(1, self._count)
             processes = "1 process does" if rest == 1 else f"{rest} processes do"
-            self._report(f"Note: a further process cannot be started ({why}): {processes} the work")
+            self._report(
+                f"Note: no further process can be started ({why}), so {processes} the work"
+            )

@@ -1,4 +1,4 @@
-"""Worker processes: each takes items from its parent through a pipe, and sends outcomes back.
+"""Worker processes: each receives items from its parent through a pipe and sends back outcomes.
 
 There is no queue and no lock between them, so a worker that dies takes only its own item along, and
 no shared memory is needed.
@@ -19,12 +19,12 @@ from typing import Any
 
 from alphamf.tools.stopping import (
     GRACE,
+    allow_stop,
     at_work,
-    blocked,
+    block_signals,
     leave_if_stopped,
     patience,
     prepare_worker,
-    stoppable,
 )
 from alphamf.tools.work import Outcome, Update, Work, attempt
 
@@ -68,12 +68,12 @@ def starting() -> Iterator[None]:
     with safe_path():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
-        with blocked(signal.SIGINT, signal.SIGTERM):
+        with block_signals(signal.SIGINT, signal.SIGTERM):
             yield
 
 
 def preload(module: str) -> None:
-    """Start a server that imports a module, and from now on forks the workers.
+    """Start a server process that imports a module and then forks the workers.
 
     They need not import it, and share its memory. Outside Linux nothing happens: system libraries
     there may not be used after a fork.
@@ -95,7 +95,7 @@ def preload(module: str) -> None:
 
 
 class Worker:
-    """A process that does items, one at a time.
+    """A process that works on one item at a time.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Worker:
                 process.start()
         except EOFError as error:  # the server could not fork, and has ended
             self.connection.close()
-            raise ChildProcessError("no process could be forked") from error
+            raise ChildProcessError("cannot fork a process") from error
         except BaseException:
             self.connection.close()
             raise
@@ -145,7 +145,7 @@ class Worker:
             self.connection.send_bytes(packed)
 
     def receive(self) -> Any:
-        """Return an Outcome, the arguments of a progress callback, or None once it is ready.
+        """Return an Outcome, the arguments of a progress callback, or None when it is ready.
 
         Raises
         ------
@@ -162,7 +162,7 @@ class Worker:
         return message
 
     def crash(self) -> str | None:
-        """Return by what the dead process has crashed; None where another has killed it."""
+        """Return how the process crashed; None if another process killed it."""
         self.process.join(10)  # its pipe closes a moment before, on a busy machine a long one
         code = self.process.exitcode or 0
         if sys.platform == "win32":
@@ -173,8 +173,8 @@ class Worker:
         return signal.strsignal(number)
 
 
-def awaited(workers: Sequence[Worker], timeout: float) -> list[Worker]:
-    """Wait until some workers have sent a message, or have ended, and return them.
+def wait_for_workers(workers: Sequence[Worker], timeout: float) -> list[Worker]:
+    """Wait until some workers have sent a message or ended, and return them.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def awaited(workers: Sequence[Worker], timeout: float) -> list[Worker]:
 
 
 def end(workers: Sequence[Worker]) -> None:
-    """End workers: they leave their items within `GRACE`, or are killed."""
+    """End workers; those that do not stop their item within `GRACE` are killed."""
     try:
         for worker in workers:
             if not worker.ready:  # it holds nothing
@@ -209,12 +209,12 @@ def end(workers: Sequence[Worker]) -> None:
 
 
 def _serve(parent: connection.Connection, work: Work, reports: bool) -> None:
-    """Do items until the parent closes the pipe: what a worker process runs."""
+    """Process items until the parent closes the pipe; the main function of a worker process."""
     prepare_worker()
     with suppress(EOFError, OSError):
         parent.send(None)
         while True:
-            with stoppable():
+            with allow_stop():
                 packed = parent.recv_bytes()
             with at_work:
                 outcome = _done(packed, work, _reporter(parent) if reports else _quiet)
@@ -222,12 +222,12 @@ def _serve(parent: connection.Connection, work: Work, reports: bool) -> None:
 
 
 def _quiet(name: str, done: float, total: float) -> None:
-    """Report nothing, and leave where the worker is to stop."""
+    """Progress callback that reports nothing, and raises SystemExit if the worker should stop."""
     leave_if_stopped()
 
 
 def _done(packed: bytes, work: Work, update: Update) -> bytes:
-    """Return the pickled outcome of an item, without the item."""
+    """Return the pickled outcome of an item; the item itself is left out."""
     leave_if_stopped()
 
     def unpacked(item: bytes, update: Update | None) -> Any:
@@ -242,7 +242,7 @@ def _done(packed: bytes, work: Work, update: Update) -> bytes:
 
 
 def _reporter(parent: connection.Connection) -> Update:
-    """Return a progress callback that sends its arguments to the parent, but not too often."""
+    """Return a progress callback that sends its arguments to the parent, at a limited rate."""
     last = 0.0
 
     def update(name: str, done: float, total: float) -> None:

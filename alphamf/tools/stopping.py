@@ -1,4 +1,4 @@
-"""How a process is stopped: signals are held back, and a worker leaves where that does no harm."""
+"""Stopping of processes: signals are deferred, and a worker stops only where it is safe."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ at_work: threading.Lock = threading.Lock()
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Let a stop end this block of a worker at once, rather than at its next progress message.
+def allow_stop() -> Iterator[None]:
+    """Allow a stop to end this block of a worker immediately, not at its next progress.
 
     For computations: not for code that writes files.
     """
@@ -81,8 +81,8 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def blocked(*signals: signal.Signals) -> Iterator[None]:
-    """Block signals; processes and threads that are started meanwhile never receive them.
+def block_signals(*signals: signal.Signals) -> Iterator[None]:
+    """Block signals; processes and threads started in the block never receive them.
 
     The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
     thread may receive a signal in the place of this one: what it asks for waits for the end.
@@ -103,8 +103,8 @@ def blocked(*signals: signal.Signals) -> Iterator[None]:
 
 
 @contextmanager
-def finishing() -> Iterator[None]:
-    """Let the first Ctrl-C in this block ask to finish what there is, and the second one stop.
+def finish_on_interrupt() -> Iterator[None]:
+    """In this block, the first Ctrl-C asks to finish what was read; the second one stops.
 
     Where no thread counts the signals, the first one stops.
     """
@@ -115,13 +115,13 @@ def finishing() -> Iterator[None]:
         _state.may_finish = False
 
 
-def finish_asked() -> bool:
-    """Whether a Ctrl-C has asked to finish what there is."""
+def finish_requested() -> bool:
+    """Return whether Ctrl-C was pressed to finish what was read."""
     return _state.is_to_finish
 
 
 def end_on_signals() -> None:
-    """Make Ctrl-C and SIGTERM end this process: the first with an exception, others harder.
+    """End this process on Ctrl-C and SIGTERM: first by an exception, later immediately.
 
     The exception of the first may be lost, or what it stops may be stuck; a second exception
     could strike the lines that clean up after the first. So a thread counts the signals, and ends
@@ -139,7 +139,7 @@ def end_on_signals() -> None:
 
 
 def _ask(number: int, frame: FrameType | None) -> None:
-    """Stop, unless that was asked for before or `_count` has to decide."""
+    """Signal handler: raise an exception to stop, unless `_count` has to decide."""
     if _state.may_finish or (_state.exit_code is not None and _state.counts_signals):
         return
     if _state.holds:
@@ -152,7 +152,7 @@ def _ask(number: int, frame: FrameType | None) -> None:
 
 
 def _count(read: int) -> None:
-    """Read the signals that this process receives, and end it in good time."""
+    """Read the signals that this process receives, and end it if it does not stop in time."""
     _state.counts_signals = True
     count, last, deadline = 0, -_ONE, threading.TIMEOUT_MAX
     while True:
@@ -181,7 +181,7 @@ def _count(read: int) -> None:
 
 
 def _finishes(number: int) -> bool:
-    """Whether a signal only asks to finish what there is."""
+    """Return whether a signal only asks to finish what was read."""
     if not _state.may_finish:
         return False
     if number == signal.SIGINT and not _state.is_to_finish:
@@ -194,7 +194,7 @@ def _finishes(number: int) -> bool:
 
 
 def patience(usual: float) -> float:
-    """Return how long to wait for workers that are to stop: less after a second signal.
+    """Return how long to wait for workers to stop: less after a second signal.
 
     Parameters
     ----------
@@ -205,13 +205,13 @@ def patience(usual: float) -> float:
 
 
 def leave_if_stopped() -> None:
-    """Raise SystemExit in a process that is to stop, where an exception may have been lost."""
+    """Raise SystemExit if the process was asked to stop; an exception may have been lost."""
     if _state.exit_code is not None:
         raise SystemExit(_state.exit_code)
 
 
 def prepare_worker() -> None:
-    """Make this process stop on SIGTERM, and when its parent process is gone."""
+    """Make this worker process stop on SIGTERM, and when its parent process has ended."""
     signal.signal(signal.SIGTERM, _terminate)
     if sys.platform != "win32":  # it was started with both blocked
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -219,7 +219,7 @@ def prepare_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the parent process has been killed, once it has left its item.
+    """End this process if its parent was killed, after waiting for the current item.
 
     An item that it does not leave within `GRACE` is lost.
     """
@@ -234,7 +234,7 @@ def _end_with_parent() -> None:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Remember to leave at the next progress message, or leave now inside `stoppable`.
+    """Signal handler: stop at the next progress message, or immediately inside `stoppable`.
 
     Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
     lines that remove half-written files.

@@ -1,4 +1,4 @@
-"""Sums of what may be missing."""
+"""Sums of values that may be missing."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol, Self, TypeVar
 
 
 class Addable(Protocol):
-    """What can be added to its like."""
+    """A type whose values can be added."""
 
     def __add__(self, other: Self, /) -> Self:
-        """Return both together."""
+        """Return the sum."""
         ...
 
 
@@ -18,7 +18,7 @@ A = TypeVar("A", bound=Addable)
 
 
 def total(parts: Iterable[A | None]) -> A | None:
-    """Return the sum of the parts that are there; None where there is none.
+    """Return the sum of the values that are not None; None if there are none.
 
     Examples
     --------

@@ -10,15 +10,15 @@ import numpy as np
 
 
 def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
-    """Return the mean and its standard error: NaN without values, and without a second one."""
+    """Return the mean and its standard error; NaN if there are too few values."""
     array = np.fromiter(values, np.float64)
     mean = float(array.mean()) if len(array) else math.nan
     error = float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else math.nan
     return mean, error
 
 
-def with_error(mean: float, error: float, decimals: int, sign: str = "") -> str:
-    """Return a mean and its standard error as text: the mean alone where the error is NaN.
+def format_mean(mean: float, error: float, decimals: int, sign: str = "") -> str:
+    """Format a mean with its standard error; without the error if it is NaN.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Temporary files that become others: made new, locked, written by descriptor, then renamed."""
+"""Temporary files: created, locked, written by a descriptor, and renamed to the target."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _FAR = 0x7FFF_FFF0
 
 
 @contextmanager
-def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
-    """Make and lock the temporary file of a target, and delete it where it was not renamed.
+def claim_temporary(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int | None]]:
+    """Create and lock the temporary file of a target; delete it if it was not renamed.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def claimed(final: Path, sentence: str, mode: int) -> Iterator[tuple[Path, int |
 
 @contextmanager
 def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
-    """Make the temporary file of a target, closed, beside a file that is locked for it."""
-    with held(_hidden(final, ".lock"), sentence) as has_locks:
+    """Create the temporary file of a target, closed, with a separate lock file beside it."""
+    with hold_lock(_hidden(final, ".lock"), sentence) as has_locks:
         part = _hidden(final, ".part") if has_locks else _random(final)
         part.unlink(missing_ok=True)  # what a killed run left
         os.close(_create(part, mode))
@@ -72,8 +72,8 @@ def _claimed_by_name(final: Path, sentence: str, mode: int) -> Iterator[Path]:
 
 
 @contextmanager
-def held(path: Path, sentence: str) -> Iterator[bool]:
-    """Make a file and lock it; delete it at the end, where no other run waits for it.
+def hold_lock(path: Path, sentence: str) -> Iterator[bool]:
+    """Create and lock a file; delete it at the end.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def held(path: Path, sentence: str) -> Iterator[bool]:
     OSError
         The file cannot be made.
     """
-    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         has_locks = lock(file, sentence)
     except AlphaMFError:
@@ -108,8 +108,8 @@ def held(path: Path, sentence: str) -> Iterator[bool]:
             path.unlink()
 
 
-def through(part: Path, file: int | None) -> Path:
-    """Return a path that leads to an open file by its descriptor, or `part` where there is none."""
+def descriptor_path(part: Path, file: int | None) -> Path:
+    """Return a path that refers to an open file by descriptor, or `part` if there is none."""
     path = Path(f"/proc/self/fd/{file}")
     try:
         return path if file is not None and _is(path, file, follow=True) else part
@@ -117,23 +117,37 @@ def through(part: Path, file: int | None) -> Path:
         return part
 
 
-def publish(part: Path, file: int | None, final: Path) -> None:
-    """Rename a temporary file to its target; both name and contents are on the disk then.
+def publish(part: Path, file: int | None, final: Path, *, replace: bool = True) -> None:
+    """Rename a temporary file to its target, and flush name and contents to disk.
+
+    Parameters
+    ----------
+    part, file
+        The temporary file and its descriptor, or None.
+    final
+        The target.
+    replace
+        Whether a file of that name is replaced.
 
     Raises
     ------
+    FileExistsError
+        There is one, and it may not be replaced.
     OSError
         The disk fails, or another process has removed or replaced the temporary file.
     """
     if file is None:
         with part.open("rb+") as again:
             os.fsync(again.fileno())
-        part.replace(final)
+        (os.replace if replace else os.rename)(part, final)  # which replaces nothing on Windows
         return
     os.fsync(file)
     if not _is(part, file):
         raise OSError(errno.ESTALE, "another process has removed its temporary file")
-    part.replace(final)
+    if replace:
+        part.replace(final)
+    else:
+        _rename_new(part, final)
     try:
         folder = os.open(final.parent, os.O_RDONLY)
     except PermissionError:  # a folder that may be written to and not listed
@@ -145,6 +159,24 @@ def publish(part: Path, file: int | None, final: Path) -> None:
             raise
     finally:
         os.close(folder)
+
+
+def _rename_new(part: Path, final: Path) -> None:
+    """Rename a file to a name that is free, or raise FileExistsError."""
+    try:
+        os.link(part, final)
+    except FileExistsError:
+        raise
+    except OSError:  # not every file system has hard links: an empty file holds the name
+        os.close(os.open(final, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            part.replace(final)
+        except OSError:
+            final.unlink()
+            raise
+    else:
+        with suppress(OSError):  # else `claimed` tries it again
+            part.unlink()
 
 
 def lock(file: int, sentence: str) -> bool:
@@ -188,7 +220,7 @@ else:
 
 
 def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
-    """Make a new file and lock it; where that cannot be had, its name is random."""
+    """Create a new file and lock it; if that is not possible, use a random name."""
     part = _hidden(final, ".part")
     while True:
         try:
@@ -213,7 +245,7 @@ def _locked(final: Path, sentence: str, mode: int) -> tuple[Path, int]:
 
 
 def _hidden(final: Path, suffix: str) -> Path:
-    """Return the path of a file that belongs to a target."""
+    """Return the path of a hidden file that belongs to a target."""
     digest = hashlib.sha256(os.fsencode(final.name)).hexdigest()[:16]
     return final.with_name(f".alphamf-{digest}{suffix}")
 
@@ -228,7 +260,7 @@ def _create(part: Path, mode: int) -> int:
 
 
 def _clear(part: Path, sentence: str) -> bool:
-    """Remove what a killed run left in the place of a temporary file.
+    """Remove a temporary file that a killed run left behind.
 
     Nothing that lies there is written to: it may be a link, or another user's file.
 
@@ -267,7 +299,7 @@ def _clear(part: Path, sentence: str) -> bool:
 
 
 def _is(path: Path, file: int, *, follow: bool = False) -> bool:
-    """Whether a path leads to an open file."""
+    """Return whether a path refers to an open file."""
     try:
         return os.path.samestat(path.stat(follow_symlinks=follow), os.fstat(file))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A function that is called for many items, and the outcome of each call."""
+"""Functions that are called for many items, and the outcome of each call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
     details: str | None = None
 
     def value(self) -> Any:
-        """Return the result.
+        """Return the result, or raise the error.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
 
 
 def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
-    """Call a function for an item and return the outcome, whatever exception is raised.
+    """Call a function for an item and return the outcome; any exception becomes an error.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
 
 
 def by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
-    """Yield places and outcomes in the order of the places, which start at 0."""
+    """Yield places and outcomes in the order of the places, starting at 0."""
     waiting: dict[int, Outcome] = {}
     place = 0
     for k, outcome in found:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.cut import Cut, Patch
+from alphamf.audio.cut import Cut
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
@@ -37,10 +37,7 @@ def sentence(path: Path) -> str:
     return str(refused.value)
 
 
-READ_ONLY = ["AVR", "SVX", "VOC", "MPC2K", "WVE", "SDS", "MAT4", "MAT5"]
-
-
-@pytest.mark.parametrize("form", READ_ONLY)
+@pytest.mark.parametrize("form", ["SVX"])
 def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
     """In every subtype, byte order and number of channels that libsndfile writes."""
     path, tried = tmp_path / "a", 0
@@ -60,7 +57,7 @@ def test_formats_that_are_only_read_are_checked_too(tmp_path, form):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97])
-@pytest.mark.parametrize("form", [*FORMS, "AVR", "SVX", "VOC", "MPC2K", "MAT4", "MAT5"])
+@pytest.mark.parametrize("form", [*FORMS, "SVX"])
 def test_the_part_that_is_there_can_be_read(tmp_path, capfd, form, share):
     path = tmp_path / "a"
     frames = 160000 if form == "OGG" else 40000  # a page holds a second or two
@@ -243,5 +240,5 @@ def test_more_channels_than_asked_for(tmp_path):
 
 
 def test_the_error_crosses_processes():
-    error = pickle.loads(pickle.dumps(Cut("a is cut short", Patch(3, b"x"))))
-    assert (str(error), error.patch) == ("a is cut short", Patch(3, b"x"))
+    error = pickle.loads(pickle.dumps(Cut("a is cut short", (range(3), b"x"))))
+    assert (str(error), error.pieces) == ("a is cut short", (range(3), b"x"))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.inputs import Job, Plan, Problem, check_extra, plan
-from alphamf.audio.search import passed_over
+from alphamf.audio.search import describe_skipped
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 
 @pytest.fixture
@@ -58,9 +58,11 @@ def test_recordings_that_cannot_be_read_are_passed_over_and_said(tree, monkeypat
     for name in ("in/x.m4a", "in/deep/y.M4A", "in/z.mp4", "in/.z.mp4", "in/z.denoised.mp4"):
         Path(name).touch()
     made = plan(["in", "in/*", "a.wav"])
-    assert passed_over(made.passed) == "passed over: 2 m4a, 1 mp4 (pip install 'alphamf[media]')"
+    assert (
+        describe_skipped(made.passed) == "passed over: 2 m4a, 1 mp4 (pip install 'alphamf[media]')"
+    )
     assert not made.problems and len(made.jobs) == 3
-    assert passed_over(plan(["a.wav"]).passed) == ""
+    assert describe_skipped(plan(["a.wav"]).passed) == ""
     Path("empty/v.mkv").touch()
     assert only_problem("empty") == (
         "empty is a folder without audio files; passed over: 1 mkv (pip install 'alphamf[media]')"
@@ -192,11 +194,11 @@ def test_any_name_works_and_is_shown_on_one_line(tmp_path_factory, names):
     assert {job.source for job in jobs} == expected
     for job in jobs:
         assert Path(job.output).name == Path(job.source).name
-        assert shown(job.source).isprintable()
+        assert printable_name(job.source).isprintable()
 
 
 def test_a_name_that_is_not_text_is_shown_with_escapes():
-    assert shown(os.fsdecode(b"caf\xe9.wav")) == "caf\\udce9.wav"
+    assert printable_name(os.fsdecode(b"caf\xe9.wav")) == "caf\\udce9.wav"
 
 
 def test_names_with_a_nul_are_refused():

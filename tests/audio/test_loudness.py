@@ -52,7 +52,7 @@ def test_a_recording_is_brought_to_a_loudness_below_the_ceiling(rate, wanted, mo
     monkeypatch.setattr(loudness, "_CHUNK", 20000)
     sound = speechlike(rate, 5, 2)
     found = loudness.normalizing_gain(sound, rate, wanted)
-    out = np.concatenate(list(loudness.limited(sound, rate, found.gain)))
+    out = np.concatenate(list(loudness.limit_peaks(sound, rate, found.gain)))
     assert measured(out, rate) == pytest.approx(wanted, abs=0.15)
     assert found.after == pytest.approx(measured(out, rate), abs=0.05)
     fine = np.abs(resample_poly(out.astype(np.float64), 16, 1, axis=0)).max()

@@ -373,6 +373,7 @@ def test_a_playlist_that_names_other_files_is_no_media_file(tmp_path):
 
 def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):
     claps.make(tmp_path / "a.mp4", "mp4", Sound())
+    monkeypatch.setenv("ALPHAMF_SANDBOX", "off")  # or another process imports it
     monkeypatch.setitem(sys.modules, "av", None)
     assert refusal(tmp_path / "a.mp4").endswith(
         "a.mp4 is MP4, which needs PyAV: pip install 'alphamf[media]'"
@@ -382,6 +383,22 @@ def test_without_the_extra_one_sentence_names_it(tmp_path, monkeypatch):
         open_writer(tmp_path / "b.m4a", 8000, 1, format="M4A", subtype="AAC"),
     ):
         pass
+
+
+@pytest.mark.parametrize("codec", ["libmp3lame", "mp2", "ac3", "wmav2", "flac", "adpcm_yamaha"])
+def test_wav_of_another_codec_is_read_or_needs_the_extra(tmp_path, monkeypatch, codec):
+    source = tmp_path / "a.wav"
+    sample = {"mp2": "s16", "flac": "s16", "adpcm_yamaha": "s16"}
+    claps.make(source, "wav", Sound(codec, sample.get(codec, "fltp"), 32000), video=None)
+    found = properties(source)
+    assert (found.format, found.rate) == ("WAV", 32000)
+    assert found.duration == pytest.approx(claps.PICTURES / claps.FRAMES, abs=0.1)
+    output, note = copied(source)
+    assert (properties(output).subtype, properties(output).frames) == ("PCM_16", found.frames)
+    assert note == f"WAV {found.subtype} is written as WAV PCM_16"
+    monkeypatch.setenv("ALPHAMF_SANDBOX", "off")  # it has a PyAV of its own
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert "is WAV of a compressed codec, which needs PyAV: pip install" in refusal(source)
 
 
 def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):

@@ -255,6 +255,48 @@ def test_output_keeps_the_format_where_it_can_and_says_where_not(
     )
 
 
+LOSSY = [("OGG", "VORBIS"), ("MP3", "MPEG_LAYER_III"), ("M4A", "AAC"), ("MATROSKA", "AC3")]
+
+
+@pytest.mark.parametrize("path", ["a.wav", "a.flac", "a.aiff", "a.au", "a.caf", "a.w64", "a.sph"])
+@pytest.mark.parametrize(("form", "subtype"), LOSSY)
+def test_a_lossy_sound_above_full_scale_is_lowered_as_a_whole(tmp_path, form, subtype, path):
+    """And never clipped, in whatever integers; lossy outputs keep it as it is."""
+    if formats.FORMATS[form].muxer:
+        pytest.importorskip("av", reason="needs the extra media")
+    with open_writer(tmp_path / "in", 48000, 1, format=form, subtype=subtype) as file:
+        file.write(1.4 * np.sign(tone(24000, rate=48000)).astype(np.float32))
+    with reader.open_reader(tmp_path / "in") as source:
+        assert source.peak > 1.2
+        target = destination(str(tmp_path / path), source)
+        decibels = 20 * np.log10(source.peak)
+        assert target.note.endswith(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+        options = {"format": target.format, "subtype": target.subtype, "gain": target.gain}
+        with open_writer(target.path, 48000, 1, **options) as file:
+            for block in source.blocks():
+                file.write(block)
+        assert file.clipped == 0
+        (whole,) = source.blocks()
+    assert np.abs(reader.read(target.path)[0] - whole * target.gain).max() <= 2**-15
+    assert destination("a.wav", source, lower=False).gain == 1
+    assert destination("a.mp3", source).gain == 1
+
+
+@pytest.mark.parametrize(
+    ("subtype", "peak", "path", "gain"),
+    [
+        ("VORBIS", 0.99, "a.wav", 1),
+        ("VORBIS", 2.0, "a.wav", 0.5),
+        ("VORBIS", 1e6, "a.wav", 0.25),  # of damage, which must not take away the rest
+        ("VORBIS", 2.0, "a.ogg", 1),
+        ("FLOAT", 2.0, "a.flac", 1),
+        ("PCM_16", 1.0, "a.wav", 1),
+    ],
+)
+def test_only_a_lossy_sound_is_lowered_and_by_12_db_at_most(subtype, peak, path, gain):
+    assert destination(path, described(subtype=subtype, peak=peak)).gain == gain
+
+
 def test_unknown_ending_is_refused():
     with pytest.raises(AlphaMFError, match=r"a\.docx ends in no audio format"):
         destination("a.docx", described())

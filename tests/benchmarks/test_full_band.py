@@ -7,8 +7,8 @@ import pytest
 
 from alphamf.audio.speech_level import active_power
 from benchmarks import full_band_mixtures, full_band_scores
-from benchmarks.full_band_edges import edge, level_above
 from benchmarks.full_band_scores import RATE, scores
+from tests.support.edges import edge, level_above
 
 SAMPLES = 3 * RATE
 

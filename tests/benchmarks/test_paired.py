@@ -25,9 +25,12 @@ def test_clips_are_compared_with_themselves(files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["paired", *map(str, files)])
     paired.main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| noise | against Other |"
-    assert lines[2] == "| all | +0.00 ± 1.00 / +0.200 / +0.100 |"
-    assert lines[3].startswith("| babble | -1.00 ± ") and lines[3].endswith("/ +0.500 / +0.100 |")
+    assert lines[0] == "| SI-SDR dB, by noise | less Other |"
+    assert lines[2:5] == ["| all | +0.00 ± 1.00 |", "| babble | -1.00 |", "| keys | +1.00 |"]
+    assert lines[6] == "| PESQ, by noise | less Other |"
+    assert lines[8:10] == ["| all | +0.200 ± 0.300 |", "| babble | +0.500 |"]
+    assert lines[12] == "| ESTOI, by noise | less Other |"
+    assert lines[14] == "| all | +0.100 ± 0.000 |"
 
 
 def test_clips_are_grouped_by_voice(tmp_path, monkeypatch, capsys):
@@ -45,9 +48,9 @@ def test_clips_are_grouped_by_voice(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["paired", *map(str, files), "--by", "voice"])
     paired.main()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "| voice | against Other |"
-    assert lines[2] == "| all | +0.00 ± 2.08 / +0.000 / +0.000 |"
-    assert lines[3] == "| ann | +2.00 ± 1.00 / +0.000 / +0.000 |"
+    assert lines[0] == "| SI-SDR dB, by voice | less Other |"
+    assert lines[2] == "| all | +0.00 ± 2.08 |"
+    assert lines[3] == "| ann | +2.00 ± 1.00 |"
     assert lines[4].startswith("| bob | -4.00")
 
 

@@ -182,7 +182,7 @@ def test_the_extra_is_missing(corpus, monkeypatch):
 
 
 def test_a_local_cluster_admits_nobody_else():
-    with connection.connected("local", 1) as client:
+    with connection.connect_client("local", 1) as client:
         info = client.scheduler_info(n_workers=-1)
         ((worker, about),) = info["workers"].items()
         for address in (info["address"], worker, about["nanny"]):
@@ -199,7 +199,7 @@ def test_a_local_cluster_admits_nobody_else():
 def test_a_local_cluster_works_in_a_folder_of_its_own(tmp_path, monkeypatch):
     # Dask's own is made by whoever comes first, who may put a module there.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with connection.connected("local", 1) as client:
+    with connection.connect_client("local", 1) as client:
         ((_, about),) = client.scheduler_info(n_workers=-1)["workers"].items()
         folder = Path(about["local_directory"])
         own = folder.relative_to(tmp_path).parts[0]

@@ -43,13 +43,13 @@ def test_a_record_names_processor_code_paths_and_versions(here):
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"cluster": "tcp://node0:8786"}])
 def test_work_that_is_done_elsewhere_is_refused(options):
     with pytest.raises(AlphaMFError, match="--deterministic fixes what"):
-        deterministic.fix(**{"device": "cpu", "cluster": None, **options})
+        deterministic.restart_with_fixed_paths(**{"device": "cpu", "cluster": None, **options})
 
 
 def test_other_processors_are_refused(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     with pytest.raises(AlphaMFError, match="x86-64 processors, not for"):
-        deterministic.fix(device="cpu", cluster=None)
+        deterministic.restart_with_fixed_paths(device="cpu", cluster=None)
 
 
 @x86
@@ -78,7 +78,7 @@ def variables(monkeypatch):
 
     def check():
         try:
-            deterministic.fix(device="cpu", cluster="local")
+            deterministic.restart_with_fixed_paths(device="cpu", cluster="local")
         except StartedAnew:
             return os.environ
         return None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra import Extra, read_transcripts, recognised
+from alphamf.evaluation.extra import Extra, read_transcripts, recognise_words
 from alphamf.evaluation.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
@@ -180,7 +180,7 @@ def test_a_recogniser_does_not_read_the_standard_input():
     os.dup2(read, 0)
     try:
         command = f'{sys.executable} -c "import sys; print(sys.stdin.read())" {{file}}'
-        assert not recognised(command, np.zeros(10, np.float32), 8000).strip()
+        assert not recognise_words(command, np.zeros(10, np.float32), 8000).strip()
     finally:
         os.dup2(kept, 0)
         os.close(kept)

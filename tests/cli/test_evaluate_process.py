@@ -33,7 +33,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals, locks and termin
 @pytest.mark.slow
 @posix
 def test_two_runs_do_not_share_a_folder(corpus, plain_page):
-    with runner.locked(Path("evaluation")):
+    with runner.lock_results(Path("evaluation")):
         result = evaluate(*CORPUS, code=2)
     assert result.stderr == "Error: another evaluation is writing to --output evaluation\n"
     evaluate(*CORPUS)

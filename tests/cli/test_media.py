@@ -32,7 +32,7 @@ def denoise(*arguments: object, **options):
 def test_an_interview_stays_in_sync(here, muxer, suffix):
     source = Path(f"interview.{suffix}")
     claps.make(source, muxer, Sound(rate=8000), Sound(rate=8000), delay=0.3)
-    denoise(source, "--track", 2, "--dry", 0.5)  # clicks are noise
+    denoise(source, "--track", 2, "--strength", 0.5)  # clicks are noise
     output = Path(f"interview.denoised.{suffix}")
     np.testing.assert_allclose(claps.offsets(output, 1), claps.offsets(source, 1), atol=0.01)
     for track in (0, 1):

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 
 from alphamf.learnt import network_file
-from alphamf.learnt.dictionary import load, shipped
+from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.learnt.network_file import TrainedNetwork
 from tests.support.commands import run
 from tests.support.places import DATA
@@ -52,7 +52,7 @@ def test_info_as_json(here):
     model = json.loads(run("info", "speech-8k", "--json").stdout)
     assert (model["rate"], model["columns"]) == (8000, load("speech-8k").rank)
     assert json.loads(run("info", "refiner-8k", "--json").stdout)["n_fft"] == 512
-    shutil.copy(network_file.shipped()["refiner-8k"], "mine.npz")
+    shutil.copy(network_file.shipped_networks()["refiner-8k"], "mine.npz")
     assert run("info", "mine.npz").stdout == run("info", "refiner-8k").stdout
     assert (
         "no.wav does not exist"
@@ -72,7 +72,7 @@ def test_info_of_what_is_neither(here):
 
 def with_header(**changes):
     """Write a shipped model with another header as ``m.npz``."""
-    with np.load(shipped()["speech-8k"]) as archive:
+    with np.load(shipped_dictionaries()["speech-8k"]) as archive:
         arrays = dict(archive)
     header = json.loads(str(arrays["header"])) | changes
     np.savez("m.npz", **arrays | {"header": np.array(json.dumps(header))})
@@ -93,17 +93,20 @@ def test_short_memory_is_no_bad_model(here, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(np, "memmap", full)
-    path = str(shipped()["speech-8k"])
+    path = str(shipped_dictionaries()["speech-8k"])
     assert run("info", path, code=2).stderr == f"Error: there is not enough memory to read {path}\n"
 
 
 def test_models_lists_the_shipped_ones_and_info_explains_each():
     lines = run("models").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [*shipped(), *network_file.shipped()]
-    for name, path in network_file.shipped().items():
+    assert [line.split()[0] for line in lines] == [
+        *shipped_dictionaries(),
+        *network_file.shipped_networks(),
+    ]
+    for name, path in network_file.shipped_networks().items():
         text = run("info", name).stdout
         assert f"{TrainedNetwork.load(path).rate} Hz" in text and "clips" in text
-    for name in shipped():
+    for name in shipped_dictionaries():
         model = load(name)
         text = run("info", name).stdout
         assert f"{model.rate} Hz" in text and str(model.rank) in text

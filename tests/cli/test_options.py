@@ -29,11 +29,8 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--dry", "1.5"], "--dry must be from 0 to 1, not 1.5"),
-        (["--dry", "nan"], "--dry must be from 0 to 1, not nan"),
         (["--strength", "1.5"], "--strength must be from 0 to 1, not 1.5"),
         (["--strength", "nan"], "--strength must be from 0 to 1, not nan"),
-        (["--strength", "1", "--dry", "0"], "--strength takes the place of --dry"),
         (["--suffix", "-a", "--name", "{stem}{ext}"], "--suffix and --name all name the output"),
         (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name all name the output"),
         (["--name", "{stem}.wav"], "--name must be a name that ends in {ext}"),

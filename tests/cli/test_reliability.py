@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.spool import spooled
+from alphamf.audio.spool import spool_pipe
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, exclusive
+from alphamf.tools.files import atomic, exclusive_lock
 from tests.support.commands import COMMAND, QUICK, contents, here, leave, run, sound, until
 
 __all__ = ["here"]
@@ -152,7 +152,7 @@ def test_a_file_system_without_locks_will_do(here, monkeypatch):
 def test_two_trainings_do_not_share_a_folder(here):
     os.mkdir("m.npz.checkpoint")
     words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
-    with exclusive(Path("m.npz.checkpoint"), "unused", folder=True):
+    with exclusive_lock(Path("m.npz.checkpoint"), "unused", folder=True):
         refused = run(*words, code=2)
     assert refused.stderr == "Error: another run works in m.npz.checkpoint\n"
     run(*words)
@@ -301,7 +301,7 @@ def test_no_place_for_temporary_files_is_one_sentence(here, monkeypatch, words, 
     done = run("denoise", *words, *QUICK, stdin=Path("in/0.wav").read_bytes(), code=2)
     assert done.stderr == f"Error: {sentence}No usable temporary directory\n"
     with pytest.raises(AlphaMFError, match="a pipe cannot be copied to a temporary folder"):
-        with spooled(io.BytesIO(), "a pipe"):
+        with spool_pipe(io.BytesIO(), "a pipe"):
             pass
 
 

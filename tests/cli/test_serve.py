@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
+import stat
 import sys
 import threading
 import time
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -79,24 +83,79 @@ def test_a_server_for_others_answers_to_its_name_alone_and_hides_its_token(tmp_p
 
 
 @pytest.mark.slow
-def test_the_browser_is_led_to_the_page_once(tmp_path):
-    """Other users see the arguments of a process, so that the token is not among them."""
+@pytest.mark.skipif(os.name != "posix", reason="the browser is a shell script")
+def test_the_browser_is_led_to_the_page_once_by_a_file_of_the_user(tmp_path):
+    """Other users see the arguments of every process, so that no secret is among them."""
+    import psutil
+
     script = tmp_path / "browser"
     script.write_text(
-        f'#!/bin/sh\necho "$1" > {tmp_path}/asked.new\nmv {tmp_path}/asked.new {tmp_path}/asked\n'
+        f'#!/bin/sh\necho "$@" > {tmp_path}/asked.new\nmv {tmp_path}/asked.new {tmp_path}/asked\n'
     )
     script.chmod(0o755)
     server = Server(tmp_path / "tmp", environment={"BROWSER": str(script)}, opens=True)
     try:
         until((tmp_path / "asked").exists)
         address = (tmp_path / "asked").read_text().strip()
-        assert server.path.strip("/") not in address
-        path = address.partition(server.host)[2]
+        entrance = Path(urlsplit(address).path)
+        assert address.startswith("file:///") and tmp_path in entrance.parents
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (entrance, entrance.parent)] == [
+            0o600,
+            0o700,
+        ]
+        (path,) = set(re.findall(f'http://{server.host}(/open/[^"]+)', entrance.read_text()))
+        code = path.rpartition("/")[2]
+        process = psutil.Process(server.process.pid)
+        for each in [process, *process.children(recursive=True)]:
+            seen = " ".join(each.cmdline())
+            assert code not in seen and server.path.strip("/") not in seen
+        assert code not in address and code not in server.said()
         status, headers, _ = server.ask("GET", path, whole=True)
         assert (status, headers["location"]) == (303, server.path)
         assert server.ask("GET", path, whole=True)[0] == 404
     finally:
         server.stop()
+    assert not entrance.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and modes are POSIX")
+def test_the_file_for_the_browser_is_a_new_one_and_no_link_is_followed(tmp_path):
+    from alphamf.errors import AlphaMFError
+    from alphamf.serving.entrance import write_entrance
+
+    before = os.umask(0)
+    try:
+        path = write_entrance(tmp_path, "http://127.0.0.1:1/open/a&b")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "url=http://127.0.0.1:1/open/a&amp;b" in path.read_text()
+    other = tmp_path / "other"
+    for make in (other.touch, lambda: None):  # the file that the link leads to is there, or not
+        path.unlink()
+        make()
+        path.symlink_to(other)
+        with pytest.raises(AlphaMFError, match="File exists"):
+            write_entrance(tmp_path, "http://127.0.0.1:1/open/secret")
+        assert not other.exists() or other.read_text() == ""
+        other.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--no-browser"], "Open http"),
+        ([], "If the browser does not show the page, open http"),
+        (["--quiet"], None),
+    ],
+)
+def test_the_address_is_printed_for_browsers_that_cannot_read_the_file(options, words, monkeypatch):
+    from alphamf.serving import server
+
+    monkeypatch.setattr(server, "serve", lambda _, ready: ready("http://page/", Path("/open.html")))
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
+    said = run("serve", *options).stderr
+    assert said.startswith(f"{words}://page/\n") if words else not said
 
 
 def test_a_browser_that_python_waits_for_is_served(monkeypatch):
@@ -106,7 +165,7 @@ def test_a_browser_that_python_waits_for_is_served(monkeypatch):
     served, opened = threading.Event(), []
 
     def serve(serving, ready):
-        ready("page", "once")
+        ready("page", Path("/once"))
         served.set()
 
     monkeypatch.setattr(server, "serve", serve)

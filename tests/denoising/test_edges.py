@@ -12,7 +12,7 @@ import soundfile
 from alphamf import denoise
 from alphamf.audio.resample import resample
 from alphamf.denoising.settings import PRESETS
-from benchmarks.full_band_edges import MARGIN, NOTHING, edge, level_above
+from tests.support.edges import MARGIN, NOTHING, edge, level_above
 
 FAST = replace(PRESETS["fast"], steps=6, keep=4, warm_up=6)
 

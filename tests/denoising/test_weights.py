@@ -113,7 +113,7 @@ def test_files_are_read_once_a_run(monkeypatch):
     from alphamf import PRESETS, denoise
 
     folders = []
-    shipped = network_file.shipped
+    shipped = network_file.shipped_networks
     monkeypatch.setattr(network_file, "shipped", lambda: folders.append(1) or shipped())
     settings = replace(PRESETS["fast"], steps=2, keep=1)
     noise = 0.1 * np.random.default_rng(0).standard_normal((8000 * 35, 2))

@@ -17,10 +17,10 @@ from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.cost import memory_source
 from alphamf.evaluation.measure import measure, scores
-from alphamf.evaluation.methods import DEFAULTS, describe, known, resolve
+from alphamf.evaluation.methods import DEFAULTS, all_methods, describe, resolve
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.runner import Job
+from alphamf.evaluation.runner import EvaluationJob
 from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.evaluation.summary import USUAL
 from tests.support.places import DATA
@@ -43,7 +43,9 @@ def job(tmp_path):
     soundfile.write(files["noisy"], noisy, 8000, "FLOAT")
     pair = Pair(files["noisy"], files["clean"], "car_5dB/a.wav", "a.wav", "car", 5.0)
     result = Result("1", "k", "odd", pair.noisy_name, pair.clean_name, "car", 5.0, 3)
-    return Job(pair, "speech-8k", str(tmp_path / "out"), result, originals=("clean", "noisy"))
+    return EvaluationJob(
+        pair, "speech-8k", str(tmp_path / "out"), result, originals=("clean", "noisy")
+    )
 
 
 def install(monkeypatch, run):
@@ -189,7 +191,7 @@ def test_methods_are_resolved_once_each():
     specs = [entry.spec for entry in resolve(["noisy, fast", "fast", "plain@speech-8k"])]
     assert specs == ["noisy", "fast", "plain@speech-8k"]
     everything = [entry.spec for entry in resolve(["all"])]
-    assert set(DEFAULTS) <= set(everything) <= set(known())
+    assert set(DEFAULTS) <= set(everything) <= set(all_methods())
     assert {"plain", "paper"} <= set(everything)
     models = {entry.spec: entry.model for entry in resolve(["fast,fast@speech-16k"], "speech-8k")}
     assert models == {"fast": "speech-8k", "fast@speech-16k": "speech-16k"}

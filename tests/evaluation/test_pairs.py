@@ -286,8 +286,8 @@ def test_no_two_jobs_write_the_same_sound(tmp_path):
     path = str(tmp_path / "a.wav")
     pairs = [Pair(path, path, f"a_car_sn{k}.wav", "a.wav") for k in range(3)]
     todo = runner.plan(pairs, methods.resolve(["logmmse", "noisy"]), str(tmp_path), seed=0)
-    given: list[runner.Job] = []
-    with runner.locked(tmp_path):
+    given: list[runner.EvaluationJob] = []
+    with runner.lock_results(tmp_path):
         list(runner.run(todo, tmp_path, lambda jobs: given.extend(jobs) or []))
     names = [runner.audio_name(job.result.method, job.result.noisy) for job in given]
     names += ["audio/clean/a.flac" for job in given if "clean" in job.originals]

@@ -143,7 +143,7 @@ def test_proposals_are_positive_stable(alpha):
 
 @pytest.mark.parametrize("alpha", [*ALPHAS, 2.0])
 def test_first_draws_are_positive_stable(alpha):
-    phi = compiled.stable(generator(4), alpha, np.empty((3, 100_001), np.float32))
+    phi = compiled.fill_stable(generator(4), alpha, np.empty((3, 100_001), np.float32))
     phi = phi.astype(np.float64)
     for t in (0.03, 0.3, 3.0):
         transform = np.exp(-t * phi)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphamf.factorization import cells, compiled, frame
-from alphamf.factorization.frame import Frame, Moves
+from alphamf.factorization.frame import FrameState, Moves
 
 CONTEXT, CHANNELS, BINS, COLUMNS = 3, 2, 40, 7
 
@@ -19,8 +19,8 @@ def problem(alpha, loops, seed=0):
 
     shape = CONTEXT, CHANNELS, BINS
     basis = draw(CONTEXT, COLUMNS, BINS)
-    phi = cells.stable(np.random.default_rng(seed), alpha, np.empty(shape, np.float32))
-    return Frame(
+    phi = cells.fill_stable(np.random.default_rng(seed), alpha, np.empty(shape, np.float32))
+    return FrameState(
         power=draw(*shape),
         noise=draw(*shape),
         phi=phi if alpha < 2 else None,

@@ -10,7 +10,7 @@ from alphamf.factorization.stable import symmetric_stable
 from alphamf.factorization.tail import (
     LEAST_FRAMES,
     Tail,
-    counted,
+    count_levels,
     log_density,
     posterior,
     tail,
@@ -47,7 +47,7 @@ def test_posterior_is_calibrated_by_simulation():
     for _ in range(200):
         alpha, log_c = rng.uniform(0.5, 2), rng.uniform(-1.5, 1.5)
         power = np.abs(symmetric_stable(rng, alpha, (500,), np.float64)) ** 2
-        counts = counted(np.log(power) + log_c).counts
+        counts = count_levels(np.log(power) + log_c).counts
         posteriors = [posterior(copies * counts) for copies in (1, 4)]
         ranks.append([weights[alphas < alpha].sum() for alphas, weights in posteriors])
     right, too_sure = np.array(ranks).T

@@ -48,10 +48,10 @@ def test_mcse_is_the_error_of_means_over_many_runs():
 def test_interleaved_chains_are_told_apart(draws):
     # Chains that move in turn, as one series: its neighbours are independent.
     series = draws.reshape(DRAWS * CHAINS, 1, 2)
-    apart = diagnostics.interleaved(series, CHAINS)
+    apart = diagnostics.separate_chains(series, CHAINS)
     np.testing.assert_array_equal(apart, draws)
     assert diagnostics.ess(apart)[0] < 0.4 * diagnostics.ess(series)[0]
-    assert diagnostics.interleaved(series[:-1], CHAINS).shape == (DRAWS - 1, CHAINS, 2)
+    assert diagnostics.separate_chains(series[:-1], CHAINS).shape == (DRAWS - 1, CHAINS, 2)
 
 
 def test_rhat_tells_chains_that_disagree(draws):
@@ -104,4 +104,4 @@ def test_refuses_more_lags_than_draws(draws):
 
 def test_refuses_to_interleave_no_chains(draws):
     with pytest.raises(AlphaMFError, match="count must be at least 1, not 0"):
-        diagnostics.interleaved(draws, 0)
+        diagnostics.separate_chains(draws, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from arviz_stats.base.array import array_stats
 
-from alphamf.inference.moments import joined, moments, split_rhat
+from alphamf.inference.moments import merge_moments, moments, split_rhat
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_chains_that_stand_still():
 
 @pytest.mark.parametrize("first", [1, 7, 20])
 def test_moments_of_parts_are_those_of_the_whole(draws, first):
-    found, whole = joined(moments(draws[:first]), moments(draws[first:])), moments(draws)
+    found, whole = merge_moments(moments(draws[:first]), moments(draws[first:])), moments(draws)
     assert found.draws == whole.draws
     np.testing.assert_allclose(found.mean, whole.mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.variance, whole.variance, rtol=1e-12)

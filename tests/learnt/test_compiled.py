@@ -53,13 +53,13 @@ def case(sizes, bins, shape, seed=0):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((*shape, bins, sizes.features)).astype(np.float32)
     exact = {name: value.astype(np.float64) for name, value in parameters.items()}
-    return features, parameters, network.outputs(exact, features.astype(np.float64), np)
+    return features, parameters, layers.outputs(exact, features.astype(np.float64), np)
 
 
 def both(sizes, bins, shape, seed=0):
     """Return what the compiled network gives for some features, and what NumPy does in float64."""
     features, parameters, expected = case(sizes, bins, shape, seed)
-    return compiled.Network(parameters, bins).outputs(features), expected
+    return compiled.CompiledNetwork(parameters, bins).outputs(features), expected
 
 
 @pytest.mark.parametrize("sizes", MORE)
@@ -74,24 +74,36 @@ def test_outputs_are_those_of_the_network(sizes, bins, shape):
     np.testing.assert_allclose(found, expected, atol=WITHIN * np.abs(expected).max())
 
 
-def mixed(frames, distance, x, scale, shift, taps):
-    """Compute one window of `_network.mix` by NumPy."""
+def mixed(x, scale, shift):
+    """Compute what `_network.mix` correlates, by NumPy."""
     u = x - x.mean(-1, keepdims=True)
-    u = u / np.sqrt((u * u).mean(-1, keepdims=True) + 1e-5) * scale + shift
-    return layers.dilated(u.reshape(-1, frames, x.shape[-1]), taps, distance, np).reshape(x.shape)
+    return u / np.sqrt((u * u).mean(-1, keepdims=True) + network.NORM_EPSILON) * scale + shift
 
 
 @pytest.mark.parametrize("width", [1, 16, 37])
-@pytest.mark.parametrize(("windows", "frames", "distance"), [(1, 1, 1), (1, 50, 4), (3, 20, 16)])
-def test_mix_normalises_and_correlates_within_windows(width, windows, frames, distance):
+@pytest.mark.parametrize(("rows", "frames", "distance"), [(1, 1, 1), (1, 50, 4), (3, 20, 2)])
+def test_mix_normalises_and_correlates_over_frames(width, rows, frames, distance):
+    """Of all frames of one channel; and frame by frame, with taps in the past, of channels."""
     rng = np.random.default_rng(0)
-    x = (5 + 3 * rng.standard_normal((windows * frames, width))).astype(np.float32)
+    x = (5 + 3 * rng.standard_normal((frames, rows, width))).astype(np.float32)
     scale, shift = rng.standard_normal((2, width)).astype(np.float32)
     taps = rng.standard_normal((5, width)).astype(np.float32)
-    out = np.full_like(x, np.nan)
-    _network.mix(frames, distance, x, scale, shift, taps, out)
-    arrays = [each.astype(np.float64) for each in (x, scale, shift, taps)]
-    np.testing.assert_allclose(out, mixed(frames, distance, *arrays), atol=2e-5)
+    exact = [each.astype(np.float64) for each in (x, scale, shift, taps)]
+    normal, taps64 = mixed(*exact[:3]), exact[3]
+    if rows == 1:
+        whole = normal[:, 0]
+        expected = layers.correlate_dilated(whole, taps64, distance, np)
+        kept, out = (np.full((frames, width), np.nan, np.float32) for _ in range(2))
+        _network.mix(-1, distance, x[:, 0], scale, shift, taps, kept, out)
+        np.testing.assert_allclose(kept, whole, atol=2e-5)
+        np.testing.assert_allclose(out, expected, atol=2e-5)
+    count = 4 * distance + 1
+    ring, out = np.zeros((count, rows, width), np.float32), np.empty((rows, width), np.float32)
+    past = np.concatenate([np.zeros((count - 1, rows, width)), normal])
+    for k in range(frames):
+        _network.mix(k % count, distance, x[k], scale, shift, taps, ring, out)
+        expected = sum(past[k + tap * distance] * taps64[tap] for tap in range(5))
+        np.testing.assert_allclose(out, expected, atol=2e-5)
 
 
 def test_rectify_and_add():
@@ -100,7 +112,7 @@ def test_rectify_and_add():
     bias = rng.standard_normal(21).astype(np.float32)
     found, summed = x.copy(), x.copy()
     _network.rectify(found, bias)
-    np.testing.assert_allclose(found, layers.rectified(x + bias, np), atol=1e-6)
+    np.testing.assert_allclose(found, layers.leaky_rectify(x + bias, np), atol=1e-6)
     _network.add(summed, change, bias)
     np.testing.assert_allclose(summed, x + change + bias, atol=1e-6)
 
@@ -118,7 +130,7 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
     rng = np.random.default_rng(0)
     x, out = (rng.standard_normal((rows, n + 5)).astype(np.float32) for n in (depth, columns))
     before, right = out.copy(), rng.standard_normal((depth, columns)).astype(np.float32)
-    compiled.multiply(x[:, 2:-3], compiled.packed(right), out[:, 2:-3])
+    compiled.multiply(x[:, 2:-3], compiled.pack_matrix(right), out[:, 2:-3])
     factors = [x[:, 2:-3], right]
     if compiled.variant() in compiled.ROUNDED:
         factors = [rounded(each) for each in factors]
@@ -133,7 +145,7 @@ def test_products_are_those_of_the_rounded_factors(rows, depth, columns):
 def test_matrices_that_do_not_fit_are_refused():
     x, out = np.zeros((4, 64), np.float32), np.zeros((4, 32), np.float32)
     matrix = np.ones((64, 32), np.float32)
-    right = compiled.packed(matrix)
+    right = compiled.pack_matrix(matrix)
     for refused in (
         lambda: _network.pack(16, matrix, right[1:]),
         lambda: _network.pack(0, matrix, right),
@@ -157,44 +169,50 @@ def test_matrices_that_do_not_fit_are_refused():
             refused()
 
 
+def refused(call, good, changes):
+    """Call with good arguments; and assert an error where one of them is another."""
+    call(*good)
+    for place, value in changes:
+        with pytest.raises((ValueError, TypeError)):
+            call(*good[:place], value, *good[place + 1 :])
+
+
 def test_buffers_that_do_not_fit_are_refused():
-    row, rows = np.zeros(6, np.float32), np.zeros((4, 6), np.float32)
-    taps, flat = np.zeros((5, 6), np.float32), np.zeros(5 * 64 + 16, np.float32)
-    out = np.zeros(64, np.float32)
-    steps = ((np.zeros((3, 3, 5, 1), np.float32), np.zeros(1, np.float32), 1, 1),)
-    weight, bias, *_ = steps[0]
-    _network.mix(2, 1, rows, row, row, taps, rows.copy())
-    _network.correlate(5, 9, 0, steps, flat, out)
-    for refused in (
-        lambda: _network.mix(3, 1, rows, row, row, taps, rows.copy()),
-        lambda: _network.mix(0, 1, rows, row, row, taps, rows.copy()),
-        lambda: _network.mix(2, 0, rows, row, row, taps, rows.copy()),
-        lambda: _network.mix(2, 1, rows, row[:5], row, taps, rows.copy()),
-        lambda: _network.mix(2, 1, rows, row, row[:5], taps, rows.copy()),
-        lambda: _network.mix(2, 1, rows, row, row, np.zeros(7, np.float32), rows.copy()),
-        lambda: _network.mix(2, 1, rows, row, row, taps, rows[:3].copy()),
-        lambda: _network.mix(2, 1, rows.astype(np.float64), row, row, taps, rows.copy()),
-        lambda: _network.rectify(rows, row[:5]),
-        lambda: _network.rectify(rows, row[:0]),
-        lambda: _network.add(rows, rows[:3], row),
-        lambda: _network.correlate(5, 9, 0, (), flat, out),
-        lambda: _network.correlate(5, 9, 0, steps, flat[:-1], out),
-        lambda: _network.correlate(5, 9, 0, steps, flat[:16], out),
-        lambda: _network.correlate(5, 9, 0, steps, flat, out[:-1]),
-        lambda: _network.correlate(5, 9, 5, steps, flat, out),
-        lambda: _network.correlate(5, 9, -1, steps, flat, out),
-        lambda: _network.correlate(5, 0, 0, steps, flat, out),
-        lambda: _network.correlate(0, 9, 0, steps, flat, out),
-        lambda: _network.correlate(4, 9, 0, steps, flat, out),
-        lambda: _network.correlate(5, 9, 0, (None,), flat, out),
-        lambda: _network.correlate(5, 9, 0, ((weight, bias, 0, 1),), flat, out),
-        lambda: _network.correlate(5, 9, 0, ((weight, bias, 1, 0),), flat, out),
-        lambda: _network.correlate(5, 9, 0, ((weight, bias, 1, 17),), flat, out),
-        lambda: _network.correlate(5, 9, 0, ((weight, bias[:0], 1, 1),), flat, out),
-        lambda: _network.correlate(5, 9, 0, 9 * steps, flat, out),
-    ):
-        with pytest.raises(ValueError, match="buffer"):
-            refused()
+    row, rows, outs = np.zeros(6, np.float32), np.zeros((4, 6), np.float32), np.zeros((2, 8))
+    taps, ring, out = np.zeros((5, 6), np.float32), np.zeros((9, 4, 6), np.float32), rows.copy()
+    right, outs = compiled.halve_precision(np.zeros((6, 8))), outs.astype(np.float32)
+    both = [(3, row[:5]), (4, row[:5]), (5, row[:5]), (6, ring[:8]), (7, out[:3])]
+    both += [(0, -2), (1, 0), (1, -1), (1, 2**62), (2, rows[:0]), (2, rows.astype(np.float64))]
+    refused(_network.mix, [8, 2, rows, row, row, taps, ring, out], [*both, (0, 9), (1, 3)])
+    whole = [-1, 2, rows, row, row, taps, rows.copy(), out]
+    refused(_network.mix, whole, [*both, (0, 4), (6, rows[:3].copy())])
+    refused(_network.rectify, [rows, row], [(1, row[:5]), (1, row[:0])])
+    refused(_network.add, [rows, rows, row], [(1, rows[:3]), (2, row[:5])])
+    product = [2, rows[:2], right, outs]
+    changes = [(0, 0), (0, -1), (0, 3), (1, rows[:1]), (1, rows[:0]), (2, right[:, 1:].copy())]
+    changes += [(2, right.view(np.uint16)), (3, outs[:0]), (3, np.zeros((2, 65), np.float32))]
+    refused(_network.product, product, changes)
+
+
+def test_frames_and_steps_that_do_not_fit_are_refused():
+    weight, bias = np.zeros((3, 3, 5, 2), np.float32), np.zeros(2, np.float32)
+    steps = ((weight, bias, 1, 1),)
+    planes, out = np.zeros((4, 5 * 64 + 16), np.float32), np.zeros((4, 2 * 64 + 16), np.float32)
+    ring, outs = np.zeros((3, 2, 5 * 64 + 16), np.float32), out[:2].copy()
+    both = [(0, 0), (0, 4), (1, 0), (1, -1), (1, 60), (1, 2**62), (2, -1), (2, 4), (2, 2**63 - 1)]
+    both += [(3, ()), (3, (None,)), (3, 9 * steps), (3, ((weight, bias[:0], 1, 1),))]
+    both += [(3, ((weight, bias, *apart),)) for apart in ((0, 1), (1, 0), (1, 17), (1025, 1))]
+    both += [(4, ()), (4, (None,)), (5, outs[:0]), (5, outs[:, 1:].copy())]
+    whole = [5, 9, 0, steps, ((planes, -1),), out]
+    changes = [(4, 2 * ((planes, -1),)), (4, ((planes[1:], -1),)), (4, ((planes, -2),))]
+    refused(_network.correlate, whole, [*both, *changes, (5, out[:3].copy()), (4, ((planes, 0),))])
+    newest = [5, 9, 0, steps, ((ring, 2),), outs]
+    changes = [(4, 2 * ((ring, 2),)), (4, ((ring[:2], 0),)), (4, ((ring, 3),)), (4, ((ring, -1),))]
+    refused(_network.correlate, newest, [*both, *changes, (5, out)])
+    two = (steps[0], (np.zeros((3, 3, 2, 2), np.float32), bias, 1, 1))
+    rings = (ring, 2), (np.zeros((3, 2, 2 * 64 + 16), np.float32), 1)
+    mixed = [(4, rings[:1]), (4, (rings[0], (rings[1][0], -1))), (4, ((planes, -1), rings[1]))]
+    refused(_network.correlate, [5, 9, 0, two, rings, outs], mixed)
 
 
 @pytest.mark.parametrize("rows", [1, 3])
@@ -205,7 +223,7 @@ def test_products_with_panels_are_those_of_numbers_in_half_precision(rows, depth
     matrix = rng.standard_normal((depth, columns)).astype(np.float32)
     matrix = matrix.astype(np.float16).astype(np.float32)
     out = np.full((rows, columns), np.nan, np.float32)
-    _network.product(rows, x, compiled.halved(matrix), out)
+    _network.product(rows, x, compiled.halve_precision(matrix), out)
     exact = x.astype(np.float64) @ matrix
     np.testing.assert_allclose(out, exact, atol=1e-3)
 
@@ -216,14 +234,14 @@ def test_panels_hold_every_normal_number_of_half_precision():
     halves = bits.view(np.float16).astype(np.float32)
     halves = halves[np.isfinite(halves)]
     out = np.empty(halves.shape, np.float32)
-    _network.product(1, np.ones(1, np.float32), compiled.halved(halves[None]), out)
+    _network.product(1, np.ones(1, np.float32), compiled.halve_precision(halves[None]), out)
     normal = np.abs(halves) >= 2.0**-14
     np.testing.assert_array_equal(out[normal], halves[normal])
     assert not out[~normal].any() and (~normal).sum() == 2048
 
 
-def newest(sizes, bins, channels, frames=40):
-    """Return a causal network, frames of features, and its outputs for them without a compiler."""
+def causal_case(sizes, bins, channels, frames=40):
+    """Return a causal network, frames of features, and what NumPy gives for them."""
     values = {
         name: np.float16(value).astype(np.float32) for name, value in drawn(sizes, bins).items()
     }
@@ -232,84 +250,49 @@ def newest(sizes, bins, channels, frames=40):
     features = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "AVAILABLE", False)
-        return refiner, features, heard(refiner, refiner.memories(channels), features)
+        return refiner, features, run(refiner, refiner.memories(channels), features)
 
 
-def heard(refiner, memories, features):
-    return np.stack([refiner.outputs_of(memories, frame) for frame in features])
+def run(refiner, memories, features):
+    """Return the outputs of a causal network, frame by frame."""
+    return np.stack([refiner.outputs(each[:, None], np, memories)[:, 0] for each in features])
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize(("bins", "channels"), [(2, 1), (9, 3), (48, 2), (49, 1), (129, 2)])
 def test_newest_frames_are_those_of_the_causal_network(sizes, bins, channels):
-    refiner, features, expected = newest(SIZES[sizes], bins, channels)
-    found = heard(refiner, refiner.memories(channels), features)
+    refiner, features, expected = causal_case(SIZES[sizes], bins, channels)
+    found = run(refiner, refiner.memories(channels), features)
     assert found.dtype == np.float32 and found.shape == expected.shape
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_what_was_heard_without_a_compiler_is_remembered_with_one(monkeypatch):
-    refiner, features, expected = newest(SIZES["narrow"], 20, 2)
+    refiner, features, expected = causal_case(SIZES["narrow"], 20, 2)
     memories = refiner.memories(2)
-    first = heard(refiner, memories, features[:15])
+    first = run(refiner, memories, features[:15])
     monkeypatch.setattr(compiled, "AVAILABLE", False)
-    found = np.concatenate([first, heard(refiner, memories, features[15:30])])
+    found = np.concatenate([first, run(refiner, memories, features[15:30])])
     monkeypatch.setattr(compiled, "AVAILABLE", True)
-    found = np.concatenate([found, heard(refiner, memories, features[30:])])
+    found = np.concatenate([found, run(refiner, memories, features[30:])])
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
-
-
-def test_buffers_of_a_newest_frame_that_do_not_fit_are_refused():
-    x, ring, row = (np.zeros(shape, np.float32) for shape in ((2, 6), (9, 2, 6), 6))
-    taps, wide, up = np.zeros((5, 6), np.float32), np.zeros(8, np.float32), np.zeros((6, 8))
-    up, down = compiled.halved(up), compiled.halved(up.T)
-    long, outs = np.zeros(65, np.float32), np.zeros((2, 8), np.float32)
-    steps = ((np.zeros((3, 3, 5, 2), np.float32), np.zeros(2, np.float32), 1, 1),)
-    cells, out = np.zeros((3, 2, 5 * 64 + 16), np.float32), np.zeros((2, 2 * 64 + 16), np.float32)
-    block = _network.block, [8, x, ring, row, row, taps, up, wide, down, row]
-    newest = _network.newest, [5, 9, 0, steps, ((cells, 2),), out]
-    product = _network.product, [2, x, up, outs]
-    refused = (
-        [
-            *((0, -1), (0, 9), (1, x[:0]), (1, x[:1]), (1, x.astype(np.float64)), (2, ring[:8])),
-            *((3, row[:5]), (4, row[:5]), (5, taps[:4]), (5, taps[:1]), (5, row[:5])),
-            *((6, up[:, 1:].copy()), (7, wide[:0]), (7, long), (8, down[:0]), (9, row[:5])),
-        ],
-        [
-            *((0, 0), (0, 4), (1, 0), (1, -1), (1, 60), (1, 2**62), (2, -1), (2, 4)),
-            *((3, ()), (3, (None,)), (4, ()), (4, (None,)), (4, 2 * ((cells, 2),))),
-            *((4, ((cells, each),)) for each in (3, -1)),
-            *((4, ((cells[:2], 0),)), (5, out[:, 1:].copy()), (5, out[:0])),
-        ],
-        [
-            *((0, 0), (0, -1), (0, 3), (1, x[:1]), (1, x[:0]), (2, up[:, 1:].copy())),
-            *((2, up.view(np.uint16)), (3, outs[:0]), (3, np.zeros((2, 65), np.float32))),
-        ],
-    )
-    for (call, good), changes in zip((block, newest, product), refused, strict=True):
-        call(*good)
-        for place, value in changes:
-            with pytest.raises((ValueError, TypeError)):
-                call(*good[:place], value, *good[place + 1 :])
 
 
 def test_sizes_whose_products_overflow_are_refused():
     """2**62 rows of four floats are 2**64, which is 0 in a register."""
     four, out = np.zeros(4, np.float32), np.zeros(80, np.float32)
-    ring, planes = np.zeros(3 * 80, np.float32), np.zeros(5 * 64 + 16, np.float32)
+    ring = np.zeros(3 * 80, np.float32)
     steps = ((np.zeros(6, np.float32), np.zeros(1, np.float32), 1, 1),)
-    plain = ((np.zeros((3, 3, 5, 1), np.float32), np.zeros(1, np.float32), 1, 1),)
-    rings = np.zeros((3, 5 * 64 + 16), np.float32)
-    _network.newest(5, 9, 4, plain, ((rings, 0),), out)
-    refused = [
-        lambda: _network.mix(2**62, 1, four, four, four, four, four.copy()),
-        lambda: _network.newest(0x5555555555555556, 8, 0, steps, ((ring, 0),), out),
-        lambda: _network.newest(5, 9, 2**63 - 1, plain, ((rings, 0),), out),
-        lambda: _network.correlate(5, 9, 2**63 - 1, plain, planes, out[:64]),
+    refusals = [
+        lambda: _network.mix(2**62, 1, four, four, four, four, four, four.copy()),
+        lambda: _network.mix(0, 2**62, four, four, four, four, four, four.copy()),
+        lambda: _network.product(2**62, four, np.zeros(64, np.int16), four),
+        lambda: _network.correlate(0x5555555555555556, 8, 0, steps, ((ring, 0),), out),
+        lambda: _network.correlate(0x5555555555555556, 8, 0, steps, ((out, -1),), out),
     ]
     if hasattr(_network, "pack"):
-        refused += [lambda: _network.pack(2**59, four, np.zeros(4, np.uint16))]
-    for each in refused:
+        refusals += [lambda: _network.pack(2**59, four, np.zeros(4, np.uint16))]
+    for each in refusals:
         with pytest.raises(ValueError, match="do not fit"):
             each()
 
@@ -324,13 +307,13 @@ def test_a_kernel_farther_apart_than_there_are_frames():
 CODE = """
 import hashlib, sys
 import numpy as np
-from alphamf.learnt import compiled
+from alphamf.learnt import compiled, planes
 from alphamf.learnt.memory import Memories
 within = 2e-2 if compiled.variant() in compiled.ROUNDED else 2e-5
 for path in sys.argv[1:]:
     parameters = dict(np.load(path))
     features, expected = parameters.pop("features"), parameters.pop("expected")
-    made = compiled.Network(parameters, features.shape[-2])
+    made = compiled.CompiledNetwork(parameters, features.shape[-2])
     np.testing.assert_allclose(
         made.outputs(features), expected, atol=within * np.abs(expected).max()
     )
@@ -338,17 +321,15 @@ rng = np.random.default_rng(0)
 x = rng.standard_normal((40, 37)).astype(np.float32)
 scale, shift = rng.standard_normal((2, 37)).astype(np.float32)
 taps, out = rng.standard_normal((5, 37)).astype(np.float32), np.empty_like(x)
-compiled._network.mix(20, 4, x, scale, shift, taps, out)
+compiled._network.mix(-1, 4, x, scale, shift, taps, x.copy(), out)
 compiled._network.rectify(out, shift)
 compiled._network.add(out, x, scale)
-flat = rng.standard_normal(20 * 9 * 160 + 16).astype(np.float32)
-planes = flat[:-16].reshape(20, 9, 160)
-planes[..., :16] = planes[..., 16 + 129 :] = flat[-16:] = 0
-last = np.empty((20, 2, 160), np.float32)
-compiled._network.correlate(9, 129, 5, made._steps, flat, last)
-newest, memories = compiled.Newest(parameters, 129), Memories(2, 129, made._sizes)
-heard = np.stack([newest.outputs(memories, features[:, k]) for k in range(20)])
-digest = hashlib.sha256(out.tobytes() + last[..., 16 : 16 + 129].tobytes() + heard.tobytes())
+cells = made.empty_cells(20)
+planes.cells_of(cells, 129)[...] = rng.standard_normal((20, 129, 9))
+whole = made.correlate_cells(cells)
+newest, memories = compiled.CompiledNetwork(parameters, 129, True), Memories(2, 129, made._sizes)
+frames = [newest.outputs(features[:, k : k + 1], memories) for k in range(20)]
+digest = hashlib.sha256(out.tobytes() + whole.tobytes() + np.stack(frames).tobytes())
 print(compiled.variant(), digest.hexdigest())
 """
 

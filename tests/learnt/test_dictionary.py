@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import bands, dictionary
-from alphamf.learnt.dictionary import Dictionary, choose, load, shipped
+from alphamf.learnt.dictionary import Dictionary, choose, load, shipped_dictionaries
 
 FRAME, CONTEXT = Frame(16, 4), 2
 ROWS = CONTEXT * 9
@@ -74,7 +74,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path):
 
 
 def test_shipped_models_load():
-    names = list(shipped())
+    names = list(shipped_dictionaries())
     assert {"speech-8k", "speech-16k"} <= set(names)
     for name in names:
         model = load(name)

@@ -78,6 +78,9 @@ def test_the_checksum_of_a_file_that_has_changed_is_not_known(tmp_path):
 
 
 def test_shipped_models_can_be_mapped():
-    for path in (*dictionary.shipped().values(), *network_file.shipped().values()):
+    for path in (
+        *dictionary.shipped_dictionaries().values(),
+        *network_file.shipped_networks().values(),
+    ):
         with zipfile.ZipFile(path) as archive:
             assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}

@@ -155,7 +155,7 @@ def test_what_lies_out_of_reach_changes_nothing(sizes):
     other = seen.copy()
     other[reach + 20 :] += 1
     parameters = drawn(sizes=sizes).parameters
-    first, second = (network.outputs(parameters, each, np)[..., 0] for each in (seen, other))
+    first, second = (layers.outputs(parameters, each, np)[..., 0] for each in (seen, other))
     np.testing.assert_allclose(first[:20], second[:20], atol=1e-6)
     assert np.abs(first[20:] - second[20:]).max() > 1e-4
 

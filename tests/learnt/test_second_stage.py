@@ -90,7 +90,7 @@ def test_shifted_frames_of_a_steady_tone_are_the_same_in_its_bin():
         tone = np.cos(2 * np.pi * cycles * np.arange(4000) / FRAME.n_fft).astype(np.float32)
         spectrum = stft.forward(tone, FRAME)
         for frames in (-1, 1, 2):
-            moved = second_stage.shifted(spectrum, frames, np)
+            moved = second_stage.shift_frames(spectrum, frames, np)
             inside = slice(4, -4)
             np.testing.assert_allclose(moved[cycles, inside], spectrum[cycles, inside], atol=1e-4)
             ends = moved[..., :1] if frames < 0 else moved[..., -frames:]

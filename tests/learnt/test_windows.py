@@ -19,7 +19,7 @@ def test_windows_reach_every_frame_and_overlap(frames, window):
         return x, -x
 
     given = np.arange(frames, dtype=np.float32)[None]
-    one, other = windows.in_windows(noted, (given,), window)
+    one, other = windows.apply_in_windows(noted, (given,), window)
     np.testing.assert_allclose(one, given, atol=1e-4)
     np.testing.assert_allclose(other, -given, atol=1e-4)
     length = min(frames, window)
@@ -40,7 +40,7 @@ def test_results_fade_from_one_window_into_the_next(frames):
         value = np.full_like(x, next(values))
         return value, value
 
-    found, _ = windows.in_windows(counted, (np.zeros((1, frames), np.float32),), 8)
+    found, _ = windows.apply_in_windows(counted, (np.zeros((1, frames), np.float32),), 8)
     rises = np.diff(found[0])
     assert (rises >= -1e-6).all() and found[0, 0] == 0 and found.max() == next(values) - 1
     assert (rises <= 0.5).all()

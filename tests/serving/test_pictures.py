@@ -1,4 +1,4 @@
-"""What the page draws and says: columns of levels, and the noise in words."""
+"""What the page draws: columns of levels, and how sure they are."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.stft import Frame, forward, frame_count
-from alphamf.serving.noise import NoiseDescription
-from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, Picture
+from alphamf.serving.picture import BANDS, COLUMNS, FLOOR, RECORD, Band, SoundPicture
 
 RATE = 16000
 
 
 def columns(sound, rate=RATE, sizes=(10**9,)):
     file = io.BytesIO()
-    picture = Picture(len(sound), rate, file)
+    picture = SoundPicture(len(sound), rate, file)
     start = k = 0
     while start < len(sound):
         size = sizes[k % len(sizes)]
@@ -81,16 +80,6 @@ def test_the_band_is_the_level_where_the_gain_is_sure_and_wide_where_not():
     assert np.allclose((high - middle)[unsure] * decibels, 3.52, atol=0.6)
 
 
-def described(noise, level=0.1):
-    rng = np.random.default_rng(7)
-    speech = level * rng.standard_normal((len(noise), 1))
-    found = NoiseDescription(RATE)
-    half = len(noise) // 2
-    for part in (slice(0, half), slice(half, None)):
-        found.add(speech[part].astype(np.float32), noise[part, None].astype(np.float32))
-    return found.sentence()
-
-
 def test_samples_far_beyond_full_scale_are_drawn_as_the_loudest():
     loud = 3e38 * np.random.default_rng(4).uniform(-1, 1, (4000, 2)).astype(np.float32)
     assert (columns(loud)[1:-1, 1] == 255).all() and (columns(loud)[1:-1, 2:] == 255).all()
@@ -100,23 +89,3 @@ def test_samples_far_beyond_full_scale_are_drawn_as_the_loudest():
     band.add(loud, gain, gain)
     band.finish()
     assert set(file.getvalue()[1::3]) == {255}
-
-
-def test_the_noise_is_described_by_what_is_measured():
-    rng = np.random.default_rng(2)
-    t = np.arange(20 * RATE) / RATE
-    white = rng.standard_normal(len(t))
-    hum = sum(np.sin(2 * np.pi * 50 * k * t) / k for k in (1, 2, 3))
-    rumble = np.convolve(white, np.ones(400) / 20, "same")
-    clicks = np.zeros(len(t))
-    clicks[:: RATE // 2] = 60
-    assert described(0.01 * white) == "Steady hiss, 20 dB below the speech."
-    assert described(0.1 * white) == "Steady hiss, as loud as the speech."
-    assert described(0.05 * hum).startswith("Steady hum, ")
-    assert described(0.05 * rumble).startswith("Steady rumble, ")
-    assert "with knocks or clicks" in described(0.01 * (white + clicks))
-    assert described(0.02 * white * (1 + 5 * (t > 10))).startswith("Changing hiss")
-    assert described(0.0001 * white) == "Hardly any noise: 60 dB below the speech."
-    assert described(np.zeros(len(t))) == "No noise was found."
-    assert described(0.01 * white, level=0) == "Steady hiss, and no speech."
-    assert described(0.01 * white[:50]).endswith("the speech.")

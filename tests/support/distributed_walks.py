@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.inference.blocks import Alone, Made, Model, Walk, launched
+from alphamf.inference.blocks import Alone, FactorModel, Made, Walk, launched_ranks
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -31,7 +31,7 @@ def made(test=0.1, blocks=BLOCKS):
 
 
 def small(name, ranks=None, burn_in=20):
-    model = Model(RANK, offset=3.6, variance_w=0.5)
+    model = FactorModel(RANK, offset=3.6, variance_w=0.5)
     return Walk(made(), model, SAMPLERS[name], seed=1, ranks=ranks, burn_in=burn_in, every=EVERY)
 
 
@@ -119,7 +119,7 @@ def killed(ranks, folder: Path, step: int, rank: int):
 
 if __name__ == "__main__":
     what, output, *rest = sys.argv[1:]
-    ranks = launched() or Alone()
+    ranks = launched_ranks() or Alone()
     with ranks.together():
         if what == "kill":
             result = killed(ranks, Path(rest[0]), int(rest[1]), int(rest[2]))

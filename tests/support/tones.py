@@ -7,7 +7,7 @@ import soundfile
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.training.refiner.configured import parsed
+from alphamf.training.refiner.configured import parse_config
 
 RATE = 8000
 FRAME = Frame(128, 64)
@@ -109,4 +109,4 @@ def changed(folder, **sections):
     values = table(folder)
     for name, keys in sections.items():
         values[name] = values.get(name, {}) | keys
-    return parsed(values)
+    return parse_config(values)

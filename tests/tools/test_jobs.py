@@ -18,7 +18,7 @@ def file(tmp_path):
     return ResultsFile(
         tmp_path / "below" / "squares.jsonl",
         key=lambda result: str(result[0]),
-        encode=lambda result: {"number": result[0], "square": result[1]},
+        encode=lambda result: {"version": "1", "number": result[0], "square": result[1]},
         decode=lambda item: (item["number"], item["square"]),
     )
 
@@ -94,7 +94,9 @@ def test_results_of_other_types_are_passed_over(tmp_path):
 def test_what_is_no_number_is_written_as_null(file):
     with file.locked("taken"):
         file.append((math.nan, [1.5, math.inf, {"deep": -math.inf}]))
-    assert file.path.read_bytes() == (b'{"number": null, "square": [1.5, null, {"deep": null}]}\n')
+    assert file.path.read_bytes() == (
+        b'{"version": "1", "number": null, "square": [1.5, null, {"deep": null}]}\n'
+    )
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks are POSIX")

@@ -1,1 +1,1 @@
-"""Media files (MP4, Matroska and others) by PyAV: one audio track in, and out among the others."""
+"""Media files (MP4, Matroska and others) by PyAV: read one audio track, or replace it."""

@@ -1,4 +1,4 @@
-"""The audio codecs of media containers that can be written: a record each."""
+"""Audio codecs that can be written to media containers, one record each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Codec(NamedTuple):
-    """A codec.
+    """An audio codec.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ CODECS = {
 
 
 def subtype(codec: str, sample: str, bits: int) -> str:
-    """Return the name of a codec as a subtype.
+    """Return the subtype name of a codec.
 
     Parameters
     ----------

@@ -1,15 +1,14 @@
-"""The other tracks of a media file, copied packet by packet, bit for bit."""
+"""Copy the other tracks of a media file packet by packet, bit for bit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from alphamf.audio.media.kinds import Kind
-from alphamf.audio.media.track import BROKEN, About, opened
+from alphamf.audio.media.kinds import Kind, Openable
+from alphamf.audio.media.track import BROKEN, About, open_container
 from alphamf.errors import AlphaMFError
 
 ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov", "ipod", "3gp")}
@@ -24,7 +23,7 @@ _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 
 
 class Original(NamedTuple):
-    """A media file whose other tracks are copied.
+    """A media file whose other tracks will be copied.
 
     Attributes
     ----------
@@ -36,7 +35,7 @@ class Original(NamedTuple):
         Whether a part of the file is missing.
     """
 
-    path: Path
+    path: Openable
     name: str
     kind: Kind
     track: About
@@ -44,7 +43,7 @@ class Original(NamedTuple):
 
 
 class Copy:
-    """The other tracks of a file on their way to another.
+    """Copies the other tracks of one media file to another.
 
     Parameters
     ----------
@@ -64,7 +63,9 @@ class Copy:
     def __init__(self, output: Any, original: Original, stack: ExitStack) -> None:
         self._output, self._original = output, original
         self._track = original.track.index
-        self._input = stack.enter_context(opened(original.path, original.name, original.kind))
+        self._input = stack.enter_context(
+            open_container(original.path, original.name, original.kind)
+        )
         self._streams: dict[int, Any] = {}
         self._least: dict[int, int] = {}
         self._same = original.kind.demuxer in (
@@ -80,11 +81,11 @@ class Copy:
 
     @property
     def holds_any(self) -> bool:
-        """Whether there are other tracks in the output."""
+        """Return whether the output has other tracks."""
         return bool(self._streams)
 
     def add(self, *, before: int | None = None, after: int | None = None) -> None:
-        """Add the tracks before, or after, a place to the output."""
+        """Add the tracks before or after a position to the output."""
         for stream in self._input.streams:
             if (before is not None and stream.index < before) or (
                 after is not None and stream.index > after
@@ -97,7 +98,7 @@ class Copy:
             self._input.close()
 
     def describe(self, stream: Any) -> None:
-        """Give the new track the fields of the one whose place it takes."""
+        """Copy the metadata of the replaced track to the new one."""
         old = self._input.streams[self._track]
         stream.metadata.update(
             {k: v for k, v in old.metadata.items() if not k.upper().startswith(_STALE)}
@@ -105,7 +106,7 @@ class Copy:
         stream.disposition = old.disposition
 
     def until(self, time: Fraction | None) -> None:
-        """Copy all packets up to a time, in seconds; None: all that are left."""
+        """Copy all packets up to a time in seconds; with None, all remaining packets."""
         while self._next is not None:
             packet = self._next
             when = packet.pts if packet.dts is None else packet.dts
@@ -117,7 +118,7 @@ class Copy:
             self._next = next(self._packets, None)
 
     def _mend(self, packet: Any) -> None:
-        """Let a packet follow the one before where it does not, as muxers refuse it otherwise."""
+        """Make time stamps of packets increase strictly, because muxers refuse others."""
         if packet.dts is None:
             return
         least = self._least.get(packet.stream.index, packet.dts)
@@ -145,7 +146,7 @@ class Copy:
         self._streams[stream.index] = new
 
     def _like(self, stream: Any) -> Any:
-        """Add a track like another, and return it; None where the container cannot hold it."""
+        """Add a track like the given one, and return it; None if it is not supported."""
         from av.stream import Disposition
 
         picture = stream.type == "video" and not stream.disposition & Disposition.attached_pic
@@ -157,7 +158,7 @@ class Copy:
             return None
 
     def _wanted(self) -> Iterator[Any]:
-        """Yield the packets of the tracks that are copied; the demuxer ends with empty ones."""
+        """Yield the packets of the copied tracks; skip the empty packets at the end."""
         import av
         from av.stream import Discard
 

@@ -1,14 +1,16 @@
-"""Write a media file: sound that is encoded, among the tracks of another file, which are copied."""
+"""Write a media file: encode the sound, and copy the other tracks of the original."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 
+from alphamf.audio.handle import Handle
 from alphamf.audio.media.codecs import CODECS
 from alphamf.audio.media.copy import ATOMS, Copy, Original
 from alphamf.audio.media.kinds import EXTRA, index_first
@@ -20,7 +22,7 @@ _BIT_RATE = 64_000
 
 
 class Muxer:
-    """An open media file to write sound to, with the face of `soundfile.SoundFile`.
+    """A media file opened for writing, with the interface of `soundfile.SoundFile`.
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ class Muxer:
         try:
             import av
         except ImportError:
-            raise AlphaMFError(f"to write {muxer} needs PyAV: {EXTRA}") from None
+            raise AlphaMFError(f"writing {muxer} needs PyAV: {EXTRA}") from None
         self.subtype = subtype
         self._codec, self._rate, self._muxer = CODECS[subtype], rate, muxer
         if self._codec.rates and rate not in self._codec.rates:
@@ -73,8 +75,9 @@ class Muxer:
                 options["movflags"] = "+faststart"
         self._stack = ExitStack()
         # To put the index first, the muxer reads what it has written, and nothing else.
+        again = Path(file.name) if isinstance(file.name, str) else Handle(file.fileno(), "")
         self._output: Any = av.open(
-            file, "w", format=muxer, options=options, io_open=lambda *_: open(file.name, "rb")
+            file, "w", format=muxer, options=options, io_open=lambda *_: again.open("rb")
         )
         self._copy = None
         if original is not None and muxer not in _RAW:
@@ -91,8 +94,8 @@ class Muxer:
             if self._copy is None or not self._copy.holds_any:
                 raise ValueError(str(error)) from None
             raise AlphaMFError(
-                f"{muxer} cannot hold {subtype} beside the other tracks ({reason(error)}): "
-                "-o with a name that ends in .wav or .m4a takes the sound alone"
+                f"{muxer} does not support {subtype} beside the other tracks ({reason(error)}); "
+                "to write the sound alone, use -o with a name that ends in .wav or .m4a"
             ) from None
         self._size = self._stream.codec_context.frame_size or 1024
         self._at = round(start * rate) + self._codec.early
@@ -106,11 +109,11 @@ class Muxer:
         self.write(np.zeros((lead, channels), np.float32))
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the muxer itself."""
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Write the end, unless something failed."""
+        """Finish the file, unless an error occurred."""
         with self._stack:
             if kind is None:
                 with self._refused():
@@ -118,7 +121,7 @@ class Muxer:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Tracks of the original that the container cannot hold, in words."""
+        """Tracks of the original that the container does not support, as text."""
         return self._copy.left_out if self._copy else ()
 
     def write(self, data: Any) -> None:
@@ -141,7 +144,7 @@ class Muxer:
         self._rest = data[whole:].copy()
 
     def _add(self, channels: int, original: Original | None) -> Any:
-        """Add the track of the sound, in its place among the others."""
+        """Add the audio track at its position among the others."""
         if self._copy is not None and original is not None:
             self._copy.add(before=original.track.index)
         stream = self._output.add_stream(self._codec.encoder, rate=self._rate)
@@ -162,7 +165,7 @@ class Muxer:
         return stream
 
     def _encode(self, data: Any) -> None:
-        """Encode one frame of samples, and copy what the others have until its time."""
+        """Encode one frame of samples, and copy the other tracks up to its time."""
         import av
 
         if data.dtype == np.int32 and self._codec.sample.startswith("s16"):
@@ -183,7 +186,7 @@ class Muxer:
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
-        """Turn what FFmpeg's muxers and encoders refuse into a sentence."""
+        """Convert errors of FFmpeg's muxers and encoders to an AlphaMFError."""
         import av
 
         try:
@@ -206,7 +209,7 @@ class Muxer:
             self._output.mux(packet)
 
     def _first_shift(self, pts: int) -> int:
-        """Return by how much packets are moved so that the first is heard when it was.
+        """Return the time shift of packets so that the first sample is played at its original time.
 
         Matroska rounds both the first time stamp and the encoder's delay to milliseconds.
         """

@@ -1,20 +1,19 @@
-"""One audio track of a media file, decoded in order, with the face of `soundfile.SoundFile`."""
+"""Decode one audio track of a media file in order, with the interface of `soundfile.SoundFile`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import LeftOut, Undecodable
 from alphamf.audio.media.codecs import subtype
-from alphamf.audio.media.kinds import EXTRA, Kind
+from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -31,12 +30,15 @@ PLANES = 8
 _LONGEST_GAP = 600.0
 """Seconds; where time stamps jump further, they are broken."""
 
+_OVERLAP = 1.0
+"""Seconds; where time stamps go back further, they start anew."""
+
 _PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
 class About:
-    """What is kept of a track, to write another in its place.
+    """Properties of a track that are needed to write another in its place.
 
     Attributes
     ----------
@@ -67,8 +69,13 @@ class About:
 
 
 @contextmanager
-def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
+def open_container(path: Openable, name: str, kind: Kind) -> Iterator[Any]:
     """Open a media file in PyAV.
+
+    Parameters
+    ----------
+    path, name, kind
+        The file, its name in messages, and its container.
 
     Raises
     ------
@@ -78,7 +85,9 @@ def opened(path: Path, name: str, kind: Kind) -> Iterator[Any]:
     try:
         import av
     except ImportError:
-        raise AlphaMFError(f"{name} is {kind.format}, which needs PyAV: {EXTRA}") from None
+        raise AlphaMFError(
+            f"{name} is {kind.format}{kind.codec}, which needs PyAV: {EXTRA}"
+        ) from None
     with path.open("rb") as file:
         try:
             container: Any = av.open(file, format=kind.demuxer, metadata_errors="replace")
@@ -116,9 +125,9 @@ class Track:
     samplerate: int
     channels: int
 
-    def __init__(self, path: Path, name: str, kind: Kind, number: int | None = None) -> None:
+    def __init__(self, path: Openable, name: str, kind: Kind, number: int | None = None) -> None:
         with ExitStack() as stack:
-            self._container = stack.enter_context(opened(path, name, kind))
+            self._container = stack.enter_context(open_container(path, name, kind))
             self._stream = _choose(self._container, name, number)
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV
@@ -135,11 +144,12 @@ class Track:
         self._blocks = self._to_the_end(self._in_time())
         self._rest: Floats = np.zeros((0, self.channels), np.float32)
         self._start: Fraction | None = None
+        self._latest: Fraction | None = None
         self._bytes = self._given = 0
         self._packer: Any = None
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return the track itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -147,7 +157,7 @@ class Track:
         self._stack.close()
 
     def read(self, frames: int, **_: object) -> Floats:
-        """Return the next samples, shape (n, channels), float32; fewer than asked for at the end.
+        """Return the next samples, shape (n, channels), float32; fewer than requested at the end.
 
         Raises
         ------
@@ -167,12 +177,12 @@ class Track:
         return np.concatenate(parts) if parts else self._rest
 
     def seek(self, frames: int) -> None:
-        """Pass over samples."""
+        """Skip samples."""
         while frames and (n := len(self.read(min(frames, _PIECE)))):
             frames -= n
 
     def about(self) -> About:
-        """Return what is kept of the track, after it was read."""
+        """Return the properties of the track; call it after reading."""
         tracks = self._container.streams.audio
         context = self._stream.codec_context
         profile = f" {self._stream.profile}" if self._stream.profile else ""
@@ -196,16 +206,26 @@ class Track:
         return round(seconds * self._rate)
 
     def _in_time(self) -> Iterator[Floats]:
-        """Yield samples so that each is as long after the first as its time stamp says."""
-        for when, block in self._decoded():
+        """Yield samples, adding silence or dropping samples to match their time stamps.
+
+        Where time starts anew, sound goes on, unless that would part it from other tracks.
+        """
+        origin = Fraction(0)
+        blocks = self._decoded()
+        for when, block in blocks:
             if self._start is None:
-                self._start = when if when is not None else Fraction(0)
+                self._start = origin = when if when is not None else Fraction(0)
             late = 0
             if when is not None:
-                late = round((when - self._start) * self._rate) - self._given
+                late = round((when - origin) * self._rate) - self._given
+            if when is not None and late < -_OVERLAP * self._rate:
+                if len(self._container.streams) > 1:
+                    raise self._left_out("starts its time anew beside other tracks", block, blocks)
+                origin, late = when - self._given / self._rate, 0
             if late > JITTER * self._rate:
                 if late > _LONGEST_GAP * self._rate:
-                    raise Undecodable(f"its time stamps jump by {float(late / self._rate):.0f} s")
+                    jump = f"jumps in time by {float(late / self._rate):.0f} s"
+                    raise self._left_out(jump, block, blocks)
                 self._given += late
                 for left in range(late, 0, -_PIECE):
                     yield np.zeros((min(left, _PIECE), self.channels), np.float32)
@@ -215,8 +235,19 @@ class Track:
             if len(block):
                 yield block
 
+    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> LeftOut:
+        """Return the error of sound that begins with a block and is not read."""
+        frames = len(block)
+        with suppress(Undecodable):
+            for _, each in blocks:
+                frames += len(each)
+        after = float(self._given / self._rate)
+        return LeftOut(
+            f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
+        )
+
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
-        """Leave out what fills the last packets beyond the end that the header gives."""
+        """Drop the padding of the last packets beyond the end given in the header."""
         left = self.frames or sys.maxsize
         held: list[Floats] = []
         for block in blocks:
@@ -238,7 +269,7 @@ class Track:
                 self._bytes += packet.size
                 if packet.is_corrupt:
                     raise Undecodable("a packet is damaged")
-                for frame in packet.decode():
+                for frame in self._frames(packet):
                     when = None
                     if self._kind.timed and frame.pts is not None:
                         when = frame.pts * frame.time_base
@@ -248,8 +279,21 @@ class Track:
         except (av.FFmpegError, *BROKEN) as error:
             raise Undecodable(reason(error)) from None
 
+    def _frames(self, packet: Any) -> Any:
+        """Decode a packet.
+
+        Where fragments of MP4 start their time anew, FFmpeg takes the first of them for a part
+        before the start that is to be discarded.
+        """
+        time = None if packet.pts is None else packet.pts * packet.time_base
+        latest = self._latest
+        if time is None or latest is None or time > latest - _OVERLAP or not packet.is_discard:
+            self._latest = latest if time is None else time
+            return packet.decode()
+        return self._stream.codec_context.decode(_without_flags(packet))
+
     def _packed(self, frame: Any) -> list[Any]:
-        """Return a frame, or of one with too many planes the packed ones that it becomes."""
+        """Return a frame as it is, or, if it has too many planes, as packed frames."""
         import av
 
         if not frame.format.is_planar or len(frame.layout.channels) < PLANES:
@@ -264,7 +308,7 @@ class Track:
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise Undecodable(
-                f"it changes to {frame.sample_rate} Hz and {channels} channels on the way"
+                f"it changes to {frame.sample_rate} Hz and {channels} channels in the middle"
             )
         data = frame.to_ndarray()
         data = data.T if frame.format.is_planar else data.reshape(-1, channels)
@@ -280,7 +324,7 @@ _FILL = 8192
 
 
 def _choose(container: Any, name: str, number: int | None) -> Any:
-    """Return an audio track."""
+    """Choose an audio track by its number; by default, the one marked as default or the first."""
     tracks = container.streams.audio
     if not tracks:
         raise AlphaMFError(f"{name} has no audio track")
@@ -293,21 +337,32 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
         chosen = tracks[number - 1]
     else:
         noun = "track" if len(tracks) == 1 else "tracks"
-        raise AlphaMFError(f"{name} has {len(tracks)} audio {noun}: there is no --track {number}")
+        raise AlphaMFError(
+            f"{name} has {len(tracks)} audio {noun}; --track {number} does not exist"
+        )
     if chosen.codec_context is None or not chosen.codec_context.sample_rate:
-        raise AlphaMFError(f"{name} has an audio track of a codec that PyAV cannot decode")
+        raise AlphaMFError(f"PyAV cannot decode the codec of the audio track of {name}")
     if chosen.codec_context.format is None:  # a header may leave it to the first frame
-        raise AlphaMFError(f"{name} has an audio track of which nothing can be decoded")
+        raise AlphaMFError(f"no sample of the audio track of {name} can be decoded")
     return chosen
 
 
+def _without_flags(packet: Any) -> Any:
+    """Return a packet of the same sound that the decoder does not discard."""
+    import av
+
+    copy = av.Packet(bytes(packet))
+    copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
+    return copy
+
+
 def _words(stream: Any) -> str:
-    """Return what a track is: its type, codec and language."""
+    """Describe a track in words: its type, codec and language."""
     context = stream.codec_context
     codec = context.codec.canonical_name if context is not None else getattr(stream, "name", None)
     return " ".join(filter(None, (stream.type, codec, stream.metadata.get("language"))))
 
 
 def reason(error: Exception) -> str:
-    """Return FFmpeg's words for an error, without number and file name."""
+    """Return FFmpeg's message for an error, without number and file name."""
     return str(getattr(error, "strerror", None) or error).rstrip(".")

@@ -1,1 +1,1 @@
-"""What a file says beside its sound: tags, pictures, cues, history; kept in what is made of it."""
+"""Metadata of files: tags, pictures, cues and history; copied to the outputs."""

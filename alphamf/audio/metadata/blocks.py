@@ -1,4 +1,4 @@
-"""Metadata blocks of FLAC and the tags of MP3, byte for byte."""
+"""Copy metadata blocks of FLAC files and tags of MP3 files byte for byte."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import mp3
-from alphamf.audio.metadata.pieces import Piece, splice
+from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _STREAMINFO, _SEEKTABLE, _COMMENT = 0, 3, 4
 _KEPT = (2, _COMMENT, 5, 6)
@@ -15,7 +15,7 @@ _KEPT = (2, _COMMENT, 5, 6)
 
 
 class _Block(NamedTuple):
-    """A metadata block of FLAC: its kind, and its place without its header."""
+    """A metadata block of a FLAC file: its type, and its position without the header."""
 
     kind: int
     start: int
@@ -23,7 +23,7 @@ class _Block(NamedTuple):
 
 
 def keep_flac(source: Path, output: Path) -> None:
-    """Copy comments, pictures, cue sheet and applications' blocks from one FLAC file to another."""
+    """Copy comments, pictures, cue sheet and application blocks from one FLAC file to another."""
     with source.open("rb") as old, output.open("r+b") as new:
         kept = [(old, block) for block in _blocks(old) if block.kind in _KEPT]
         own = _blocks(new)
@@ -32,7 +32,7 @@ def keep_flac(source: Path, output: Path) -> None:
         comments = any(block.kind == _COMMENT for _, block in kept)
         wanted = (_STREAMINFO, _SEEKTABLE) if comments else (_STREAMINFO, _SEEKTABLE, _COMMENT)
         first = [(new, block) for block in own if block.kind in wanted]
-        pieces: list[Piece | bytes] = []
+        pieces: list[ByteRange | bytes] = []
         for k, (file, block) in enumerate(all_ := first + kept):
             last = 0x80 if k == len(all_) - 1 else 0
             size = block.end - block.start
@@ -41,14 +41,14 @@ def keep_flac(source: Path, output: Path) -> None:
                 new.seek(block.start)
                 pieces.append(new.read(size))
             else:
-                pieces.append(Piece(file, block.start, block.end))
+                pieces.append(ByteRange(file, block.start, block.end))
         splice(new, own[0].start - 4, own[-1].end, pieces)
 
 
 def _blocks(file: BinaryIO) -> list[_Block]:
-    """Return the metadata blocks of a FLAC file; none where it is no whole one."""
+    """Return the metadata blocks of a FLAC file; empty if the file is incomplete."""
     size = file.seek(0, os.SEEK_END)
-    at = mp3.after_tag(file)
+    at = mp3.tag_end(file)
     file.seek(at)
     if file.read(4) != b"fLaC":
         return []
@@ -69,14 +69,14 @@ def keep_mp3(source: Path, output: Path) -> None:
     """Copy the tags at the start (ID3v2) and at the end (APE, ID3v1) of an MP3 file to another."""
     with source.open("rb") as old, output.open("r+b") as new:
         size = old.seek(0, os.SEEK_END)
-        head = min(mp3.after_tag(old), size)
+        head = min(mp3.tag_end(old), size)
         end = new.seek(0, os.SEEK_END)
-        splice(new, end, end, [Piece(old, max(head, _tail(old, size)), size)])
-        splice(new, 0, 0, [Piece(old, 0, head)])
+        splice(new, end, end, [ByteRange(old, max(head, _tail(old, size)), size)])
+        splice(new, 0, 0, [ByteRange(old, 0, head)])
 
 
 def _tail(file: BinaryIO, size: int) -> int:
-    """Return where the tags at the end of an MP3 file begin."""
+    """Return the position where the tags at the end of an MP3 file begin."""
     at = size
     if size >= 128:
         file.seek(size - 128)

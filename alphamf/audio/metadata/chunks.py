@@ -1,4 +1,4 @@
-"""Chunks of WAV, RF64 and AIFF files: bext, iXML, cue, LIST and all others, byte for byte."""
+"""Copy chunks of WAV, RF64 and AIFF files: bext, iXML, cue, LIST and all others, byte for byte."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.metadata.pieces import Piece, splice
+from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
     b"fmt ", b"fact", b"data", b"ds64", b"PEAK", b"levl", b"JUNK", b"FLLR", b"PAD ",
@@ -21,7 +21,7 @@ _BEXT = 602
 
 
 class _Chunk(NamedTuple):
-    """A chunk: its name, where its header begins, and where its contents end."""
+    """A chunk: its name, the start of its header, and the end of its contents."""
 
     kind: bytes
     start: int
@@ -29,7 +29,7 @@ class _Chunk(NamedTuple):
 
 
 def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: str | None) -> None:
-    """Copy the chunks of a file to another of the same kind, before or after the samples as there.
+    """Copy the chunks of a file to another of the same type, before or after the samples.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
         A line for the history; None: no line.
     """
     with (source or output).open("rb") as old, output.open("r+b") as new:
-        before: list[Piece | bytes] = []
-        after: list[Piece | bytes] = []
+        before: list[ByteRange | bytes] = []
+        after: list[ByteRange | bytes] = []
         place, noted = before, history is None
         kinds = (b"RIFF", b"RF64") if order == "<" else (b"FORM",)
         for chunk in _chunks(old, order) if source and old.read(4) in kinds else []:
@@ -56,7 +56,7 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
                 place.append(_chunk(b"bext", _noted(_contents(old, chunk), history), order))
                 noted = True
                 continue
-            place.append(Piece(old, chunk.start, chunk.end))
+            place.append(ByteRange(old, chunk.start, chunk.end))
             if (chunk.end - chunk.start) % 2:
                 place.append(b"\0")
         if history is not None and not noted:
@@ -68,10 +68,10 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
 def _insert(
     file: BinaryIO,
     order: Literal["<", ">"],
-    before: list[Piece | bytes],
-    after: list[Piece | bytes],
+    before: list[ByteRange | bytes],
+    after: list[ByteRange | bytes],
 ) -> None:
-    """Put pieces before the samples and at the end, and set the size of the whole."""
+    """Insert pieces before the samples and at the end, and update the size in the header."""
     samples = next((c.start for c in _chunks(file, order) if c.kind in _SAMPLES), None)
     if samples is None or not (before or after):
         return
@@ -89,7 +89,7 @@ def _insert(
 
 
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
-    """Return the chunks that are whole; that of the samples may be cut, or of unknown length."""
+    """Return the complete chunks; the samples' chunk may be truncated or of unknown length."""
     found, long_size = [], None
     size = file.seek(0, os.SEEK_END)
     file.seek(12)
@@ -116,12 +116,12 @@ def _contents(file: BinaryIO, chunk: _Chunk) -> bytes:
 
 
 def _chunk(kind: bytes, contents: bytes, order: Literal["<", ">"]) -> bytes:
-    """Return a chunk with its header, filled up to an even length."""
+    """Return a chunk with its header, padded to an even length."""
     return struct.pack(f"{order}4sI", kind, len(contents)) + contents + b"\0" * (len(contents) % 2)
 
 
 def _noted(bext: bytes, line: str) -> bytes:
-    """Return the contents of a bext chunk with a line at the end of its history."""
+    """Return the contents of a bext chunk with a line added to its history."""
     fixed, history = bext[:_BEXT].ljust(_BEXT, b"\0"), bext[_BEXT:].rstrip(b"\0")
     if history and not history.endswith(b"\n"):
         history += b"\r\n"

@@ -1,4 +1,4 @@
-"""Fields of tags and cover pictures through mutagen, where bytes cannot be copied."""
+"""Copy tag fields and cover pictures through mutagen, where bytes cannot be copied."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.audio.media.kinds import EXTRA
+from alphamf.audio.opening import tagged
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import system_name
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
 """How many samples the encoder of the input put before and after the sound."""
@@ -29,8 +30,8 @@ _ASF = {
 """ASF's own names of them, for which mutagen has no easy ones."""
 
 
-def need() -> None:
-    """Refuse to go on without mutagen.
+def require_mutagen() -> None:
+    """Raise an AlphaMFError if mutagen is not installed.
 
     Raises
     ------
@@ -44,7 +45,7 @@ def need() -> None:
 
 
 def keep(source: Path, output: Path, kind: str) -> str | None:
-    """Copy all fields from one file to another of the same kind.
+    """Copy all fields from one file to another of the same type.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def keep(source: Path, output: Path, kind: str) -> str | None:
 
 
 def translate(source: Path, output: Path, kind: str) -> str | None:
-    """Copy the common fields from a file to another of another kind.
+    """Copy the common fields from one file to another of a different type.
 
     Parameters
     ----------
@@ -110,11 +111,11 @@ def translate(source: Path, output: Path, kind: str) -> str | None:
         except (KeyError, ValueError):  # such as words for the number of a track in MP4
             lost.append(name)
     new.save()
-    return f"tags are not kept: {', '.join(lost)}" if lost else None
+    return f"these tags were not copied: {', '.join(lost)}" if lost else None
 
 
 def _key(file: Any, name: str) -> str:
-    """Return the name of a common field in a file that mutagen has opened."""
+    """Return the name of a common field in an open mutagen file."""
     from mutagen.asf import ASF
 
     return _ASF.get(name, name) if isinstance(file, ASF) else name
@@ -122,7 +123,7 @@ def _key(file: Any, name: str) -> str:
 
 @cache
 def _complete() -> None:
-    """Give easy names to those of the common fields that mutagen has none for."""
+    """Register simple names for the common fields that mutagen does not name."""
     from mutagen.easyid3 import EasyID3
     from mutagen.easymp4 import EasyMP4Tags
     from mutagen.id3 import COMM
@@ -148,19 +149,17 @@ _FIELDS = ("MP3", "FLAC", "OGG", "MP4", "ASF")
 
 
 def _absent(source: Path) -> str | None:
-    """Return a sentence where a file has tags that only mutagen could copy."""
-    import soundfile
-
+    """Return a note if a file has tags that only mutagen could copy, or None."""
     try:
-        with soundfile.SoundFile(system_name(source)) as file:
-            found = set(file.copy_metadata()) - {"software"}
-    except (soundfile.LibsndfileError, TypeError):
+        with open_sound(source, source.name) as file:
+            found = tagged(file)
+    except AlphaMFError:
         return None
-    return f"tags are not kept without mutagen: {EXTRA}" if found else None
+    return f"tags were not copied because mutagen is not installed: {EXTRA}" if found else None
 
 
 def _read(path: Path, *, easy: bool) -> Any:
-    """Return what mutagen reads of a file, None without tags, or a sentence where it fails."""
+    """Read the tags of a file with mutagen: None if there are none, a note if it fails."""
     try:
         import mutagen
     except ImportError:
@@ -169,12 +168,12 @@ def _read(path: Path, *, easy: bool) -> Any:
     try:
         file = mutagen.File(path, easy=easy)
     except (mutagen.MutagenError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        return f"tags are not kept: mutagen cannot read them ({error})"
+        return f"tags were not copied because mutagen cannot read them ({error})"
     return file if file is not None and file.tags else None
 
 
 def note(output: Path, kind: str, line: str) -> None:
-    """Add a line to the history in the tags of a file.
+    """Add a line to the history field in the tags of a file.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def note(output: Path, kind: str, line: str) -> None:
 
 
 def _opened(path: Path, kind: str, *, easy: bool) -> Any:
-    """Open a file in mutagen, which would go by the ending of a name that it does not have."""
+    """Open a file in mutagen as a given format, whatever the extension of its name."""
     import mutagen
     from mutagen import easymp4, flac, mp3, mp4
 

@@ -1,4 +1,4 @@
-"""Which metadata of an input goes into an output, by their formats."""
+"""Choose which metadata of an input is copied to an output, depending on their formats."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
 
 
 def family(format: str) -> str:
-    """Return the name that formats with the same kind of metadata share."""
+    """Return the name of the group of formats that store metadata in the same way."""
     return next((name for name, formats in _FAMILIES.items() if format in formats), format)
 
 
 def check(format: str, history: str | None) -> None:
-    """Refuse a line of history where it has no place.
+    """Raise an AlphaMFError if the format cannot store a history line.
 
     Raises
     ------
@@ -32,15 +32,15 @@ def check(format: str, history: str | None) -> None:
     if history is None:
         return
     if family(format) not in _NOTED:
-        raise AlphaMFError(f"--tag has no place in {format}")
+        raise AlphaMFError(f"--tag is not supported for {format}: it has no history field")
     if family(format) not in ("WAV", "AIFF", "MATROSKA"):
-        fields.need()
+        fields.require_mutagen()
 
 
 def keep(
     source: Path | None, form: str, output: Path, format: str, history: str | None
 ) -> str | None:
-    """Copy what an input says beside its sound to an output, and add a line to its history.
+    """Copy the metadata of an input to an output, and add a line to its history.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pieces of files, put into other files without their sound going through memory."""
+"""Insert pieces of one file into another without reading the samples into memory."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import BinaryIO, NamedTuple
 _BLOCK = 1 << 20
 
 
-class Piece(NamedTuple):
-    """Bytes `start` to `end` of an open file."""
+class ByteRange(NamedTuple):
+    """The bytes from `start` to `end` of an open file."""
 
     file: BinaryIO
     start: int
     end: int
 
 
-def length(pieces: Sequence[Piece | bytes]) -> int:
-    """Return how many bytes pieces are together."""
+def length(pieces: Sequence[ByteRange | bytes]) -> int:
+    """Return the total length of pieces in bytes."""
     return sum(len(p) if isinstance(p, bytes) else p.end - p.start for p in pieces)
 
 
-def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[Piece | bytes]) -> None:
-    """Put pieces in the place of bytes `start` to `end` of a file; what follows moves.
+def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[ByteRange | bytes]) -> None:
+    """Replace the bytes `start` to `end` of a file by pieces; the rest of the file is moved.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def splice(file: BinaryIO, start: int, end: int, pieces: Sequence[Piece | bytes]
 
 
 def _move(file: BinaryIO, start: int, end: int, shift: int) -> None:
-    """Move bytes within a file: from the end where they go up, from the start where down."""
+    """Move bytes within a file; the order of copying depends on the direction."""
     places = range(start, end, _BLOCK)
     for at in reversed(places) if shift > 0 else places if shift else ():
         file.seek(at)

@@ -1,1 +1,1 @@
-"""Other ways to denoise, to compare with: built in, or from packages and programs."""
+"""Other denoising methods for comparison: built in, or from packages and programs."""

@@ -1,4 +1,4 @@
-"""Interface of the methods that are compared, and their input."""
+"""Interface of the compared methods, and their input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alphamf.tools.arrays import Floats
 
 
 class Clip(NamedTuple):
-    """A noisy recording, and other input of a method.
+    """A noisy recording, and other inputs of a method.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ def _always() -> str | None:
 
 
 class Method(NamedTuple):
-    """A way to denoise.
+    """A denoising method.
 
     Attributes
     ----------

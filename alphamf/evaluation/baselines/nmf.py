@@ -1,4 +1,4 @@
-r"""Semi-supervised NMF: speech from the dictionary, one spectrum of noise from the recording.
+r"""Semi-supervised NMF: speech spectra from the dictionary, one noise spectrum learned.
 
 The spectrogram V of the recording is approximated by :math:`\hat V = W H`. The columns of W are
 the dictionary's, held fixed, and one for the noise, fitted with H by the multiplicative updates
@@ -104,7 +104,7 @@ def _gain(v: Floats, dictionary: Dictionary, beta: int, seed: int) -> Floats:
 
 
 def _start(rng: Any, shape: tuple[int, int]) -> Floats:
-    """Draw positive factors of mean about one."""
+    """Draw positive factors with a mean of about one."""
     start: Floats = rng.random(shape, dtype=np.float32) + np.float32(0.5)
     return start
 

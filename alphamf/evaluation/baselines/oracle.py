@@ -14,13 +14,13 @@ OVERLAP = 4
 """Windows of 64 ms every 16 ms, those of the shipped dictionaries."""
 
 
-def noisy(clip: Clip) -> Floats:
+def return_input(clip: Clip) -> Floats:
     """Return the input."""
     return clip.noisy.copy()
 
 
 def mask(clip: Clip) -> Floats:
-    r"""Apply the Wiener gain of the true speech S and the true noise N to every cell of the STFT.
+    r"""Apply the Wiener gain of the true speech S and the true noise N to each cell of the STFT.
 
     .. math:: \frac{|S|^2}{|S|^2 + |N|^2}, \qquad N = X - S.
     """

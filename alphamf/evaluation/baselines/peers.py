@@ -1,4 +1,4 @@
-"""Denoisers from other packages and programs, in their default settings, with delays compensated.
+"""Denoisers from other packages and programs, by default settings, without delay.
 
 Each is imported or started only when it runs. Any failure raises an AlphaMFError.
 """
@@ -83,13 +83,13 @@ def _afftdn(clip: Clip) -> Floats:
 
 def _without_package(package: str) -> str | None:
     if find_spec(package) is None:
-        return f"needs the package {package}: pip install 'alphamf[peers]'"
+        return f"needs the package {package}; install it with pip install 'alphamf[peers]'"
     return None
 
 
 def _without_program(program: str) -> str | None:
     if shutil.which(program) is None:
-        return f"needs the program {program}, which is not on the path"
+        return f"needs the program {program}, which was not found on PATH"
     return None
 
 
@@ -113,7 +113,7 @@ def _run(
         reason = next((line.strip() for line in lines if line.strip()), type(error).__name__)
         raise AlphaMFError(f"{name} failed: {reason}") from error
     if not np.isfinite(audio).all():
-        raise AlphaMFError(f"{name} failed: its output holds values that are not finite")
+        raise AlphaMFError(f"{name} failed: its output contains values that are not finite")
     return audio
 
 
@@ -122,7 +122,7 @@ def _peer(name: str, summary: str, function: Callable[[Clip], Floats], requires:
     available = {
         "package": partial(_without_package, what),
         "program": partial(_without_program, what),
-        "models": partial(networks.without_models, what, *MODELS.get(what, ())),
+        "models": partial(networks.describe_missing_models, what, *MODELS.get(what, ())),
     }[kind]
     run = partial(_run, name=name, function=function, available=available)
     return Method(name, summary, run, requires, available)
@@ -131,13 +131,13 @@ def _peer(name: str, summary: str, function: Callable[[Clip], Floats], requires:
 PEERS = (
     _peer(
         "noisereduce",
-        "spectral gating, threshold that follows the noise",
+        "spectral gating with a threshold that adapts to the noise",
         partial(_noisereduce, stationary=False),
         "package noisereduce",
     ),
     _peer(
         "noisereduce-stationary",
-        "spectral gating, one threshold throughout",
+        "spectral gating with a constant threshold",
         partial(_noisereduce, stationary=True),
         "package noisereduce",
     ),

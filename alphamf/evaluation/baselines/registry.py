@@ -12,9 +12,9 @@ from alphamf.evaluation.baselines.peers import PEERS
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("noisy", "the input, left alone", oracle.noisy),
+        Method("noisy", "the unprocessed input", oracle.return_input),
         Method("oracle-mask", "Wiener mask of the true speech and noise: a bound", oracle.mask),
-        Method("logmmse", "log-spectral amplitude estimator, noise tracked", logmmse.denoise),
+        Method("logmmse", "log-spectral amplitude estimator with noise tracking", logmmse.denoise),
         Method(
             "is-nmf",
             "Itakura-Saito NMF, speech from the dictionary",

@@ -1,1 +1,1 @@
-"""Corpora of noisy speech, made from clean speech and noises."""
+"""Make corpora of noisy speech from clean speech and noises."""

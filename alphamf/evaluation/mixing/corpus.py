@@ -1,4 +1,4 @@
-"""Makes a corpus of noisy speech from clean speech and noises."""
+"""Make a corpus of noisy speech from clean speech and noises."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from alphamf.audio.resample import resample
 from alphamf.audio.writer import open_writer
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.mixing.recipes import Noise, Recipe, Speech
-from alphamf.evaluation.mixing.table import Mixture, check_within
+from alphamf.evaluation.mixing.recipes import NoiseFile, Recipe, Speech
+from alphamf.evaluation.mixing.table import Mixture
 from alphamf.inference.random import generator
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import make_folder, printable_name
 
 
-def usable(noises: Iterable[Noise]) -> Iterator[Noise | Problem]:
-    """Read each noise; yield it if it can be used, and the problem otherwise."""
+def usable_noises(noises: Iterable[NoiseFile]) -> Iterator[NoiseFile | Problem]:
+    """Read each noise; yield the noise if it can be used, otherwise the problem."""
     for noise in noises:
         try:
             _noise(noise.path, None)
@@ -40,8 +40,9 @@ def make(
     level: str = "plain",
     rate: int | None = None,
     note: Callable[[str], None] | None = None,
+    replace: bool = True,
 ) -> Iterator[Mixture | Problem]:
-    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, with 16 bits.
+    """Write ``clean/NAME.flac`` and ``noisy/KIND_SNRdB/NAME.flac``, mono, 16 bits.
 
     Two noises and one recording at a time are in memory.
 
@@ -57,6 +58,8 @@ def make(
         Sampling rate of the corpus; by default each clean file keeps its own.
     note
         Called once with a sentence about each noise whose rate is lower.
+    replace
+        Whether files that exist are replaced.
 
     Yields
     ------
@@ -76,8 +79,9 @@ def make(
         if own < target and note is not None and path not in noted:
             noted.add(path)
             note(
-                f"{shown(path)} has a rate of {own} Hz: above {own // 2} Hz its mixtures at "
-                f"{target} Hz hold no noise"
+                f"{printable_name(path)} has a rate of {own} Hz, so its mixtures at "
+                f"{target} Hz contain "
+                f"no noise above {own // 2} Hz"
             )
         return noise
 
@@ -85,7 +89,7 @@ def make(
     for recipe in todo:
         own.setdefault(recipe.speech, []).append(recipe)
     for speech, several in own.items():
-        yield from _mixtures(speech, several, folder, level, rate, noise_at)
+        yield from _mixtures(speech, several, folder, level, rate, replace, noise_at)
 
 
 def _mixtures(
@@ -94,9 +98,10 @@ def _mixtures(
     folder: Path,
     level: str,
     rate: int | None,
+    replace: bool,
     noise_at: Callable[[str, int], mixture.Noise],
 ) -> Iterator[Mixture | Problem]:
-    """Mix one recording, in two passes: the clean file and all its mixtures have one gain."""
+    """Mix one recording in two passes: the clean file and all its mixtures have one gain."""
     try:
         clean, target = _at(speech.path, rate)
         power = mixture.power(clean, target, level)
@@ -120,17 +125,17 @@ def _mixtures(
         return
     gain = _gain(loudest)
     clean_name, _ = good[0].files
-    _write(folder, clean_name, clean * np.float32(gain), target)
+    _write(folder, clean_name, clean * np.float32(gain), target, replace)
     for recipe in good:
         noisy, offset = mixed(recipe)
         _, name = recipe.files
-        _write(folder, name, noisy * np.float32(gain), target)
+        _write(folder, name, noisy * np.float32(gain), target, replace)
         noise = recipe.noise
         yield Mixture(clean_name, name, noise.kind, recipe.snr, noise.path, offset, gain, level)
 
 
 def _gain(peak: float) -> float:
-    """Return the power of two, which is exact, that brings a peak down to full scale."""
+    """Return the power of two that brings a peak down to full scale, without rounding."""
     return float(0.5 ** max(0, math.ceil(math.log2(peak))))
 
 
@@ -140,14 +145,14 @@ def _mono(path: str) -> tuple[Floats, int]:
 
 
 def _noise(path: str, target: int | None) -> tuple[mixture.Noise, int]:
-    """Return a noise at a rate, by default its own, and its own rate."""
+    """Return a noise resampled to a rate (by default its own), and its original rate."""
     audio, own = _mono(path)
     target = target or own
     return mixture.noise(resample(audio, own, target), target), own
 
 
 def _at(path: str, target: int | None) -> tuple[Floats, int]:
-    """Return a recording at a rate, by default its own, and that rate."""
+    """Return a recording resampled to a rate (by default its own), and that rate."""
     audio, own = _mono(path)
     target = target or own
     return resample(audio, own, target), target
@@ -157,14 +162,8 @@ def _peak(audio: Floats) -> float:
     return float(np.abs(audio).max())
 
 
-def _write(folder: Path, name: str, audio: Floats, rate: int) -> None:
+def _write(folder: Path, name: str, audio: Floats, rate: int, replace: bool) -> None:
     path = folder / name
-    check_within(path, folder)
-    try:
-        if path.is_symlink():  # which would be followed
-            path.unlink()
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be written: {reason(error)}") from error
-    with open_writer(path, rate, 1, format="FLAC") as writer:
+    make_folder(path, folder)
+    with open_writer(path, rate, 1, format="FLAC", within=folder, replace=replace) as writer:
         writer.write(audio[:, None])

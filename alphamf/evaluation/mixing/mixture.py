@@ -28,7 +28,7 @@ _STEP = 0.01
 
 
 class Noise(NamedTuple):
-    """A noise that pieces can be cut from; made by `noise`.
+    """A noise to cut pieces from; made by `noise`.
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ def noise(audio: Floats, rate: int) -> Noise:
     """
     if len(audio) < SHORTEST * rate:
         raise AlphaMFError(
-            f"a noise must last {SHORTEST:g} s, and this one lasts {len(audio) / rate:.3f} s"
+            f"a noise must last at least {SHORTEST:g} s, not {len(audio) / rate:.3f} s"
         )
     if audio.min() == audio.max():
-        raise AlphaMFError("a noise must not be silent throughout")
+        raise AlphaMFError("a noise must not be completely silent")
     audio = audio - np.mean(audio, dtype=np.float64).astype(audio.dtype)
     step = max(1, round(_STEP * rate))
     energy = np.add.reduceat(np.square(audio, dtype=np.float64), np.arange(0, len(audio), step))
@@ -68,7 +68,7 @@ def noise(audio: Floats, rate: int) -> Noise:
 
 
 def power(speech: Floats, rate: int, level: str) -> float:
-    """Return the mean square of speech.
+    """Return the power of speech: its mean square.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def power(speech: Floats, rate: int, level: str) -> float:
         The speech is silent, or too short for its active level.
     """
     if speech.min() == speech.max():
-        raise AlphaMFError("speech must not be silent throughout")
+        raise AlphaMFError("speech must not be completely silent")
     if level == "active":
         return active_power(speech, rate)
     return float(np.var(speech, dtype=np.float64))
@@ -136,7 +136,9 @@ def mix(speech: Floats, power: float, noise: Noise, snr: float, rng: Any) -> tup
     piece, offset = _cut(noise, len(speech), rng)
     mean_square = float(np.mean(np.square(piece, dtype=np.float64)))
     if not mean_square > 0:
-        raise AlphaMFError("the piece of the noise is silent: the speech is too short for this one")
+        raise AlphaMFError(
+            "the part of the noise that was drawn is silent; the speech is too short for this noise"
+        )
     scale = math.sqrt(power / mean_square) * 10 ** (-snr / 20)
     return speech + piece * np.float32(scale), offset
 
@@ -155,7 +157,7 @@ def _cut(noise: Noise, samples: int, rng: Any) -> tuple[Floats, int]:
 
 
 def _ring(audio: Floats, fade: int) -> Floats:
-    """Return a noise whose end fades into its start at constant power."""
+    """Return a noise whose end is crossfaded into its start at constant power."""
     phase = (np.arange(fade, dtype=np.float32) + np.float32(0.5)) * np.float32(np.pi / 2 / fade)
     ring = audio[: len(audio) - fade].copy()
     ring[:fade] = ring[:fade] * np.sin(phase) + audio[len(audio) - fade :] * np.cos(phase)

@@ -1,4 +1,4 @@
-"""Which mixtures a corpus consists of, and which noise file each is made with."""
+"""Choose which mixtures a corpus contains, and which noise file each one uses."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ SNR_LIMIT = 100.0
 
 
 class Speech(NamedTuple):
-    """A clean recording, and its name in the corpus: a path without ending."""
+    """A clean recording, and its name in the corpus: a path without extension."""
 
     path: str
     name: str
 
 
-class Noise(NamedTuple):
-    """A file of noise, and its kind; files of a kind are interchangeable."""
+class NoiseFile(NamedTuple):
+    """A noise file, and its kind; files of the same kind are interchangeable."""
 
     path: str
     kind: str
 
 
 class Recipe(NamedTuple):
-    """A mixture to be made.
+    """A mixture to make.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Recipe(NamedTuple):
     """
 
     speech: Speech
-    noise: Noise
+    noise: NoiseFile
     snr: float
     key: int
 
@@ -53,7 +53,7 @@ class Recipe(NamedTuple):
 
 def recipes(
     speech: Iterable[Speech],
-    noises: Iterable[Noise],
+    noises: Iterable[NoiseFile],
     snrs: Sequence[float],
     *,
     count: int | None = None,
@@ -79,7 +79,7 @@ def recipes(
     -------
     list of Recipe
     """
-    kinds: dict[str, list[Noise]] = {}
+    kinds: dict[str, list[NoiseFile]] = {}
     for noise in noises:
         kinds.setdefault(noise.kind, []).append(noise)
     found = []
@@ -97,7 +97,7 @@ def recipes(
 
 
 def _last(path: str) -> tuple[str, ...]:
-    """Return the names of a file and its folder, which stay when the collection moves."""
+    """Return the names of a file and its folder, which stay if the collection is moved."""
     return Path(os.path.abspath(path)).parts[-2:]
 
 

@@ -1,18 +1,18 @@
-"""The recordings of a corpus to be mixed: which files, and their names in the corpus."""
+"""Find the recordings for a corpus, and choose their names in it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from alphamf.audio.inputs import Problem, plan
-from alphamf.evaluation.mixing.recipes import Noise, Speech
-from alphamf.tools.files import shown
+from alphamf.evaluation.mixing.recipes import NoiseFile, Speech
+from alphamf.tools.files import printable_name
+from alphamf.tools.paths import real_path
 
 
 def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
-    """Yield the clean recordings, each under a name of its own.
+    """Yield the clean recordings, each with a unique name.
 
     Parameters
     ----------
@@ -29,15 +29,18 @@ def speech(names: Iterable[str], folder: Path) -> Iterator[Speech | Problem]:
         path, relative = found
         name = relative.with_suffix("").as_posix()
         if name in taken:
-            sentence = f"{shown(path)} has the same name in the corpus as {shown(taken[name])}"
+            sentence = (
+                f"{printable_name(path)} has the same name in the corpus as "
+                f"{printable_name(taken[name])}"
+            )
             yield Problem(path, sentence)
             continue
         taken[name] = path
         yield Speech(path, name)
 
 
-def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
-    """Yield the recordings of noise; the kind of one is its folder below `names`, or its own name.
+def noises(names: Iterable[str], folder: Path) -> Iterator[NoiseFile | Problem]:
+    """Yield the noise recordings; the kind is the subfolder below `names`, or the name.
 
     Parameters
     ----------
@@ -51,17 +54,17 @@ def noises(names: Iterable[str], folder: Path) -> Iterator[Noise | Problem]:
             yield found
         else:
             path, relative = found
-            yield Noise(path, relative.parent.name or relative.stem)
+            yield NoiseFile(path, relative.parent.name or relative.stem)
 
 
 def _files(names: Iterable[str], folder: Path) -> Iterator[tuple[str, Path] | Problem]:
-    """Yield the audio files that names stand for, once each, with their paths in a named folder."""
+    """Yield the audio files of the given names once each, with paths in their folders."""
     taken = set()
     for name in names:
         # One name at a time: files of different folders may have the same name.
         files = plan([name], output_dir=str(folder), overwrite=True)
         yield from files.problems
         for job in files.jobs:
-            if (real := os.path.realpath(job.source)) not in taken:
+            if (real := real_path(job.source)) not in taken:
                 taken.add(real)
-                yield job.source, Path(os.path.relpath(job.output, folder))
+                yield job.source, Path(job.output).relative_to(folder)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason, refuse_links
+from alphamf.tools.paths import identify, lies_in
 
-TABLE = "pairs.csv"
+TABLE, PARTS = "pairs.csv", ("clean", "noisy")
+"""What a corpus consists of."""
 
 
 class Mixture(NamedTuple):
@@ -43,8 +45,10 @@ class Mixture(NamedTuple):
     level: str
 
 
-def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
-    """Make the folder of a corpus, and remove an earlier corpus from it.
+def claim(
+    folder: Path, inputs: Iterable[str], planned: Iterable[tuple[str, str]], *, overwrite: bool
+) -> None:
+    """Create the folder of a corpus, and remove an earlier corpus from it.
 
     Parameters
     ----------
@@ -52,64 +56,54 @@ def claim(folder: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
         The corpus.
     inputs
         Files that it is to be made of.
+    planned
+        The clean and the noisy file of each mixture that is to be made.
     overwrite
         Whether a corpus there may be replaced: the files that its table names are removed.
 
     Raises
     ------
     AlphaMFError
-        There is one that may not, it holds an input or links to elsewhere, or the folder cannot be
-        made.
+        There is one that may not, it holds an input or a link, or the folder cannot be made.
     """
-    parts = [Path(os.path.realpath(folder), part) for part in ("clean", "noisy")]
+    for name in (TABLE, *PARTS):
+        refuse_links(folder / name, folder)
+    written = list(corpus_files(folder / TABLE)) if overwrite else []
+    ours = {identify(folder / name) for name in (*written, *chain.from_iterable(planned))}
     for path in inputs:
-        if any(Path(os.path.realpath(path)).is_relative_to(part) for part in parts):
+        if identify(path) in ours or any(lies_in(path, folder / part) for part in PARTS):
             raise AlphaMFError(
-                f"{shown(path)} lies where the corpus {shown(folder)} goes: choose another folder"
+                f"{printable_name(path)} is in the folder of the corpus "
+                f"{printable_name(folder)}; choose another "
+                "folder"
             )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for part in ("clean", "noisy"):
-            check_within(folder / part / "file", folder)
         if not overwrite:
-            if (folder / TABLE).exists() or any(part.exists() for part in parts):
+            if any((folder / name).exists() for name in (TABLE, *PARTS)):
                 raise AlphaMFError(
-                    f"{shown(folder)} holds a corpus already: use --overwrite to replace it"
+                    f"{printable_name(folder)} already contains a corpus; use --overwrite "
+                    "to replace it"
                 )
             return
-        written = list(written_in(folder / TABLE))
         for name in written:  # before anything is removed
-            check_within(folder / name, folder)
+            refuse_links((folder / name).parent, folder)
         for name in written:
             (folder / name).unlink(missing_ok=True)
             with suppress(OSError):
                 (folder / name).parent.rmdir()
         (folder / TABLE).unlink(missing_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
-
-
-def check_within(path: Path, folder: Path) -> None:
-    """Refuse a file in a folder that a link puts outside of the corpus.
-
-    Raises
-    ------
-    AlphaMFError
-        It lies elsewhere.
-    """
-    place = os.path.realpath(path.parent)
-    if not Path(place).is_relative_to(os.path.realpath(folder)):
         raise AlphaMFError(
-            f"{shown(path.parent)} leads out of the corpus {shown(folder)}, to {shown(place)}: "
-            "remove the link"
-        )
+            f"{printable_name(folder)} cannot be written: {reason(error)}"
+        ) from error
 
 
 @contextmanager
-def writing(
+def write_table(
     folder: Path, planned: Iterable[tuple[str, str]], mixtures: Sequence[Mixture]
 ) -> Iterator[None]:
-    """Write ``pairs.csv`` when the block ends, also on an error: the `mixtures` so far.
+    """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
 
     Until then it names the files that are `planned`, so that `claim` finds what a killed run left.
 
@@ -136,7 +130,7 @@ def writing(
 
 def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
     with (
-        atomic(folder / TABLE) as part,
+        atomic(folder / TABLE, within=folder) as part,
         part.open("w", newline="", encoding="utf-8", errors="surrogateescape") as file,
     ):
         writer = csv.writer(file)
@@ -144,8 +138,8 @@ def _write(folder: Path, rows: Iterable[Sequence[object]]) -> None:
         writer.writerows(rows)
 
 
-def written_in(table: Path) -> Iterator[str]:
-    """Yield the files of a table that `make` could have written.
+def corpus_files(table: Path) -> Iterator[str]:
+    """Yield the files of a table whose names `make` could have written.
 
     Raises
     ------
@@ -158,7 +152,7 @@ def written_in(table: Path) -> Iterator[str]:
         try:
             lines = list(csv.DictReader(file))
         except csv.Error as error:
-            raise AlphaMFError(f"{shown(table)} cannot be read: {error}") from error
+            raise AlphaMFError(f"{printable_name(table)} cannot be read: {error}") from error
         for line in lines:
             for column in ("clean", "noisy"):
                 text = line.get(column) or ""

@@ -1,1 +1,1 @@
-"""The page of an evaluation: text, tables, charts, sounds and their template."""
+"""The report page of an evaluation: text, tables, charts, sounds and their template."""

@@ -15,7 +15,7 @@ from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, Difference, values
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 _MOST_DOTS = 60
 """Most clips of a method that are drawn as single dots."""
@@ -38,7 +38,7 @@ def finite_scores(results: Iterable[Result], method: str, score: str) -> list[fl
 
 
 def _rows(axes: Any, styles: list[Style]) -> None:
-    """Name a row for each method, the first on top."""
+    """Label one row per method, the first on top."""
     axes.set_yticks(range(len(styles)), [style.short for style in styles])
     axes.set_ylim(len(styles) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
@@ -51,7 +51,7 @@ def _height(rows: int) -> float:
 
 
 def differences(found: Differences, rival: str) -> list[Markup]:
-    """Draw each score's difference to `rival`, with intervals.
+    """Draw the difference of each score to `rival`, with intervals.
 
     Oracles and the input, which are far off, are drawn only if there are no other methods.
     """
@@ -76,7 +76,7 @@ def _difference(score: str, found: dict[Style, Difference], rival: str) -> Marku
             axes.plot([each.low, each.high], [row, row], color=shade, solid_capstyle="butt")
             axes.plot([each.mean], [row], style.marker, color=shade)
         axes.margins(x=0.08)
-        axes.set(title=about.label, xlabel=f"difference to {shown(rival)}" + _unit(score))
+        axes.set(title=about.label, xlabel=f"difference to {printable_name(rival)}" + _unit(score))
 
     described = "; ".join(
         f"{style.method} {number(each.mean, about.decimals, signed=True)}, interval "

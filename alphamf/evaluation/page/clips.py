@@ -1,4 +1,4 @@
-"""Clips to listen to: which are chosen, and their players."""
+"""Clips to listen to: selection and players."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Sample(NamedTuple):
     players: list[Player]
 
 
-def chosen(results: list[Result], method: str) -> list[tuple[str, Result]]:
-    """Return the best, median and worst clip by a method's SI-SDR gain, as far as they exist."""
+def choose_clips(results: list[Result], method: str) -> list[tuple[str, Result]]:
+    """Return the clips with the best, median and worst SI-SDR gain of a method, if they exist."""
     known = {
         (result.noisy, result.clean): (gain, result)
         for result in results
@@ -143,7 +143,9 @@ def _player(
         if result is not None and (value := result.scores.get(name)) is not None
     ]
     if sound is None:
-        note = (result.error if result else None) or "The sound is not in the folder of results."
+        note = (
+            result.error if result else None
+        ) or "The sound file is missing from the results folder."
         return Player(label, style, "", "", Ticks(0, []), Ticks(0, []), scores, note)
     seconds = len(sound.audio) / sound.rate
     return Player(

@@ -72,7 +72,7 @@ def _parts(
 ) -> dict[str, Any]:
     """Return the tables, charts and samples of the sections."""
     compared = differences.differences(results, found, rival) if rival else {}
-    picked = clips.chosen(results, main) if main else []
+    picked = clips.choose_clips(results, main) if main else []
     return {
         "difference": differences.table(compared, rival) if rival and compared else None,
         "difference_charts": charts.differences(compared, rival) if rival else [],
@@ -89,9 +89,9 @@ def _parts(
 def _breakdown(
     results: list[Result], found: dict[str, Style]
 ) -> list[tuple[str, list[tables.Table]]]:
-    """Return the tables by noise and by level, for each of which there are several values."""
+    """Return the tables by noise and by input SNR, each only if it has several values."""
     parts = []
-    for field, title in (("noise", "By noise"), ("snr", "By SNR of the input")):
+    for field, title in (("noise", "By noise"), ("snr", "By input SNR")):
         if len({getattr(result, field) for result in results} - {None}) > 1:
             there = [name for name in BREAKDOWN if values(results, name)]
             parts.append((title, [tables.breakdown(results, found, field, s) for s in there]))
@@ -99,7 +99,7 @@ def _breakdown(
 
 
 def _sections(parts: Mapping[str, Any], rival: str | None) -> list[tuple[str, str]]:
-    """Return the anchors and the names of the sections that are not empty."""
+    """Return anchor and name of each section that is not empty."""
     names = [
         ("summary", "Summary", True),
         ("difference", f"Difference to {rival}", parts["difference"]),
@@ -134,7 +134,7 @@ def _facts(settings: Mapping[str, Any], results: list[Result]) -> list[tuple[str
 
 
 def _methods(about: Mapping[str, Any], found: Mapping[str, Style]) -> list[tuple[Style, str, str]]:
-    """Return each method's summary, and its settings as text."""
+    """Return the summary and the settings of each method as text."""
     described = []
     for method, style in found.items():
         what = about.get(method, "")

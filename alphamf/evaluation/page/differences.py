@@ -1,4 +1,4 @@
-"""Differences of all methods to one, and their table."""
+"""Differences of all methods to one, as a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def differences(results: list[Result], styles: dict[str, Style], rival: str) -> 
 
 
 def table(found: Differences, rival: str) -> Table:
-    """Return by how much each method is above `rival`, with intervals of 95 per cent."""
+    """Return how much each method is above `rival`, with 95% intervals."""
     names = list(next(iter(found.values())))
     headings = [Heading("clips")]
     headings += [heading(name) for name in names]
@@ -55,5 +55,5 @@ def table(found: Differences, rival: str) -> Table:
             mark = ("", "better", "worse")[sign if higher_is_better(name) else -sign]
             cells.append(Cell(number(each.mean, decimals, signed=True), beside, each.mean, mark))
         rows.append(Row(style, cells))
-    caption = f"Mean difference to {rival} over the clips that both were scored on."
+    caption = f"Mean difference to {rival} over the clips for which both methods have a score."
     return Table(caption, headings, rows)

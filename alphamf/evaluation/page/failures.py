@@ -1,4 +1,4 @@
-"""Errors and missing scores of the page."""
+"""Errors and missing scores for the report page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Failure(NamedTuple):
 
 
 def failures(results: list[Result]) -> list[Failure]:
-    """Return the errors, one for each clip and sentence."""
+    """Return the errors, one per clip and message."""
     everything = {result.method for result in results}
     failed = groups((r for r in results if r.error is not None), ("noisy", "error"))
     return [

@@ -13,7 +13,7 @@ from alphamf.evaluation.page.svg import INK, chart, colour
 from alphamf.evaluation.page.text import number
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.summary import SCORES, groups, values
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 from alphamf.tools.tables import mean_and_error
 
 Lines = dict[Style, list[tuple[float, float, float]]]
@@ -21,7 +21,7 @@ Lines = dict[Style, list[tuple[float, float, float]]]
 
 
 def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
-    """Draw scores against the SNR of the input: over all noises, then the gain for each noise.
+    """Draw scores against the input SNR: averaged over all noises, then the gain for each noise.
 
     A single level gives no charts. Oracles are left out, as their scores would set the scale.
     """
@@ -33,7 +33,10 @@ def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
     panels = [("si_sdr_gain", "all noises", known)]
     panels += [(score, "all noises", known) for score in ("pesq", "estoi")]
     if len(noises) > 1:
-        panels += [("si_sdr_gain", shown(noise), some) for (noise,), some in sorted(noises.items())]
+        panels += [
+            ("si_sdr_gain", printable_name(noise), some)
+            for (noise,), some in sorted(noises.items())
+        ]
     lines = [(score, title, _lines(some, drawn, score)) for score, title, some in panels]
     gains = [
         mean + side
@@ -51,7 +54,7 @@ def levels(results: list[Result], styles: dict[str, Style]) -> list[Markup]:
 
 
 def _lines(results: list[Result], styles: list[Style], score: str) -> Lines:
-    """Return the points of each method that has any."""
+    """Return the points of each method that has scores."""
     found: Lines = {}
     cells = groups(results, ("method", "snr"))
     for style in styles:
@@ -72,7 +75,7 @@ def _level(
     found: Lines,
     together: list[float],
 ) -> Markup:
-    """Draw lines on a scale that also covers the values of `together`."""
+    """Draw lines; the axis also covers the values of `together`."""
 
     def paint(axes: Any) -> None:
         if score == "si_sdr_gain":
@@ -91,7 +94,7 @@ def _level(
             room = 0.06 * (high - low) or 1
             axes.set_ylim(low - room, high + room)
         heading = SCORES[score].heading
-        axes.set(title=f"{heading}, {title}", xlabel="SNR of the input, dB")
+        axes.set(title=f"{heading}, {title}", xlabel="input SNR, dB")
 
     decimals = SCORES[score].decimals
     described = "; ".join(

@@ -1,4 +1,4 @@
-"""Sounds and spectrograms of the page, embedded as ``data:`` addresses."""
+"""Sounds and spectrograms for the report page, embedded as ``data:`` URLs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.opening import next_block
+from alphamf.audio.survey import open_sound
+from alphamf.errors import AlphaMFError
 from alphamf.evaluation.plot import Spectrogram
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import system_name
+from alphamf.tools.files import printable_name
 
 SECONDS = 15.0
 """Longest part of a clip that is embedded."""
@@ -26,7 +30,7 @@ _COLUMNS, _ROWS = 400, 160
 
 
 class Ticks(NamedTuple):
-    """End of an axis, and its marks: fractions of it, with their text."""
+    """The end of an axis and its tick marks, as fractions of the axis with their labels."""
 
     end: float
     marks: list[tuple[float, str]]
@@ -54,15 +58,13 @@ class Sound(NamedTuple):
 
 
 def read(path: Path) -> Sound | None:
-    """Return the first seconds of a file, its channels averaged, or None without a sound."""
-    import soundfile
-
+    """Read the first seconds of a file as mono; None if there is no sound."""
     try:
-        with soundfile.SoundFile(system_name(path)) as file:
+        with open_sound(path, printable_name(path)) as file:
             rate = file.samplerate
-            block = file.read(int(SECONDS * rate), dtype="float32", always_2d=True)
+            block = next_block(file, int(SECONDS * rate))
             cut = file.frames > len(block)
-    except (OSError, soundfile.LibsndfileError):
+    except (AlphaMFError, Undecodable):
         return None
     if not len(block) or not np.isfinite(block).all():
         return None
@@ -73,7 +75,7 @@ def read(path: Path) -> Sound | None:
 
 
 def _smaller(power: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Average neighbouring cells down to the size at which the picture is shown."""
+    """Average neighbouring cells down to the size of the picture."""
     for axis, most in enumerate((_ROWS, _COLUMNS)):
         size = power.shape[axis]
         if size > most:
@@ -89,7 +91,7 @@ def _address(kind: str, data: bytes) -> str:
 
 
 def flac(sound: Sound) -> str:
-    """Return the sound as the address of a FLAC file."""
+    """Encode the sound as a FLAC ``data:`` URL."""
     import soundfile
 
     buffer = io.BytesIO()
@@ -98,7 +100,7 @@ def flac(sound: Sound) -> str:
 
 
 def png(power: NDArray[np.float32], loudest: float) -> str:
-    """Return a spectrogram as the address of a PNG, with one colour per decibel below `loudest`."""
+    """Encode a spectrogram as a PNG ``data:`` URL, with one colour per decibel below `loudest`."""
     from PIL import Image
 
     floor = max(loudest, 1e-20) * 10 ** (-RANGE / 10)
@@ -118,7 +120,7 @@ def _palette() -> bytes:
 
 
 def scale() -> str:
-    """Return the colour scale, from quiet (left) to loud, as the address of a PNG."""
+    """Encode the colour scale, from quiet (left) to loud, as a PNG ``data:`` URL."""
     from PIL import Image
 
     image = Image.fromarray(np.arange(RANGE + 1, dtype=np.uint8)[None], "P")
@@ -129,7 +131,7 @@ def scale() -> str:
 
 
 def ticks(end: float, most: int) -> Ticks:
-    """Return round numbers from zero to the end of an axis."""
+    """Return round numbers from zero to the end of an axis, for its ticks."""
     MaxNLocator = libraries.load("matplotlib.ticker").MaxNLocator
 
     places = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(0, end)

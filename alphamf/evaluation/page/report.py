@@ -54,7 +54,7 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
         script_hash=f"sha256-{digest}",
     )
     path = output / "report.html"
-    with atomic(path) as part:
+    with atomic(path, within=output) as part:
         # Names that are no UTF-8 are escaped as in `alphamf.tools.files.shown`.
         part.write_text(page, "utf-8", errors="backslashreplace", newline="\n")
     return path

@@ -21,7 +21,7 @@ Points = dict[Style, tuple[float, float, float]]
 
 
 def speed(results: list[Result], styles: dict[str, Style]) -> Markup | None:
-    """Draw mean SI-SDR against real-time factor, or nothing where no method has both."""
+    """Draw mean SI-SDR against real-time factor; return nothing if no method has both."""
     found: Points = {}
     inputs: dict[Style, float] = {}
     for style in styles.values():
@@ -70,7 +70,7 @@ def _paint(axes: Any, found: Points, inputs: dict[Style, float]) -> None:
 
 
 def _name(axes: Any, found: Points) -> None:
-    """Write the methods' names beside their dots, moved up where they would overlap."""
+    """Write the methods' names beside their markers, moved up to avoid overlaps."""
     axes.autoscale_view()
     low, high = axes.get_ylim()
     axes.set_ylim(low, high)

@@ -1,4 +1,4 @@
-"""Kinds of methods, and their colours and markers in every table and chart."""
+"""Kinds of methods, with their colours and markers in all tables and charts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from alphamf.denoising.settings import PRESETS
 from alphamf.evaluation.methods import LOW
 from alphamf.evaluation.results import Result
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 Kind = Literal["alphamf", "baseline", "oracle", "input"]
 
@@ -44,12 +44,12 @@ class Style(NamedTuple):
     @property
     def short(self) -> str:
         """The name, shortened to fit beside a chart."""
-        name = shown(self.method)
+        name = printable_name(self.method)
         return name if len(name) <= 20 else f"{name[:12]}…{name[-7:]}"
 
     @property
     def competes(self) -> bool:
-        """Whether it can be the best: it is neither the input nor an oracle."""
+        """Whether the method competes for the best score: it is neither the input nor an oracle."""
         return self.kind in ("alphamf", "baseline")
 
 

@@ -1,22 +1,21 @@
-"""Charts as inline SVG, with real text and with colours of the theme."""
+"""Charts as inline SVG, with real text and the theme's colours."""
 
 from __future__ import annotations
 
 import io
-import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from alphamf.tools import libraries
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 # Placeholders that no chart uses otherwise; the style sheet has their light and dark colours.
 INK, LINE, MUTED, PAPER = "#0a0c00", "#0a0c01", "#0a0c02", "#0a0c03"
 _THEME = {INK: "--ink", LINE: "--line", MUTED: "--muted", PAPER: "--paper"}
-_METHODS = {"input": 0x80, "oracle": 0x81}
+_METHOD, _METHODS = "#0a0b", {"input": 0x80, "oracle": 0x81}
 
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -52,7 +51,7 @@ WIDTH = 4.7
 
 def colour(name: str) -> str:
     """Return the placeholder of a method's colour, given its `Style.colour`."""
-    return f"#0a0b{_METHODS[name] if name in _METHODS else int(name):02x}"
+    return f"{_METHOD}{_METHODS[name] if name in _METHODS else int(name):02x}"
 
 
 def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -> Markup:
@@ -76,7 +75,7 @@ def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -
     FigureCanvasSVG = libraries.load("matplotlib.backends.backend_svg").FigureCanvasSVG
     Figure = libraries.load("matplotlib.figure").Figure
 
-    alternative = shown(alternative)
+    alternative = printable_name(alternative)
     # Elements of all charts share one page: the salt tells their names apart.
     with rc_context({**_STYLE, "svg.hashsalt": alternative}):
         figure = Figure(figsize=(WIDTH, height), layout="constrained", facecolor="none")
@@ -95,27 +94,47 @@ def chart(paint: Callable[[Any], None], alternative: str, height: float = 2.9) -
 
 
 def _inline(document: str, alternative: str) -> Markup:
-    _, _, body = document.partition("<svg")
-    head, _, body = body.partition(">")
-    box = re.search(r'viewBox="[^"]*"', head)
-    body = re.sub(r'<g id="[^"]*"', "<g", body)
-    # The page's font; only the size is the chart's own.
-    body = re.sub(r"font: (?:(\d+) )?(\S*px)[^;\"]*", r"font-weight: \1; font-size: \2", body)
-    body = re.sub(r'style="[^"]*"', lambda style: _themed(style[0]), body)
-    opening = f'<svg {box[0] if box else ""} role="img" aria-label="{escape(alternative)}">'
-    return Markup(opening + body)
+    """Return matplotlib's document as an element of the page, in its colours and its font."""
+    from xml.etree import ElementTree
+
+    root = ElementTree.fromstring(document)
+    for element in root.iter():
+        # In HTML the elements need no namespaces; names of groups would not be unique in the page.
+        element.tag = element.tag.rpartition("}")[2]
+        kept = {name.rpartition("}")[2]: value for name, value in element.items()}
+        if element.tag == "g":
+            kept.pop("id", None)
+        if "style" in kept:
+            kept["style"] = _themed(kept["style"])
+        element.attrib = kept
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": alternative}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
 def _themed(style: str) -> str:
-    for placeholder, variable in _THEME.items():
-        style = style.replace(placeholder, f"var({variable})")
-    style = re.sub(r"#0a0b80", "var(--m-input)", style)
-    style = re.sub(r"#0a0b81", "var(--m-oracle)", style)
-    return re.sub(r"#0a0b(\w\w)", lambda found: f"var(--m{int(found[1], 16)})", style)
+    """Return declarations of CSS with variables for the placeholders, and fonts by size alone."""
+    themed = []
+    for declaration in style.split(";"):
+        name, _, value = (part.strip() for part in declaration.partition(":"))
+        if name == "font":
+            *weight, size = value.partition("px")[0].split()
+            themed += [f"font-weight: {part}" for part in weight]
+            name, value = "font-size", f"{size}px"
+        themed.append(f"{name}: {_variable(value)}")
+    return "; ".join(themed)
+
+
+def _variable(value: str) -> str:
+    """Return the variable of a placeholder's colour, and any other value as it is."""
+    if value.startswith(_METHOD):
+        number = int(value.removeprefix(_METHOD), 16)
+        names = {place: f"-{name}" for name, place in _METHODS.items()}
+        return f"var(--m{names.get(number, number)})"
+    return f"var({_THEME[value]})" if value in _THEME else value
 
 
 def shape(marker: str) -> str:
-    """Return a marker as the data of an SVG path around zero; all have the same area, 2."""
+    """Return a marker as SVG path data centred at zero; all markers have the area 2."""
     import numpy as np
 
     MarkerStyle = libraries.load("matplotlib.markers").MarkerStyle

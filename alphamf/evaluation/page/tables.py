@@ -1,4 +1,4 @@
-"""Tables of the page: text and sort key of every cell."""
+"""Tables of the report page: text and sort key of each cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alphamf.tools.tables import mean_and_error
 
 
 class Heading(NamedTuple):
-    """Head of a column.
+    """The heading of a column.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def _memory(results: list[Result]) -> Cell:
 
 
 def summary(results: list[Result], styles: dict[str, Style]) -> Table:
-    """Return a row of means for each method; the best of a column is marked."""
+    """Return a row of means per method; the best of each column is marked."""
     names = [name for name in SCORES if values(results, name)]
     total = clip_count(results)
     headings = [Heading("clips")]
@@ -131,22 +131,22 @@ def summary(results: list[Result], styles: dict[str, Style]) -> Table:
         rows.append(Row(style, cells))
     for column in range(1, len(headings)):
         _mark_best(rows, column, highest=headings[column].descending)
-    caption = "Mean ± standard error over the clips that a method was scored on."
+    caption = "Mean ± standard error over the clips for which the method has a score."
     return Table(caption, headings, rows)
 
 
 def higher_is_better(score: str) -> bool:
-    """Return which way a score is better."""
+    """Return whether higher or lower values of a score are better."""
     return SCORES[score].higher_is_better
 
 
 def heading(score: str) -> Heading:
-    """Return the head of a score's column."""
+    """Return the heading of a score's column."""
     return Heading(SCORES[score].label, SCORES[score].unit, higher_is_better(score))
 
 
 def _mark_best(rows: list[Row], column: int, *, highest: bool) -> None:
-    """Mark the best cell among competing methods, unless all are equal.
+    """Mark the best cell among the competing methods, unless all are equal.
 
     A mean that lacks clips which another has is not marked.
     """

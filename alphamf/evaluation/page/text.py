@@ -1,4 +1,4 @@
-"""Numbers and sentences of the page."""
+"""Numbers and sentences of the report page."""
 
 from __future__ import annotations
 
@@ -13,32 +13,47 @@ from alphamf.evaluation.summary import clips, paired_difference, values
 from alphamf.tools.tables import mean_and_error
 
 DEFINITIONS = {
-    "SI-SDR": "scale-invariant signal-to-distortion ratio: energy of the clean signal, at the "
-    "level that fits best, over the energy of everything else (Le Roux et al., 2019)",
-    "SI-SDR gain": "SI-SDR of the output less SI-SDR of the input",
-    "SDR": "signal-to-distortion ratio of BSS Eval 3: as SI-SDR, but any filter of 512 taps is "
-    "forgiven (Vincent et al., 2006)",
+    "SI-SDR": (
+        "scale-invariant signal-to-distortion ratio: energy of the optimally scaled "
+        "clean signal over the energy of everything else (Le Roux et al., 2019)"
+    ),
+    "SI-SDR gain": "SI-SDR of the output minus SI-SDR of the input",
+    "SDR": (
+        "signal-to-distortion ratio of BSS Eval 3: like SI-SDR, but a filter of up to "
+        "512 taps does not count as an error (Vincent et al., 2006)"
+    ),
     "SIR": "signal-to-interference ratio of BSS Eval 3: how much of the noise is left",
-    "SAR": "signal-to-artefacts ratio of BSS Eval 3: how much there is that was in neither speech "
-    "nor noise",
+    "SAR": (
+        "signal-to-artefacts ratio of BSS Eval 3: how much was added that is neither "
+        "speech nor noise"
+    ),
     "STOI": "short-time objective intelligibility, about 0 to 1 (Taal et al., 2011)",
-    "ESTOI": "its extended form, which also follows noise that comes and goes (Jensen and Taal, "
-    "2016)",
+    "ESTOI": (
+        "the extended form of STOI, which also handles modulated noise (Jensen and Taal, 2016)"
+    ),
     "PESQ": "listening quality from 1 to 4.6: ITU-T P.862.1 (narrow band) at 8 kHz, P.862.2 (wide "
     "band) at 16 kHz; not comparable with each other",
-    "WER": "word error rate: least number of words to change, add and take away, per word that was "
-    "said, of what a recogniser hears",
+    "WER": (
+        "word error rate: minimum number of substitutions, insertions and deletions "
+        "per reference word, in a recogniser's transcript"
+    ),
     "DNSMOS": "opinion scores from 1 to 5 predicted without the clean signal: speech, background, "
     "overall (ITU-T P.835; Reddy et al., 2022)",
-    "better on": "share of the clips with a positive SI-SDR gain",
-    "real-time factor": "seconds of a clock that the method took per second of sound, over all "
-    "clips together; below 1 it keeps up with the recording",
-    "peak memory": "largest resident memory of the method's process, over all clips",
-    "±": "standard error of the mean: standard deviation over the clips, divided by the root of "
-    "their number",
-    "interval of 95 %": "bootstrap: the clips are drawn 2000 times with replacement, and the "
-    "interval reaches from the 2.5th to the 97.5th percentile of the mean differences (seed 0); "
-    "there is none for less than 10 clips",
+    "better on": "percentage of clips with a positive SI-SDR gain",
+    "real-time factor": (
+        "wall-clock seconds per second of sound, over all clips; below 1 the method is "
+        "faster than real time"
+    ),
+    "peak memory": "peak resident memory of the method's process, over all clips",
+    "±": (
+        "standard error of the mean: standard deviation over the clips, divided by the "
+        "square root of their number"
+    ),
+    "interval of 95 %": (
+        "bootstrap: the clips are drawn 2000 times with replacement, and the interval "
+        "goes from the 2.5th to the 97.5th percentile of the mean differences (seed "
+        "0); not computed for fewer than 10 clips"
+    ),
 }
 """What each column means, in one line."""
 
@@ -74,7 +89,7 @@ def count(many: int, noun: str) -> str:
 
 
 def clip_count(results: list[Result]) -> int:
-    """Return the number of clips; the same clip under another seed counts again."""
+    """Return the number of clips; a clip counts again for each seed."""
     return len(clips(results))
 
 
@@ -106,7 +121,7 @@ def best(results: list[Result], methods: list[str]) -> str | None:
 
 
 class Protagonists(NamedTuple):
-    """The methods that the page compares; None where there is none.
+    """The methods that the report compares; None if there is none.
 
     Attributes
     ----------
@@ -124,7 +139,7 @@ class Protagonists(NamedTuple):
 
 
 def protagonists(results: list[Result], styles: dict[str, Style]) -> Protagonists:
-    """Choose by mean SI-SDR."""
+    """Choose the methods to compare by mean SI-SDR."""
     top = best(results, [name for name, style in styles.items() if style.competes])
     rivals = [name for name, style in styles.items() if style.kind == "baseline"]
     inputs = [name for name, style in styles.items() if style.kind == "input"]
@@ -142,9 +157,9 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
     if main is None:
         scored = best(results, list(styles))
         if scored is None:
-            return f"None of the {count(len(results), 'run')} gave a score."
+            return f"None of the {count(len(results), 'run')} has a score."
         return (
-            f"No method was run, or none gave a score; {scored} has an SI-SDR of "
+            f"No method was run, or none has a score; {scored} has an SI-SDR of "
             f"{number(mean(results, scored, 'si_sdr'), 2)} dB on average."
         )
     gains = values((r for r in results if r.method == main), "si_sdr_gain")
@@ -165,8 +180,8 @@ def verdict(results: list[Result], styles: dict[str, Style]) -> str:
 
 
 def _ahead(results: list[Result], method: str, other: str) -> tuple[str, str]:
-    """Return how far a method is ahead, on the clips of both, and the interval if there is one."""
+    """Return how much better a method is on the common clips, and the interval if any."""
     mean, low, high, _ = paired_difference(results, method, other, "si_sdr")
     ahead = f"{number(abs(mean), 2)} dB {'less' if mean < 0 else 'more'}"
     interval = f" (95 % interval {number(low, 2)} to {number(high, 2)} dB)"
-    return ahead, interval if math.isfinite(low) else " (too few clips to tell it from chance)"
+    return ahead, interval if math.isfinite(low) else " (not significant with so few clips)"

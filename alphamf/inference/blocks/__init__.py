@@ -1,4 +1,4 @@
-"""Matrix factorisation of ratings over MPI ranks, or in one process, to the same bits.
+"""Matrix factorisation of ratings over MPI ranks or in one process, with identical results.
 
 The ratings are cut into a grid of B x B blocks, as in figure 4 of Simsekli et al. (ICML 2016). Part
 s of the data is the B blocks (b, b + s mod B), which share no row and no column: one step reads one
@@ -12,9 +12,9 @@ order. So B decides the numbers, and the number of ranks, which must divide B, o
 
 from __future__ import annotations
 
-from alphamf.inference.blocks.model import Model
-from alphamf.inference.blocks.ranks import Alone, Ranks, launched
+from alphamf.inference.blocks.model import FactorModel
+from alphamf.inference.blocks.ranks import Alone, Ranks, launched_ranks
 from alphamf.inference.blocks.ratings import Listed, Made, Ratings
 from alphamf.inference.blocks.walk import Walk
 
-__all__ = ["Alone", "Listed", "Made", "Model", "Ranks", "Ratings", "Walk", "launched"]
+__all__ = ["Alone", "FactorModel", "Listed", "Made", "Ranks", "Ratings", "Walk", "launched_ranks"]

@@ -1,4 +1,4 @@
-"""One block of ratings: its gradient and its predictions, without the matrix between them."""
+"""One block of ratings: its gradient and its predictions, without forming the dense matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK = 8192
 
 
 class Scratch:
-    """Buffers for all blocks of a rank, one block using them at a time.
+    """Buffers shared by all blocks of a rank, which use them one at a time.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A chain over blocks: the state arrays of a rank's rows, and of the columns that visit them."""
+"""A chain over blocks: the state arrays of a rank's rows, and of the current columns."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from alphamf.tools.arrays import Array
 
 
 def owned(blocks: int, ranks: Alone | Ranks) -> range:
-    """Return the row blocks of a rank."""
+    """Return the row blocks that a rank owns."""
     each = blocks // ranks.size
     return range(ranks.rank * each, (ranks.rank + 1) * each)
 
 
 class Chain:
-    """State arrays, block by block.
+    """The state arrays of a chain, block by block.
 
     Row block b meets column block (b + part) mod B, and the rank that owns the one has the other.
 
@@ -43,12 +43,12 @@ class Chain:
         self.part = 0
 
     def places(self) -> list[tuple[int, int]]:
-        """Return the blocks of the grid that meet here: row block and column block."""
+        """Return the blocks that are paired on this rank: row block and column block."""
         blocks = len(self.widths)
         return [(b, (b + self.part) % blocks) for b in owned(blocks, self.ranks)]
 
     def move(self, part: int) -> None:
-        """Pass the blocks of H on so that they meet the rows on another part of the data."""
+        """Pass the blocks of H to the next rank, which pairs them with other rows."""
         blocks = len(self.widths)
         each = blocks // self.ranks.size
         before, self.part = self.part, part
@@ -76,7 +76,7 @@ class Chain:
         return self.number * len(self.widths) + j
 
     def halves(self) -> list[tuple[int, Array]]:
-        """Return the state arrays that are here with their random key: b, or B + j."""
+        """Return the local state arrays with their random keys: b (rows) or B + j (columns)."""
         pairs: list[tuple[int, Any]] = []
         for b, j in self.places():
             pairs += [(b, self.rows[b]), (len(self.widths) + j, self.columns[j])]

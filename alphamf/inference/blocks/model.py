@@ -8,7 +8,7 @@ from alphamf.errors import AlphaMFError
 
 
 @dataclass(frozen=True)
-class Model:
+class FactorModel:
     r"""Probabilistic matrix factorisation, the posterior of `alphamf.inference.targets.bpmf.BPMF`.
 
     Attributes
@@ -31,7 +31,7 @@ class Model:
     level: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
+        """Check the hyperparameters."""
         if self.rank < 1:
             raise AlphaMFError(f"rank must be at least 1, not {self.rank}")
         for name in ("variance_w", "variance_h", "variance_x"):

@@ -1,4 +1,4 @@
-"""Predictions of test ratings, made where their block of W and their block of H meet anyway."""
+"""Predictions of test ratings, made whenever their block of W and their block of H are paired."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alphamf.tools.arrays import Array
 
 
 class Predictions:
-    """Mean predictions of the test ratings of a rank's rows, over the steps that met them.
+    """Mean predictions of the test ratings of a rank's rows, over steps that paired them.
 
     A test rating is predicted each time that its part of the data is drawn, which costs no message:
     one of B steps or so, of which each is as good as the others. Before `burn_in` the latest
@@ -62,7 +62,7 @@ class Predictions:
         self.visits: Array = np.full((chains, blocks), -1)
 
     def add(self, chain: Chain, position: int, steps: int) -> None:
-        """Take in the predictions of the blocks that meet here.
+        """Add the predictions of the blocks that are paired on this rank.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Predictions:
             self.visits[chain.number, chain.part] += 1
 
     def rmse(self, ranks: Alone | Ranks) -> float | None:
-        """Return the root mean square error of the means, or None before all were predicted."""
+        """Return the RMSE of the mean predictions; None until all have been predicted."""
         if self.visits.min() < 0:
             return None
         counts = self.visits.clip(1)

@@ -1,4 +1,4 @@
-"""Ranks: processes that share a run by messages over MPI, or one process that does it all."""
+"""MPI ranks: processes that share a run by messages, or a single process that does all the work."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ WATCHER = "import sys\nif not sys.stdin.read(): sys.stderr.write(sys.argv[1])"
 
 
 class LostRank(AlphaMFError):
-    """Another rank is gone, and MPI noticed before the launcher ended this one."""
+    """Error for a rank that has ended, if MPI notices it before the launcher ends this one."""
 
 
 class Message(NamedTuple):
-    """An array that goes to, or comes from, another rank.
+    """An array to send to, or receive from, another rank.
 
     Attributes
     ----------
@@ -49,28 +49,28 @@ class Message(NamedTuple):
 
 
 class Alone:
-    """The only rank: nothing is sent."""
+    """A single process in place of several ranks: no messages are sent."""
 
     rank: int = 0
     size: int = 1
     sent: int = 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
-        """Send and receive nothing."""
+        """Do nothing."""
 
     def gather(self, own: Array) -> Array:
-        """Return the rows of all blocks, which are its own."""
+        """Return the rows of all blocks, which are all local."""
         return own
 
     def collect(self, item: Any) -> list[Any] | None:
-        """Return the items of all ranks."""
+        """Return the items of all ranks, that is, of this one."""
         return [item]
 
     def barrier(self) -> None:
-        """Wait for nobody."""
+        """Do nothing: there are no other ranks to wait for."""
 
     def together(self) -> AbstractContextManager[None]:
-        """Let errors pass."""
+        """Do nothing: errors are raised as usual."""
         return nullcontext()
 
     def watched(self, sentence: str) -> AbstractContextManager[None]:
@@ -106,7 +106,7 @@ class Ranks:
         self.rank, self.size, self.sent = int(comm.rank), int(comm.size), 0
 
     def exchange(self, outgoing: Sequence[Message], incoming: Sequence[Message]) -> None:
-        """Send some arrays, and receive others into their place."""
+        """Send some arrays, and receive others in place."""
         requests = [self._comm.Irecv(array, rank, tag) for rank, tag, array in incoming]
         for rank, tag, array in outgoing:
             requests.append(self._comm.Isend(array, rank, tag))
@@ -114,7 +114,7 @@ class Ranks:
         self._wait(*requests)
 
     def gather(self, own: Array) -> Array:
-        """Return the rows of all blocks in the blocks' order, from those of the own blocks.
+        """Return the rows of all blocks in order, given those of this rank's blocks.
 
         Every rank then adds the same numbers in the same order, which a sum by MPI would not.
         """
@@ -124,18 +124,18 @@ class Ranks:
         return rows
 
     def collect(self, item: Any) -> list[Any] | None:
-        """Return the items of all ranks on rank 0, None on the others; not counted."""
+        """Return the items of all ranks on rank 0, None on the others; not counted as traffic."""
         self.barrier()
         items: list[Any] | None = self._comm.gather(item)
         return items
 
     def broadcast(self, item: Any) -> Any:
-        """Return the item of rank 0 on every rank; not counted."""
+        """Return the item of rank 0 on all ranks; not counted as traffic."""
         self.barrier()
         return self._comm.bcast(item)
 
     def barrier(self) -> None:
-        """Wait until every rank is here."""
+        """Wait until all ranks have reached this call."""
         self._wait(self._comm.Ibarrier())
 
     def _wait(self, *requests: Any) -> None:
@@ -149,7 +149,7 @@ class Ranks:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """End all ranks when one fails, with its sentence: the others would wait for ever."""
+        """End all ranks with an error message if one fails; the others would wait forever."""
         try:
             yield
         except Exception as error:
@@ -164,7 +164,7 @@ class Ranks:
 
     @contextmanager
     def watched(self, sentence: str) -> Iterator[None]:
-        """Print a sentence if a rank is killed.
+        """Print a message if another rank is killed.
 
         A launcher kills all ranks when it has lost one, so that none of them can speak; a small
         process outside of their group notices the end of rank 0.
@@ -184,8 +184,8 @@ class Ranks:
             watcher.communicate(word)
 
 
-def launched() -> Ranks | None:
-    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, else None.
+def launched_ranks() -> Ranks | None:
+    """Return the ranks if an MPI launcher such as ``mpiexec`` started this process, otherwise None.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def launched() -> Ranks | None:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise AlphaMFError(
-            "this process was started as one of several ranks, which needs mpi4py and an MPI "
-            f"library: pip install 'alphamf[mpi]' ({error})"
+            "this process is one of several MPI ranks, but mpi4py or the MPI library "
+            f"cannot be loaded ({error}); install them with pip install 'alphamf[mpi]'"
         ) from error
     return Ranks(MPI.COMM_WORLD, MPI.Exception)

@@ -1,4 +1,4 @@
-"""Ratings cut into a grid of blocks: from lists, or made up block by block."""
+"""Ratings split into a grid of blocks: from lists, or generated block by block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alphamf.tools.arrays import Array
 
 
 class Entries(NamedTuple):
-    """Ratings of a block, row by row.
+    """The ratings of a block, row by row.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Entries(NamedTuple):
 
 
 class Ratings(Protocol):
-    """A source of blocks.
+    """Interface of a source of blocks of ratings.
 
     Attributes
     ----------
@@ -42,18 +42,18 @@ class Ratings(Protocol):
     blocks: int
 
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
-        """Return a block's ratings of training and of test."""
+        """Return a block's training and test ratings."""
         ...
 
 
 def bounds(count: int, blocks: int) -> Array:
-    """Return where blocks of `count` rows begin, and where the last one ends: shape (B + 1,)."""
+    """Return the start of each block of `count` rows, and the end of the last: shape (B + 1,)."""
     ends: Array = np.arange(blocks + 1) * count // blocks
     return ends
 
 
 class Listed:
-    """Ratings from lists, with rows and columns in random order so that blocks are alike.
+    """Ratings from lists; rows and columns are shuffled so that blocks are similar.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Listed:
         self._sorted = tuple(self._sort(*entries) for entries in (train, test))
 
     def _sort(self, rows: Array, columns: Array, values: Array) -> tuple[Entries, Array]:
-        """Sort entries block by block; return them, and where the blocks begin."""
+        """Sort entries block by block; return them, and the start of each block."""
         _check_index("rows", rows, self.shape[0])
         _check_index("columns", columns, self.shape[1])
         of_rows, of_columns = (bounds(n, self.blocks) for n in self.shape)
@@ -111,7 +111,7 @@ class Listed:
         return entries, np.searchsorted(block[order], np.arange(self.blocks**2 + 1))
 
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
-        """Return a block's ratings of training and of test."""
+        """Return a block's training and test ratings."""
         number = row * self.blocks + column
         train, test = (
             Entries(*(x[starts[number] : starts[number + 1]].copy() for x in entries))
@@ -121,7 +121,7 @@ class Listed:
 
 
 class Made:
-    """Made-up ratings of any size, each block from a random stream of its own.
+    """Synthetic ratings of any size; each block has its own random stream.
 
     A rating is 3.6 plus the product of a row's and a column's standard normal factors, over the
     root of the rank, plus noise of half its width. Popular columns have many times the ratings of
@@ -165,7 +165,7 @@ class Made:
         self.count, self.rank, self.seed, self.test = count, rank, seed, test
 
     def block(self, row: int, column: int) -> tuple[Entries, Entries]:
-        """Make a block's ratings of training and of test."""
+        """Generate a block's training and test ratings."""
         w, h = self._factors(0, row), self._factors(1, column)
         rng = generator(self.seed, Key.RATINGS, 2, row, column)
         count = self.count // self.blocks**2

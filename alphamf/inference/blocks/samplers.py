@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.samplers.compact import Products, compact
+from alphamf.inference.samplers.compact import Products, compact_hessian
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD, PSGLDState, SGLDState
 from alphamf.inference.samplers.richardson import SGRRLD
@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array
 
 
 class Layout(NamedTuple):
-    """What a sampler keeps for each entry of theta.
+    """The state that a sampler keeps per entry of theta.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Layout(NamedTuple):
 
 
 def layout(sampler: Any) -> Layout:
-    """Return what a sampler keeps.
+    """Return the state layout of a sampler.
 
     Raises
     ------
@@ -63,13 +63,14 @@ def layout(sampler: Any) -> Layout:
     if isinstance(sampler, SGRRLD):
         return Layout(2, 1, 1, 3, 0)
     raise AlphaMFError(
-        "over blocks run SGLD, PSGLD without its correction, HAMCMC and SGRRLD, "
-        f"not {type(sampler).__name__}{' with it' if isinstance(sampler, PSGLD) else ''}"
+        "only SGLD, PSGLD without its correction, HAMCMC and SGRRLD can run over "
+        "blocks, not "
+        f"{type(sampler).__name__}{(' with it' if isinstance(sampler, PSGLD) else '')}"
     )
 
 
 def step(walk: Any, sampler: Any) -> None:
-    """Make a step of a `Walk`, in place."""
+    """Make one step of a `Walk`, in place."""
     if isinstance(sampler, HAMCMC):
         _hamcmc(walk, sampler)
     elif isinstance(sampler, SGRRLD):
@@ -79,7 +80,7 @@ def step(walk: Any, sampler: Any) -> None:
 
 
 class _Given:
-    """A target with one gradient, for a sampler that asks for no more."""
+    """A target that returns a given gradient, for samplers that need a single one."""
 
     positive = False
     latents: dict[str, Array]
@@ -109,7 +110,7 @@ def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
 
 
 def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
-    """Move the fine chain twice and the coarse one once, each on a part of its own.
+    """Move the fine chain twice and the coarse chain once, each on its own part of the data.
 
     A block of H is on another rank at each of the three, so both noises of the fine chain are
     drawn again for the coarse one.
@@ -166,7 +167,7 @@ def _hamcmc(walk: Any, sampler: HAMCMC) -> None:
 
 
 def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
-    r"""Return the weights of (S, Y) in HAMCMC's move, all that takes numbers from every block.
+    r"""Return the weights of (S, Y) in HAMCMC's move; only these need sums over all blocks.
 
     .. math:: -h H g + \sqrt{2h}\, \mathcal{N}(0, H)
        = -h \gamma g + \sqrt{2 h \gamma}\, z + S a + Y b.
@@ -189,7 +190,7 @@ def combination(products: Array, w: Array, h: float, gamma: float) -> Array:
     """
     m = len(w)
     known = Products(products[:m, m : 2 * m], products[m:, m : 2 * m], np.diagonal(products)[:m])
-    form = compact(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
+    form = compact_hessian(known, gamma, np.arange(m), float(np.finfo(np.float32).eps))
     g, z = products[:, [2 * m]], products[:, [2 * m + 1]]
     a, b = form.product(g[:m], g[m:])
     return np.concatenate([sqrt(2 * h) * form.noise(z[m:], w) - h * a, -h * b])[:, 0]

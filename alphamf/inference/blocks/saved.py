@@ -11,22 +11,23 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.checkpoint import fingerprint
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason, refuse_links
 
 INDEX = "checkpoint.json"
 
 
 def save(folder: Path, walk: Any) -> None:
-    """Write the blocks of all ranks to a folder of their own, and then make it the latest.
+    """Save the blocks of all ranks to a new folder, and then mark it as the latest.
 
     A run that is stopped at any moment finds the index of the step before, with its files, or that
     of this one.
     """
     try:
         latest = folder / str(walk.steps)
+        refuse_links(latest, folder)
         latest.mkdir(parents=True, exist_ok=True)
         for b in walk.own:
-            with atomic(latest / f"{b}.npz") as part, part.open("wb") as file:
+            with atomic(latest / f"{b}.npz", within=folder) as part, part.open("wb") as file:
                 np.savez(file, **_arrays(walk, b))
         walk.ranks.barrier()
         if walk.ranks.rank == 0:
@@ -38,20 +39,26 @@ def save(folder: Path, walk: Any) -> None:
                 "parts": [chain.part for chain in walk.chains],
                 "visits": walk.predictions.visits.tolist(),
             }
-            with atomic(folder / INDEX) as part, part.open("w", encoding="utf-8") as file:
+            with (
+                atomic(folder / INDEX, within=folder) as part,
+                part.open("w", encoding="utf-8") as file,
+            ):
                 json.dump(index, file)
             _remove_older(folder, walk)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be written: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{printable_name(folder)} cannot be written: {reason(error)}"
+        ) from error
 
 
 def _remove_older(folder: Path, walk: Any) -> None:
-    """Remove the blocks of earlier steps, and nothing else: the folder may hold other things.
+    """Remove the blocks of earlier steps only; the folder may contain other files.
 
     Later steps are left alone: a faster rank may have begun the next ones.
     """
     for older in folder.iterdir():
-        if older.name.isdecimal() and int(older.name) < walk.steps and older.is_dir():
+        old = older.name.isdecimal() and int(older.name) < walk.steps
+        if old and older.is_dir() and not older.is_symlink():
             for b in range(walk.blocks):
                 (older / f"{b}.npz").unlink(missing_ok=True)
             if not any(older.iterdir()):
@@ -59,7 +66,7 @@ def _remove_older(folder: Path, walk: Any) -> None:
 
 
 def load(folder: Path, walk: Any) -> None:
-    """Put a walk where its latest checkpoint is, if there is one.
+    """Load the latest checkpoint into a walk, if there is one.
 
     Raises
     ------
@@ -75,7 +82,7 @@ def load(folder: Path, walk: Any) -> None:
             found = index["identity"].get(name)
             if found != value:
                 raise AlphaMFError(
-                    f"checkpoint {shown(folder)} belongs to another run: its {name} is "
+                    f"checkpoint {printable_name(folder)} belongs to another run: its {name} is "
                     f"{found}, not {value}"
                 )
         for chain, part in zip(walk.chains, index["parts"], strict=True):
@@ -90,7 +97,7 @@ def load(folder: Path, walk: Any) -> None:
         raise
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise AlphaMFError(
-            f"checkpoint {shown(folder)} cannot be read ({type(error).__name__})"
+            f"checkpoint {printable_name(folder)} cannot be read ({type(error).__name__})"
         ) from error
 
 
@@ -105,7 +112,7 @@ def _identity(walk: Any) -> dict[str, Any]:
 
 
 def _arrays(walk: Any, b: int) -> dict[str, Any]:
-    """Return what belongs to a row block: its rows, the columns that it has met, its sums."""
+    """Return the arrays of a row block: its rows, its column block, and its sums."""
     arrays = {}
     for chain in walk.chains:
         arrays[f"rows.{chain.number}"] = chain.rows[b]

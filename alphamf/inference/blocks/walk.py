@@ -1,4 +1,4 @@
-"""The loop over blocks: which part of the data a step reads, and what the chain predicts."""
+"""The loop over blocks: which part of the data each step uses, and the predictions of the chain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.inference.blocks.blocks import Block, Scratch
 from alphamf.inference.blocks.chains import Chain, owned
-from alphamf.inference.blocks.model import Model
+from alphamf.inference.blocks.model import FactorModel
 from alphamf.inference.blocks.predictions import Predictions
 from alphamf.inference.blocks.ranks import Alone, Ranks
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Array
 
 
 class Walk:
-    r"""A chain over blocks, as far as this rank holds it.
+    r"""The part of a chain over blocks that this rank holds.
 
     A step draws a part s of the data with probability \|Omega_s\| / N, has the blocks of H pass on
     to where they meet the rows on it, and moves every block with the gradient of
@@ -72,7 +72,7 @@ class Walk:
     Simsekli et al., ICML 2016, section 4.3; Gemulla et al., KDD 2011, for the blocks.
     """
 
-    model: Model
+    model: FactorModel
     sampler: Any
     seed: int
     every: int
@@ -84,7 +84,7 @@ class Walk:
     def __init__(
         self,
         ratings: Ratings,
-        model: Model,
+        model: FactorModel,
         sampler: Any,
         *,
         seed: int,
@@ -147,11 +147,11 @@ class Walk:
         )
         if not self.parts.all():
             raise AlphaMFError(
-                f"a part of the data has no ratings: {self.blocks} blocks are too many"
+                f"a part of the data has no ratings; use fewer than {self.blocks} blocks"
             )
 
     def _start(self, key: int, count: int) -> Array:
-        """Return the start: a tenth of the prior's width about the level, and empty memories."""
+        """Return the start: a tenth of the prior's width around the level, empty memories."""
         _, arrays, positions, _, _ = self.layout
         state = np.zeros((arrays, int(count), self.model.rank), np.float32)
         variance = self.model.variance_w if key < self.blocks else self.model.variance_h
@@ -160,11 +160,11 @@ class Walk:
         return state
 
     def stream(self, key: int, draw: int = 0) -> Any:
-        """Return the random stream of a block at this step, or of all of them."""
+        """Return the random stream of a block, or of all blocks, for this step."""
         return generator(self.seed, 1 + self.steps, key, draw)
 
     def noise(self, key: int, shape: tuple[int, ...], draw: int = 0) -> Array:
-        """Return standard normal noise of a block at this step.
+        """Return standard normal noise for a block in this step.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Walk:
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
     def meet(self, chain: Chain, draw: int = 0) -> None:
-        """Draw a part of the data, have the chain's blocks meet on it, and note what they predict.
+        """Draw a part of the data, pair the chain's blocks on it, and record their predictions.
 
         The part is independent of the chain, as it is now, so that any of the test ratings that
         fall to it are as good as others.
@@ -205,7 +205,7 @@ class Walk:
     def run(
         self, steps: int, *, checkpoint: Path | None = None, segment: int = 100
     ) -> Iterator[int]:
-        """Go on until `steps` steps are made, and yield their number after each.
+        """Continue until `steps` steps are made; yield the number of steps after each.
 
         Parameters
         ----------
@@ -245,11 +245,11 @@ class Walk:
             if not isfinite(total):
                 raise AlphaMFError(
                     f"the {type(self.sampler).__name__} chain diverged at step {self.steps + 1} "
-                    f"(theta is {total}): it needs a smaller step_size, or another sampler"
+                    f"(theta is {total}); use a smaller step_size, or another sampler"
                 )
 
     def factors(self) -> list[tuple[Array, Array]] | None:
-        """Return W, (I, K), and H', (J, K), of each chain on rank 0, None on the others."""
+        """Return W, (I, K), and H', (J, K), of each chain on rank 0; None on the others."""
         newest = self.layout.positions - 1
         own = [{key: x[newest] for key, x in chain.halves()} for chain in self.chains]
         found = self.ranks.collect(own)

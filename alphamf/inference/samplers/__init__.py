@@ -1,1 +1,1 @@
-"""The samplers: one file a family, and their names in `registry`."""
+"""The samplers: one file per family, with their names in `registry`."""

@@ -1,4 +1,4 @@
-r"""Pairs between chains: an inverse Hessian of L-BFGS that knows nothing of the chain that moves.
+r"""L-BFGS pairs between chains: the inverse Hessian is independent of the chain that moves.
 
 M chains move in turn, as in `HAMCMC`, whose pairs lie along the chains,
 :math:`\theta_t - \theta_{t-M}`. Those of the other chains were made under matrices that knew this
@@ -19,7 +19,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Members(NamedTuple):
-    """The chains and the pairs between them, in rings that are written into.
+    """The chains and the pairs between them, stored in ring buffers.
 
     Attributes
     ----------
@@ -39,27 +39,27 @@ class Members(NamedTuple):
 
 
 def check(memory: int, gamma: float, trust: float) -> None:
-    """Raise where a hyperparameter is out of range: two chains have no others between them."""
+    """Raise an AlphaMFError if a hyperparameter is out of range, such as fewer than 3 chains."""
     lbfgs.check_pairs(memory, 3, gamma, trust)
 
 
-def gathered(theta: Array, memory: int) -> Members:
-    """Return M chains at theta, of shape (*chains, D), without pairs."""
+def start_members(theta: Array, memory: int) -> Members:
+    """Return an ensemble of M chains, all at theta, of shape (*chains, D), without pairs."""
     xp = namespace(theta)
     s, y = (xp.zeros((memory - 2, *theta.shape), theta.dtype) for _ in range(2))
     return Members(xp.stack([theta] * memory), s, y, compact.products(s, y))
 
 
 def inverse(members: Members, step: int, gamma: float) -> lbfgs.InverseHessian:
-    """Return H for the chain that moves at a step, of the pairs between the others."""
+    """Return H for the chain that moves in a step, made from the pairs between the other chains."""
     _, s, y, products = members
     return lbfgs.from_products(s, y, gamma, products, oldest=step % len(s))
 
 
-def joined(
+def insert_sample(
     members: Members, step: int, new: Array, s_new: Array, y_new: Array, trust: float
 ) -> Members:
-    """Put a new sample in the place of its chain's last one, and its pair in that of the oldest.
+    """Replace a chain's last sample by a new one, and the oldest pair by the new pair.
 
     Parameters
     ----------
@@ -80,4 +80,4 @@ def joined(
     s[place], y[place] = s_new, y_new
     if trust:
         y[place] += trust * s_new
-    return Members(past, s, y, compact.renewed(products, s, y, place))
+    return Members(past, s, y, compact.update_products(products, s, y, place))

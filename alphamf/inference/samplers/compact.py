@@ -1,4 +1,4 @@
-"""The compact form of L-BFGS: H in the inner products of its pairs."""
+"""The compact form of L-BFGS: H expressed in inner products of its pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Array:
-    """Return the s'y that a pair must exceed, from s's and y'y and the vectors' resolution.
+    """Return the smallest admissible s'y of a pair, given s's, y'y and the vectors' precision.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
 
 
 class Compact(NamedTuple):
-    r"""H as the compact form has it, in numbers that do not grow with D.
+    r"""H in compact form: numbers whose size does not depend on D.
 
     With S and Y the matrices whose columns are the pairs, R the upper triangle of S'Y (diagonal
     included), D its diagonal and P = R^-1 S',
@@ -69,7 +69,7 @@ class Compact(NamedTuple):
         a = self.sy[..., None] * b
         a += self.gamma * (self.yy @ b - yg)
         b *= -self.gamma
-        return transposed(self.inverse) @ a, b
+        return swap_last_axes(self.inverse) @ a, b
 
     def noise(self, yz: Array, w: Array) -> Array:
         r"""Return the weights a of :math:`\sqrt\gamma z + S a`, a draw from N(0, H).
@@ -86,11 +86,11 @@ class Compact(NamedTuple):
         """
         a = yz * -sqrt(self.gamma)
         a += (namespace(w).sqrt(self.sy) * w)[..., None]
-        return transposed(self.inverse) @ a
+        return swap_last_axes(self.inverse) @ a
 
 
 class Products(NamedTuple):
-    """Inner products of pairs, of which a step changes one row and column each.
+    """Inner products of pairs; each step changes one row and one column.
 
     Attributes
     ----------
@@ -108,13 +108,13 @@ class Products(NamedTuple):
 def products(s: Array, y: Array) -> Products:
     """Return the inner products of pairs of shape (m, *chains, D), in O(m^2 D)."""
     s, y = chains_first(s), chains_first(y)
-    across = transposed(y)
+    across = swap_last_axes(y)
     # A copy, because of Y'Y NumPy makes a symmetric product, which is slow for few long vectors.
     return Products(s @ across, y.copy() @ across, dot(s, s)[..., 0])
 
 
-def renewed(known: Products, s: Array, y: Array, place: int) -> Products:
-    """Return the products where only the pair at `place` is another one, in O(m D).
+def update_products(known: Products, s: Array, y: Array, place: int) -> Products:
+    """Update the products after only the pair at `place` has changed, in O(m D).
 
     Parameters
     ----------
@@ -140,7 +140,9 @@ def chains_first(vectors: Array) -> Array:
     return vectors.transpose((*range(1, vectors.ndim - 1), 0, vectors.ndim - 1))
 
 
-def compact(known: Products, gamma: float, age: Array, resolution: float | None = None) -> Compact:
+def compact_hessian(
+    known: Products, gamma: float, age: Array, resolution: float | None = None
+) -> Compact:
     """Return H from the inner products of its pairs.
 
     Parameters
@@ -165,7 +167,7 @@ def compact(known: Products, gamma: float, age: Array, resolution: float | None 
     return Compact(gamma, xp.linalg.inv(upper) * kept, sy * safe, yy)
 
 
-def transposed(matrix: Array) -> Array:
+def swap_last_axes(matrix: Array) -> Array:
     """Return a view with the last two axes exchanged."""
     view: Array = namespace(matrix).swapaxes(matrix, -1, -2)
     return view

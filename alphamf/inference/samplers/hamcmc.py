@@ -1,4 +1,4 @@
-r"""HAMCMC: Langevin moves preconditioned with the L-BFGS inverse Hessian, and the naive chain."""
+r"""HAMCMC: Langevin moves preconditioned by the L-BFGS inverse Hessian, and the naive chain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class HAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the memory, in rings.
+    """Newest sample, number of steps, and the memory, in ring buffers.
 
     A step takes over the memory of the state that it is given and writes into it: of a state that
     has been moved on from, only theta and step still hold.
@@ -117,7 +117,7 @@ class HAMCMC:
         lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with an empty memory."""
+        """Return the initial state at theta, of shape (*chains, D), with an empty memory."""
         return _init(theta, self.memory, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
@@ -170,7 +170,7 @@ class NaiveQN:
         lbfgs.check_pairs(self.memory, 2, self.gamma, self.trust)
 
     def init(self, rng: Any, theta: Array) -> HAMCMCState:
-        """Return the state that starts at theta, of shape (*chains, D), with an empty memory."""
+        """Return the initial state at theta, of shape (*chains, D), with an empty memory."""
         return _init(theta, 1, self.memory - 1)
 
     def step(self, rng: Any, state: HAMCMCState, target: Target[Potential]) -> HAMCMCState:
@@ -203,7 +203,7 @@ def _step(
     gamma: float,
     trust: float,
 ) -> HAMCMCState:
-    """Move from the oldest sample, and put the new one and its pair in the places of the oldest."""
+    """Move from the oldest sample, and overwrite the oldest sample and pair with the new ones."""
     _, step, past, s, y, products = state
     place = step % len(s)
     origin = past[step % len(past)]
@@ -224,4 +224,4 @@ def _step(
     if trust:
         y[place] += trust * s[place]
     past[step % len(past)] = new
-    return HAMCMCState(new, step + 1, past, s, y, compact.renewed(products, s, y, place))
+    return HAMCMCState(new, step + 1, past, s, y, compact.update_products(products, s, y, place))

@@ -1,4 +1,4 @@
-r"""HAMCMC with momenta: Hamiltonian dynamics with friction, through a factor of H."""
+r"""HAMCMC with momenta: Hamiltonian dynamics with friction, preconditioned by a factor of H."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.between import Members, check, gathered, inverse, joined
+from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
@@ -43,7 +43,7 @@ class HAMCMCMomentumState(NamedTuple):
 
 @dataclass(frozen=True)
 class HAMCMCMomentum:
-    r"""HAMCMC with momenta, which go on in the direction that they had.
+    r"""HAMCMC with momenta, which persist between steps.
 
     With F F' = H of L-BFGS, D rows and D + M - 2 columns, a step from the sample M steps back and
     its momentum p, of N(0, I) in the posterior, is a leap of leapfrog through F between two half
@@ -116,7 +116,7 @@ class HAMCMCMomentum:
 
     def init(self, rng: Any, theta: Array) -> HAMCMCMomentumState:
         """Return the state that starts at theta, of shape (*chains, D), with p from N(0, I)."""
-        members = gathered(theta, self.memory)
+        members = start_members(theta, self.memory)
         shape = (*members.past.shape[:-1], self.memory - 2)
         extra = noise(rng, namespace(theta).empty(shape, theta.dtype))
         return HAMCMCMomentumState(theta, 0, members, noise(rng, members.past), extra)
@@ -157,18 +157,18 @@ class HAMCMCMomentum:
         _kick(p, through.pull(after), h)
         self._rub(rng, p, h)
         y = after - potential.grad(newest)
-        members = joined(members, step, new, new - newest, y, self.trust)
+        members = insert_sample(members, step, new, new - newest, y, self.trust)
         return HAMCMCMomentumState(new, step + 1, members, momentum, extra)
 
     def _rub(self, rng: Any, momenta: tuple[Array, Array], h: float) -> None:
-        """Make half a step of friction, in place."""
+        """Apply friction for half a step, in place."""
         for p in momenta:
             p *= exp(-0.5 * h * self.friction)
             p += sqrt(-expm1(-h * self.friction)) * noise(rng, p)
 
 
 def _kick(momenta: tuple[Array, Array], force: tuple[Array, Array], h: float) -> None:
-    """Push momenta for half a step, in place."""
+    """Update momenta by the gradient for half a step, in place."""
     for p, f in zip(momenta, force, strict=True):
         f *= 0.5 * h
         p -= f

@@ -1,4 +1,4 @@
-r"""HAMCMC on positive factors, in coordinates without a wall."""
+r"""HAMCMC on positive factors, in unbounded coordinates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class PositiveHAMCMCState(NamedTuple):
-    """Newest sample, number of steps, and the states of the two stretches.
+    """Newest sample, number of steps, and the states of the two phases, before and after `freeze`.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class PositiveHAMCMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class PositiveHAMCMC:
-    r"""HAMCMC on positive factors: SGRLD's metric for H_0, and no mirror.
+    r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
     For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
     on c rests, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
@@ -102,7 +102,7 @@ class PositiveHAMCMC:
     def step(
         self, rng: Any, state: PositiveHAMCMCState, target: Target[FactorPotential]
     ) -> PositiveHAMCMCState:
-        """Make one step, with one gradient before `freeze` and two from then on.
+        """Make one step, with one gradient before `freeze` and two after it.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class PositiveHAMCMC:
 
 
 def _scale(learnt: SGRLDState) -> Array:
-    """Return c; what no minibatch has read has none, and takes its own size."""
+    """Return c; entries that no minibatch has used get their own magnitude."""
     theta, _, mean, weight = learnt
     xp = namespace(theta)
     tiny = xp.finfo(theta.dtype).tiny

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.between import Members, check, gathered, inverse, joined
+from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.samplers.richardson import refuse_latents
 from alphamf.inference.schedule import at
@@ -109,7 +109,7 @@ class HAMCMCRichardson:
 
     def init(self, rng: Any, theta: Array) -> HAMCMCRichardsonState:
         """Return the state with both chains at theta, of shape (*chains, D), without pairs."""
-        members = gathered(theta, self.memory)
+        members = start_members(theta, self.memory)
         return HAMCMCRichardsonState(theta, 0, theta, theta, 0.0, members, members.past.copy())
 
     def step(
@@ -145,7 +145,7 @@ class HAMCMCRichardson:
         coarse = rough - h * h_t.apply(target.draw(rng, rough).grad(rough)) + (first + second)
         past[place] = coarse
         y = potential.grad(new) - potential.grad(newest)
-        members = joined(members, step, new, new - newest, y, self.trust)
+        members = insert_sample(members, step, new, new - newest, y, self.trust)
         return HAMCMCRichardsonState(new, step + 1, middle, coarse, h, members, past)
 
 

@@ -16,19 +16,19 @@ from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     Extended,
-    bounded,
     check_leaps,
-    chosen,
+    clip_large,
     count,
     metropolis,
     move,
+    select_accepted,
 )
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, dot, namespace
 
 
 class HMCState(NamedTuple):
-    """Position, number of steps, acceptances of each chain, and the state of the mass.
+    """Position, number of steps, acceptances per chain, and the state of the mass.
 
     Attributes
     ----------
@@ -236,13 +236,13 @@ class RHMC:
         end, momentum = self.flow(potential, metric, origin, momentum, h)
         after = _energy(potential, potential.metric(end), end, momentum)
         taken = metropolis(rng, before, after)
-        theta = potential.fold(chosen(taken, end, origin))
+        theta = potential.fold(select_accepted(taken, end, origin))
         return RHMCState(theta, step + 1, count(accepted, taken))
 
     def flow(
         self, potential: Extended, metric: Metric, theta: Array, momentum: Array, h: float
     ) -> tuple[Array, Array]:
-        """Return where `leaps` leaps of size h lead from theta, where `metric` is G.
+        """Return the end point of `leaps` leaps of size h from theta, with the metric function G.
 
         Parameters
         ----------
@@ -260,11 +260,11 @@ class RHMC:
             half = momentum
             for _ in range(self.fixed_points):
                 half = momentum - 0.5 * h * (gradient + metric.force(half))
-                half = bounded(half, 1 / 3)
+                half = clip_large(half, 1 / 3)
             velocity = metric.solve(half)
             origin = theta + 0.5 * h * velocity
             for _ in range(self.fixed_points):
-                theta = bounded(origin + 0.5 * h * velocity)
+                theta = clip_large(origin + 0.5 * h * velocity)
                 metric = potential.metric(theta)
                 velocity = metric.solve(half)
             gradient = potential.grad(theta)

@@ -1,4 +1,4 @@
-"""HMC-BFGS: Hamiltonian Monte Carlo in an ensemble whose members precondition each other."""
+"""HMC-BFGS: an ensemble of HMC chains that precondition each other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HMCBFGSState(NamedTuple):
 
 @dataclass(frozen=True)
 class HMCBFGS:
-    r"""HMC-BFGS: HMC in an ensemble whose other members give the inverse mass.
+    r"""HMC-BFGS: HMC in an ensemble whose other members determine the inverse mass.
 
     .. math:: p \sim \mathcal{N}(0, H^{-1}), \qquad
        \dot\theta = H p, \qquad \dot p = -\nabla U(\theta),

@@ -1,4 +1,4 @@
-r"""Langevin samplers of a gradient alone: SGLD, and PSGLD with its diagonal preconditioner.
+r"""Langevin samplers that need only a gradient: SGLD, and PSGLD with a diagonal preconditioner.
 
 All samplers share one convention, with a step size h and a preconditioner G,
 
@@ -84,7 +84,7 @@ class SGLD:
 
 
 class PSGLDState(NamedTuple):
-    """Position, number of steps, v, and its derivative where the correction is on (else 0).
+    """Position, number of steps, v, and its derivative if the correction is on (otherwise 0).
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class PSGLDState(NamedTuple):
 
 @dataclass(frozen=True)
 class PSGLD:
-    r"""Preconditioned SGLD: RMSprop's diagonal in the place of G.
+    r"""Preconditioned SGLD: RMSprop's diagonal preconditioner as G.
 
     .. math:: G = \frac{1}{\lambda + \sqrt{v}}, \qquad
        v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
@@ -192,7 +192,7 @@ class PSGLD:
         if not self.scale > 0:
             raise AlphaMFError(f"scale must be positive, not {self.scale}")
         if self.lagged and self.correction:
-            raise AlphaMFError("correction must be off where the metric is lagged")
+            raise AlphaMFError("correction must be off if the metric is lagged")
 
     def init(self, rng: Any, theta: Array) -> PSGLDState:
         """Return the state that starts at theta, of shape (*chains, D)."""

@@ -1,4 +1,4 @@
-r"""The limited-memory BFGS inverse Hessian H, by products that never form it.
+r"""The limited-memory BFGS inverse Hessian H as products, without forming the matrix.
 
 From pairs (s, y) of displacements and gradient differences, oldest first, and H = gamma I,
 
@@ -21,10 +21,10 @@ from alphamf.inference.samplers.compact import (
     Compact,
     Products,
     chains_first,
-    compact,
+    compact_hessian,
     least_curvature,
     products,
-    transposed,
+    swap_last_axes,
 )
 from alphamf.tools.arrays import Array, dot, namespace
 
@@ -43,7 +43,7 @@ def curvatures(s: Array, y: Array) -> tuple[Array, Array]:
 
 
 class InverseHessian(NamedTuple):
-    r"""H in the compact form, which serves any number of products.
+    r"""H in compact form, for any number of products.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class InverseHessian(NamedTuple):
         return x
 
     def pull(self, g: Array) -> tuple[Array, Array]:
-        r"""Return F' g, where ``draw`` is F (z, w) and F F' = H: vectors like z and like w."""
+        r"""Return F' g, where `draw` computes F (z, w) and F F' = H, as vectors like z and w."""
         b = self.form.inverse @ (self.s @ g[..., None])
         z = g - _combine(self.y, b)
         z *= sqrt(self.form.gamma)
@@ -118,7 +118,7 @@ class InverseHessian(NamedTuple):
 
 def _combine(vectors: Array, weights: Array) -> Array:
     """Return the sum of vectors (*chains, m, D) under weights (*chains, m, 1)."""
-    return (transposed(weights) @ vectors)[..., 0, :]
+    return (swap_last_axes(weights) @ vectors)[..., 0, :]
 
 
 def inverse_hessian(s: Array, y: Array, gamma: float) -> InverseHessian:
@@ -151,11 +151,11 @@ def from_products(
         Place of the oldest pair, which the others follow by age, the first after the last.
     """
     age = (namespace(s).arange(len(s)) - oldest) % len(s)
-    return InverseHessian(chains_first(s), chains_first(y), compact(known, gamma, age))
+    return InverseHessian(chains_first(s), chains_first(y), compact_hessian(known, gamma, age))
 
 
 def check_pairs(memory: int, least: int, gamma: float, trust: float) -> None:
-    """Raise where a hyperparameter of `HAMCMC` or of its kin is out of range."""
+    """Raise an AlphaMFError if a hyperparameter of HAMCMC or a relative is out of range."""
     if memory < least:
         raise AlphaMFError(f"memory must be at least {least}, not {memory}")
     check_gamma(gamma)
@@ -164,6 +164,6 @@ def check_pairs(memory: int, least: int, gamma: float, trust: float) -> None:
 
 
 def check_gamma(gamma: float) -> None:
-    """Raise where the scale of an initial inverse Hessian is not positive."""
+    """Raise an AlphaMFError if the scale of an initial inverse Hessian is not positive."""
     if not gamma > 0:
         raise AlphaMFError(f"gamma must be positive, not {gamma}")

@@ -1,4 +1,4 @@
-"""A mass matrix that is learnt by Monte Carlo EM."""
+"""A mass matrix adapted by Monte Carlo EM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class MassEMState(NamedTuple):
-    """An adaptive mass, of each chain by itself; counters have shape (*chains, 1).
+    """An adaptive mass per chain; counters have the shape (*chains, 1).
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class MassEMState(NamedTuple):
 
 @dataclass(frozen=True)
 class MassEM:
-    r"""A mass matrix learnt by Monte Carlo EM: from momenta, as in the paper, or from positions.
+    r"""A mass matrix adapted by Monte Carlo EM: from momenta, as in the paper, or from positions.
 
     After every S_count steps of the sampler, the E step, comes the k-th M step
 
@@ -83,8 +83,8 @@ class MassEM:
 
     On a Gaussian of D = 10 with variances from 0.01 to 100, the exponent of a diagonal M^-1 in the
     variances is 0.01 +- 0.01 when learnt from the momenta of HMC in equilibrium, and 1.00 from its
-    positions, which make the slowest coordinate mix 200 times faster (``python -m
-    benchmarks.samplers mass``). Momenta measure how far from equilibrium they are: begun
+    positions, which make the slowest coordinate mix 200 times faster
+    (docs/samplers.md). Momenta measure how far from equilibrium they are: begun
     far out, the descent gives 0.35, which stays. Noise of covariance V in SGHMC's gradients makes
     their covariance M (I + h V / (2 C)), so that M grows there in every M step.
 
@@ -168,7 +168,7 @@ class MassEM:
         return self._metric(state.inverse)
 
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Take in the end of a step, and make the M step of the chains that have their samples.
+        """Add the end of a step, and make the M step for chains that have enough samples.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class MassEM:
         return Dense(inverse) if self.dense else Diagonal(inverse)
 
     def _maximise(self, state: MassEMState, ready: Array) -> MassEMState:
-        """Make the M step of the chains that are ready, and begin their next E step."""
+        """Make the M step for the chains that are ready, and start their next E step."""
         xp, dtype = namespace(state.inverse), state.inverse.dtype
         each = ready[..., None] if self.dense else ready
         kappa = (state.rounds + 1).astype(dtype) ** -self.decay

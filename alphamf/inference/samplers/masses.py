@@ -1,4 +1,4 @@
-"""Mass matrices of the momentum samplers: what they offer, and the unit mass."""
+"""Mass matrices of the momentum samplers: their protocol, and the unit mass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 class Mass(Protocol):
-    """A mass matrix M, which may adapt: a field of a sampler, with a state in the sampler's."""
+    """A mass matrix M, possibly adaptive, whose state is part of the sampler's state."""
 
     def init(self, theta: Array) -> Any:
         """Return the mass's state, a NamedTuple, for chains of shape (*chains, D)."""
@@ -36,7 +36,7 @@ class Mass(Protocol):
 
 
 class NoMass(NamedTuple):
-    """The state of the unit mass: a 1 without axes, in theta's dtype and on its device."""
+    """State of the unit mass: a scalar 1 with theta's dtype, on its device."""
 
     one: Array
 
@@ -62,7 +62,7 @@ class UnitMass:
         return Diagonal(state.one)
 
     def update(self, rng: Any, state: NoMass, theta: Array, momentum: Array) -> NoMass:
-        """Return the state as it is.
+        """Return the state unchanged.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-r"""What the Metropolis-Hastings samplers share: the potential they follow, leapfrog, acceptance."""
+r"""Shared parts of the Metropolis-Hastings samplers: extended potential, leapfrog, acceptance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class Extended:
-    r"""A potential as an integrator sees it: on the whole space, with bounded gradients.
+    r"""A potential extended to the whole space for an integrator, with bounded gradients.
 
     Where the target is positive, U and the metric are extended as even functions of each
     coordinate, a step starts at random signs, and the absolute value of its end has the target's
@@ -35,7 +35,7 @@ class Extended:
         self.potential, self.positive = potential, positive
 
     def unfold(self, rng: Any, theta: Array) -> Array:
-        """Give theta random signs where the target is positive."""
+        """Give theta random signs if the target is positive."""
         if not self.positive:
             return theta
         chance = rng.random(theta.shape, dtype=theta.dtype)
@@ -43,30 +43,30 @@ class Extended:
         return momentum
 
     def fold(self, theta: Array) -> Array:
-        """Return the position in the target's support that theta stands for."""
+        """Map theta to the corresponding position in the target's support."""
         return namespace(theta).abs(theta) if self.positive else theta
 
     def turn(self, theta: Array, gradient: Array) -> Array:
-        """Return a gradient at theta from the one at the folded position, or the other way."""
+        """Convert a gradient between theta and the folded position."""
         return namespace(theta).where(theta < 0, -gradient, gradient) if self.positive else gradient
 
     def inside(self, theta: Array) -> Array:
-        """Return the folded position where U is taken."""
-        return bounded(self.fold(theta))
+        """Return the folded position, clipped to where U can be evaluated."""
+        return clip_large(self.fold(theta))
 
     def grad(self, theta: Array) -> Array:
         """Gradient, same shape as theta."""
-        return self.turn(theta, bounded(self.potential.grad(self.inside(theta)), 1 / 3))
+        return self.turn(theta, clip_large(self.potential.grad(self.inside(theta)), 1 / 3))
 
     def value(self, theta: Array) -> Array:
         """U, shape (*chains,)."""
         xp = namespace(theta)
         u = self.potential.value(self.inside(theta))
-        inside: Array = xp.where((bounded(theta) == theta).all(-1), u, xp.inf)
+        inside: Array = xp.where((clip_large(theta) == theta).all(-1), u, xp.inf)
         return inside
 
     def metric(self, theta: Array) -> Metric:
-        """Return G, whose derivatives change sign with theta; I where it is not definite.
+        """Return G, with derivatives adapted to theta's signs; I if G is not definite.
 
         Any metric leaves the law as it is, so I serves where a diverging trajectory has led to a G
         that is singular to working precision.
@@ -87,7 +87,7 @@ class Extended:
 
 
 def _definite(metric: Metric) -> Array:
-    """Return in which chains a metric is positive definite to working precision."""
+    """Return for which chains a metric is positive definite to working precision."""
     g, xp = metric.g, namespace(metric.g)
     definite: Array
     if not isinstance(metric, Dense):
@@ -105,8 +105,8 @@ def _definite(metric: Metric) -> Array:
     return definite
 
 
-def bounded(x: Array, power: float = 0.2) -> Array:
-    """Clip at a power of the dtype's largest number: in float32, 5e7, or 7e12 with a third."""
+def clip_large(x: Array, power: float = 0.2) -> Array:
+    """Clip to a power of the dtype's largest number: 5e7 in float32 by default."""
     xp = namespace(x)
     most = float(xp.finfo(x.dtype).max) ** power
     clipped: Array = xp.clip(x, -most, most)
@@ -151,7 +151,7 @@ def leapfrog(
 
 
 def metropolis(rng: Any, before: Array, after: Array) -> Array:
-    """Return which chains accept energies `after`, shape (*chains,): never one that is not finite.
+    """Decide which chains accept the energies `after`, shape (*chains,), if finite.
 
     A chain whose energy before is not finite accepts any that is.
 
@@ -170,8 +170,8 @@ def metropolis(rng: Any, before: Array, after: Array) -> Array:
     return accepted
 
 
-def chosen(taken: Array, new: Array, old: Array | int) -> Array:
-    """Return `new` of the chains that accept, and `old` of the others, shape (*chains, D).
+def select_accepted(taken: Array, new: Array, old: Array | int) -> Array:
+    """Return `new` for the chains that accept and `old` for the others, shape (*chains, D).
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class InverseMass(Protocol):
 def move(
     rng: Any, potential: Extended, origin: Array, inverse: InverseMass, h: float, leaps: int
 ) -> tuple[Array, Array, Array]:
-    """Make one step of HMC: which chains accept, and the kept position and momentum.
+    """Make one step of HMC; return which chains accept, and the resulting position and momentum.
 
     Parameters
     ----------
@@ -225,16 +225,16 @@ def move(
     for point in leapfrog(potential, *start, h, leaps, inverse.apply):
         end = point
     taken = metropolis(rng, energy(*start[:2]), energy(*end[:2]))
-    return taken, chosen(taken, end[0], origin), chosen(taken, end[1], momentum)
+    return taken, select_accepted(taken, end[0], origin), select_accepted(taken, end[1], momentum)
 
 
 def count(accepted: Array, taken: Array) -> Array:
-    """Return the number of acceptances so far, as an array even of a single chain."""
+    """Return the number of acceptances so far, as an array even for a single chain."""
     total: Array = namespace(accepted).asarray(accepted + taken)
     return total
 
 
 def check_leaps(leaps: int) -> None:
-    """Refuse a step without a leap."""
+    """Raise an AlphaMFError if the number of leaps is below one."""
     if leaps < 1:
         raise AlphaMFError(f"leaps must be at least 1, not {leaps}")

@@ -1,4 +1,4 @@
-"""What SGHMC, SGNHT and the Nose-Poincare samplers share: moves that mirror the momentum, too.
+"""Shared parts of SGHMC, SGNHT and the Nose-Poincare samplers: moves that also mirror the momentum.
 
 They carry momenta of mass M from step to step, and draw a minibatch for every leap. On a positive
 target M must be diagonal: a mirror turns the momentum of one coordinate, which keeps the kinetic
@@ -16,8 +16,8 @@ from alphamf.inference.samplers.reflect import reflect
 from alphamf.tools.arrays import Array
 
 
-def mirrored(metric: Metric, target: Target[Any]) -> Metric:
-    """Return a mass or metric, or its inverse, where mirrors leave its kinetic energy as it is.
+def check_mirror_metric(metric: Metric, target: Target[Any]) -> Metric:
+    """Return a mass or metric for which mirroring keeps the kinetic energy, or raise.
 
     Raises
     ------
@@ -26,7 +26,8 @@ def mirrored(metric: Metric, target: Target[Any]) -> Metric:
     """
     if target.positive and isinstance(metric, Dense):
         raise AlphaMFError(
-            "a positive target needs a diagonal mass or metric where momenta last, not a dense one"
+            "a positive target needs a diagonal mass or metric for samplers with "
+            "persistent momenta, not a dense one"
         )
     return metric
 
@@ -34,7 +35,7 @@ def mirrored(metric: Metric, target: Target[Any]) -> Metric:
 def drift(
     theta: Array, p: Array, h: float, inverse: Metric, target: Target[Any]
 ) -> tuple[Array, Array]:
-    """Move theta by h M^-1 p, and turn the momentum where a mirror is met.
+    """Move theta by h M^-1 p, and reverse the momentum where theta is mirrored.
 
     Parameters
     ----------

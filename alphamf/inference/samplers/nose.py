@@ -36,7 +36,7 @@ from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Tar
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
-from alphamf.inference.samplers.momentum import mirrored
+from alphamf.inference.samplers.momentum import check_mirror_metric
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
@@ -120,7 +120,7 @@ class SGNPHMC:
         return SGNPHMCState(theta, 0, r, _rest(theta), mass)
 
     def step(self, rng: Any, state: SGNPHMCState, target: Target[ValuePotential]) -> SGNPHMCState:
-        """Make one step, with two gradients and two values a leap.
+        """Make one step, with two gradients and two values per leap.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class SGNPHMC:
         target
             Posterior to sample.
         """
-        constant = Constant(mirrored(self.mass.inverse(state.mass), target))
+        constant = Constant(check_mirror_metric(self.mass.inverse(state.mass), target))
         theta, r, q = _leaps(rng, self, state, target, 1, lambda potential, at: constant)
         mass = self.mass.update(rng, state.mass, theta, r)
         return SGNPHMCState(theta, state.step + 1, r, q, mass)
@@ -217,7 +217,7 @@ class SGRNPHMC:
     def step(
         self, rng: Any, state: SGRNPHMCState, target: Target[RiemannianPotential]
     ) -> SGRNPHMCState:
-        """Make one step, with two gradients, two values and the metrics a leap.
+        """Make one step, with two gradients, two values and the metrics per leap.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class SGRNPHMC:
         """
 
         def metric(potential: RiemannianPotential, theta: Array) -> Metric:
-            return mirrored(metric_of(potential, theta), target)
+            return check_mirror_metric(metric_of(potential, theta), target)
 
         if state.step == 0:
             first = metric(target.draw(rng, state.theta), state.theta)

@@ -26,7 +26,7 @@ from alphamf.tools.arrays import Array, dot, namespace
 
 
 class Constant(NamedTuple):
-    """A metric M that does not depend on theta, known by its inverse."""
+    """A constant metric M, given by its inverse."""
 
     inverse: Metric
 
@@ -39,7 +39,7 @@ class Constant(NamedTuple):
         return self.inverse.inverse_root(z)
 
     def log_det(self) -> float:
-        """Return 0: a constant of the energy cancels."""
+        """Return 0, because a constant term of the energy cancels."""
         return 0.0
 
     def force(self, p: Array) -> float:

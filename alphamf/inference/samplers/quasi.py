@@ -1,4 +1,4 @@
-"""QNHMC: Hamiltonian Monte Carlo whose dynamics carry an inverse Hessian of (L-)BFGS."""
+"""QNHMC: Hamiltonian Monte Carlo whose dynamics use an inverse Hessian of (L-)BFGS."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
     Extended,
     check_leaps,
-    chosen,
     count,
     leapfrog,
     metropolis,
+    select_accepted,
 )
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, dot, namespace
@@ -58,7 +58,7 @@ class BFGS(NamedTuple):
         """
         xp = namespace(s)
         b = self.b
-        s, y = (chosen(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
+        s, y = (select_accepted(taken, array, 0) for array in (s, y))  # a pair of zeros is skipped
         for rho, step, change in zip(lbfgs.curvatures(s, y)[1], s, y, strict=True):
             image = BFGS(b).apply(change)
             half = rho * (0.5 * (1 + rho * dot(change, image)) * step - image)
@@ -68,7 +68,7 @@ class BFGS(NamedTuple):
 
 
 class LBFGS(NamedTuple):
-    """An inverse Hessian B by its latest pairs, oldest first, of shape (m, *chains, D).
+    """An inverse Hessian B given by its latest pairs, oldest first, of shape (m, *chains, D).
 
     Attributes
     ----------
@@ -105,7 +105,9 @@ class LBFGS(NamedTuple):
         """
         join, m = namespace(s).concatenate, len(self.s)
         s, y = join([self.s, s])[-m:], join([self.y, y])[-m:]
-        return LBFGS(chosen(taken, s, self.s), chosen(taken, y, self.y), self.gamma)
+        return LBFGS(
+            select_accepted(taken, s, self.s), select_accepted(taken, y, self.y), self.gamma
+        )
 
 
 class QNHMCState(NamedTuple):
@@ -131,7 +133,7 @@ class QNHMCState(NamedTuple):
 
 @dataclass(frozen=True)
 class QNHMC:
-    r"""Quasi-Newton HMC, whose momenta are standard normal and whose dynamics carry C twice.
+    r"""Quasi-Newton HMC: momenta are standard normal, and the dynamics apply C twice.
 
     .. math:: p \sim \mathcal{N}(0, I), \qquad \dot\theta = C p, \qquad \dot p = -C \nabla U(\theta)
 
@@ -242,6 +244,6 @@ class QNHMC:
             s = xp.stack([new[0] - old[0] for old, new in pairwise(folded)])
             y = xp.stack([new[1] - old[1] for old, new in pairwise(folded)])
             inverse = inverse.update(taken, s, y)
-        end = chosen(taken, path[-1][0], origin)
+        end = select_accepted(taken, path[-1][0], origin)
         theta = potential.fold(end)
         return QNHMCState(theta, step + 1, count(accepted, taken), inverse)

@@ -117,7 +117,7 @@ class SGQNHMC:
         return SGQNHMCState(theta, 0, noise(rng, theta), LBFGS(s, y, self.gamma))
 
     def step(self, rng: Any, state: SGQNHMCState, target: Target[Potential]) -> SGQNHMCState:
-        """Make one step, with one gradient a leap, and two more while C learns.
+        """Make one step, with one gradient per leap, and two more while C adapts.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class SGQNHMC:
 
 
 def _learnt(inverse: LBFGS, potential: Potential, start: Array, end: Array) -> LBFGS:
-    """Return C after the pair of a step."""
+    """Return C updated with the pair of a step."""
     taken = namespace(end).ones(end.shape[:-1], bool)
     y = potential.grad(end) - potential.grad(start)
     return inverse.update(taken, (end - start)[None], y[None])

@@ -10,7 +10,7 @@ from alphamf.tools.arrays import Array, namespace
 
 
 def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) -> Array:
-    """Replace theta, in place, by its absolute value where the target is positive.
+    """Replace theta by its absolute value, in place, if the target is positive.
 
     A move whose noise does not change its law with the sign of any coordinate, mirrored, is the
     same move on the density that is extended to negative values as an even function, so the
@@ -38,9 +38,9 @@ def reflect(theta: Array, target: Target[Any], momentum: Array | None = None) ->
 
 
 def refuse_wall(sampler: Any, target: Target[Any]) -> None:
-    """Raise where the target is positive, and the sampler's moves cannot be mirrored."""
+    """Raise an AlphaMFError if the target is positive and moves cannot be mirrored."""
     if target.positive:
         raise AlphaMFError(
-            f"{type(sampler).__name__} needs a target without a wall, which "
-            "targets.unbounded.Unbounded makes of a positive one"
+            f"{type(sampler).__name__} cannot sample a positive target; wrap the target in "
+            "targets.unbounded.Unbounded"
         )

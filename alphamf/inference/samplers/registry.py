@@ -1,4 +1,4 @@
-"""The samplers, by name. The file of each is imported when it is called."""
+"""The samplers by name; each file is imported when its sampler is first created."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def _sampler(place: str, **fixed: Any) -> Callable[..., Any]:
-    """Return a function that makes a sampler.
+    """Return a function that creates a sampler.
 
     Parameters
     ----------

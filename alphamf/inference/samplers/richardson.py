@@ -244,11 +244,11 @@ class SGRRHMC:
 
 
 def refuse_latents(sampler: Any, target: Target[Any]) -> None:
-    """Raise where the target has latents, which two chains cannot share."""
+    """Raise an AlphaMFError if the target has latents, because two chains cannot share them."""
     if target.latents:
         raise AlphaMFError(
-            f"{type(sampler).__name__} needs a target without latents, which its two chains cannot "
-            f"share, not one with {', '.join(target.latents)}"
+            f"{type(sampler).__name__} needs a target without latents, because its two "
+            f"chains cannot share them; this one has {', '.join(target.latents)}"
         )
 
 

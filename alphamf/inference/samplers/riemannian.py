@@ -1,4 +1,4 @@
-"""Riemannian SGLD: Langevin moves in a metric of the target, such as its Fisher information."""
+"""Riemannian SGLD: Langevin moves with a metric of the target, such as its Fisher information."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RSGLD:
         metric = metric_of(potential, theta)
         if isinstance(metric, Dense):
             if not self.diagonal and target.positive:
-                raise AlphaMFError("diagonal must be True where the target is positive, not False")
+                raise AlphaMFError("diagonal must be True if the target is positive")
             metric = metric.diagonal() if self.diagonal else metric
         new = metric.solve(potential.grad(theta))
         if self.correction:

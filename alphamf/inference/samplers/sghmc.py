@@ -12,7 +12,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
-from alphamf.inference.samplers.momentum import drift, mirrored
+from alphamf.inference.samplers.momentum import check_mirror_metric, drift
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, namespace
 
@@ -123,7 +123,7 @@ class SGHMC:
         return SGHMCState(theta, 0, self.mass.inverse(mass).inverse_root(noise(rng, theta)), mass)
 
     def step(self, rng: Any, state: SGHMCState, target: Target[Potential]) -> SGHMCState:
-        """Make one step, with one gradient a leap.
+        """Make one step, with one gradient per leap.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class SGHMC:
         """
         theta, step, p, mass = state
         h = at(self.step_size, step)
-        inverse = mirrored(self.mass.inverse(mass), target)
+        inverse = check_mirror_metric(self.mass.inverse(mass), target)
         splitting = self.integrator == "splitting"
         decay = _exponential(inverse, -0.5 * h * self.friction) if splitting else None
         for _ in range(self.leaps):

@@ -12,7 +12,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
-from alphamf.inference.samplers.momentum import drift, mirrored
+from alphamf.inference.samplers.momentum import check_mirror_metric, drift
 from alphamf.inference.schedule import at
 from alphamf.tools.arrays import Array, dot, namespace
 
@@ -102,7 +102,7 @@ class SGNHT:
         return SGNHTState(theta, 0, p, xi, mass)
 
     def step(self, rng: Any, state: SGNHTState, target: Target[Potential]) -> SGNHTState:
-        """Make one step, with one gradient a leap.
+        """Make one step, with one gradient per leap.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class SGNHT:
         """
         theta, step, p, xi, mass = state
         h = at(self.step_size, step)
-        inverse = mirrored(self.mass.inverse(mass), target)
+        inverse = check_mirror_metric(self.mass.inverse(mass), target)
         trace = _trace(inverse, theta)
         for _ in range(self.leaps):
             gradient = target.draw(rng, theta).grad(theta)

@@ -1,1 +1,1 @@
-"""The posteriors: what a sampler is run on."""
+"""The posteriors that samplers can run on."""

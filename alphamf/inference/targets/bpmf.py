@@ -128,7 +128,7 @@ class BPMF:
         )
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw W and H at a tenth of their priors' widths: draws of full width fit far worse."""
+        """Draw W and H at a tenth of their priors' widths, because full-width draws fit badly."""
         theta: Array = rng.standard_normal((*chains, self.size), dtype=self.residual.dtype)
         w, h = self.unpack(theta)
         w *= 0.1 * self.variance_w**0.5
@@ -182,7 +182,7 @@ def products(w: Array, h: Array, users: Array, items: Array) -> Array:
 
 
 class BPMFPotential:
-    """U of some ratings: arrays of shape (n,), or (*chains, n) where each chain has its own.
+    """U of some ratings, given as arrays of shape (n,), or (*chains, n) if each chain has its own.
 
     Attributes
     ----------

@@ -95,7 +95,7 @@ class LinearGaussian:
 
 
 class FullPotential:
-    """U of all data, by its sufficient statistics."""
+    """U of all data, computed from sufficient statistics."""
 
     def __init__(self, target: LinearGaussian) -> None:
         self.target = target

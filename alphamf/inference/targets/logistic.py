@@ -85,7 +85,7 @@ class LogisticRegression:
         self.size: Any = features.shape[1]
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw at a tenth of the prior's width, where few labels are certain yet."""
+        """Draw at a tenth of the prior's width, so that few predictions are certain."""
         theta = noise(rng, namespace(self.features).empty((*chains, self.size), self._dtype))
         theta *= 0.1 * self.prior_variance**0.5
         return theta
@@ -107,7 +107,7 @@ class LogisticRegression:
 
 
 def sigmoid(z: Array) -> Array:
-    """Return 1 / (1 + exp(-z)) in the place of z; by tanh, which does not overflow."""
+    """Compute 1 / (1 + exp(-z)) in place of z; uses tanh, which does not overflow."""
     z *= 0.5
     namespace(z).tanh(z, out=z)
     z += 1.0
@@ -116,7 +116,7 @@ def sigmoid(z: Array) -> Array:
 
 
 class LogisticPotential:
-    """U of a minibatch of points per chain, or of points that all chains share.
+    """U of a minibatch of points per chain, or of points shared by all chains.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class LogisticPotential:
         return scores
 
     def _sums(self, rows: Array, features: Array) -> Array:
-        """Sum features, each row of them times a number of `rows`, of shape (*chains, n)."""
+        """Sum the features, each row weighted by a number in `rows`, of shape (*chains, n)."""
         if features.ndim == 2:
             return rows @ features
         sums: Array = namespace(rows).matmul(rows[..., None, :], features)[..., 0, :]

@@ -1,4 +1,4 @@
-r"""Mean and precision of a normal law: a posterior known exactly, though not Gaussian.
+r"""Mean and precision of a normal distribution: a posterior that is known exactly but not Gaussian.
 
 .. math:: x_n \sim \mathcal{N}(\mu, 1/\tau), \qquad
    p(\mu, \tau) \propto \mathcal{W}(\tau \mid 1, 1) \propto \tau^{-1/2} e^{-\tau/2}.
@@ -91,7 +91,7 @@ class NormalWishart:
         return theta[..., 0], xp.exp(xp.minimum(theta[..., 1], LOG_LIMIT))
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw mu as wide as the data, and tau about their precision, shape (*chains, 2)."""
+        """Draw mu with the data's spread, and tau around their precision, shape (*chains, 2)."""
         xp = namespace(self.x)
         theta: Array = rng.standard_normal((*chains, 2), dtype=self.x.dtype)
         spread = (1 + self.scatter) / len(self.x)

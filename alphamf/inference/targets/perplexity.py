@@ -1,4 +1,4 @@
-"""Words held out of documents, and how well a topic model predicts them."""
+"""Held-out words of documents, and how well a topic model predicts them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
-from alphamf.inference.records import check_kept, kept
+from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
 from alphamf.inference.targets.tokens import assign, table, tokens
 from alphamf.inference.targets.topics import TopicModel
@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Part each document's tokens at random: `share` of them, rounded down, and the rest.
+    """Split each document's tokens at random into `share` of them, rounded down, and the rest.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
 
 
 class Perplexity:
-    r"""A record: how well words of other documents are predicted from the rest of their words.
+    r"""A record of how well held-out words of documents are predicted from their other words.
 
     For each kept state, phi is drawn, `sweeps` Gibbs sweeps move the topics of the observed words
     with phi and r fixed, and theta_kn ~ Gamma(r_k + x_kn, scale p_n), p_n ~ Beta(a_0 + L_n, b_0 +
@@ -96,7 +96,9 @@ class Perplexity:
         seed: int = 0,
     ) -> None:
         if observed.shape != held.shape:
-            raise AlphaMFError(f"observed and held differ in shape: {observed.shape}, {held.shape}")
+            raise AlphaMFError(
+                f"observed and held must have the same shape, not {observed.shape} and {held.shape}"
+            )
         check_kept(burn_in, thin)
         if sweeps < 1:
             raise AlphaMFError(f"sweeps must be at least 1, not {sweeps}")
@@ -112,8 +114,8 @@ class Perplexity:
         )
 
     def add(self, state: Any, target: TopicModel) -> None:
-        """Take in one state."""
-        if not kept(state.step, self.burn_in, self.thin):
+        """Add one state."""
+        if not is_kept(state.step, self.burn_in, self.thin):
             return
         rng = generator(self.seed, state.step)
         phi, r = target.dictionary(rng), target.unpack(state.theta).r[..., None, :]
@@ -157,5 +159,5 @@ class Perplexity:
         return self._arrays
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Take back what `arrays` returned."""
+        """Restore what `arrays` returned."""
         self._arrays = arrays

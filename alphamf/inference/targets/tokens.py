@@ -1,4 +1,4 @@
-"""Tokens of documents: their words, their topics, and tables that count them."""
+"""Tokens of documents: their words and topics, and tables of their counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tokens(counts: Any) -> tuple[Array, Array]:
         raise AlphaMFError(f"counts must be a scipy.sparse CSR array, not {type(counts).__name__}")
     number = counts.data.astype(np.int64)
     if (number != counts.data).any() or (number < 0).any():
-        raise AlphaMFError("counts must be whole numbers, none of them negative")
+        raise AlphaMFError("counts must be non-negative whole numbers")
     ends = np.concatenate([[0], number.cumsum()])
     return np.repeat(counts.indices.astype(np.int32), number), ends[counts.indptr]
 

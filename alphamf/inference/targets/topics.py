@@ -1,4 +1,4 @@
-r"""Gamma-process Poisson factor analysis: topics whose weights are those of a gamma process.
+r"""Gamma-process Poisson factor analysis: topics whose weights follow a gamma process.
 
 The count of word v in document n is the sum over topics k of Poisson counts x_vkn,
 
@@ -42,8 +42,8 @@ from alphamf.inference.targets.tokens import assign, flat_index, table, tails_of
 from alphamf.tools.arrays import LOG_LIMIT, Array
 
 
-class Weights(NamedTuple):
-    """What theta holds, of shapes (*chains, K) and (*chains, 1): log r = log E - T follows.
+class TopicWeights(NamedTuple):
+    """The parts of theta, of shapes (*chains, K) and (*chains, 1), with log r = log E - T.
 
     Attributes
     ----------
@@ -169,17 +169,17 @@ class TopicModel:
         self.size: int = 2 * rank + 2
         self.latents: dict[str, Array] = {}
 
-    def unpack(self, theta: Array) -> Weights:
+    def unpack(self, theta: Array) -> TopicWeights:
         """Return T, E, alpha and c at theta, and log r."""
         k = self.rank
         t, e, alpha, c = (
             np.exp(np.minimum(part, LOG_LIMIT))
             for part in (theta[..., :k], theta[..., k:-2], theta[..., -2:-1], theta[..., -1:])
         )
-        return Weights(t, e, alpha, c, theta[..., k:-2] - t)
+        return TopicWeights(t, e, alpha, c, theta[..., k:-2] - t)
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw T and E from their priors at alpha = c = 1, and the topics from theirs given these.
+        """Draw T and E from their priors at alpha = c = 1, and then the topics from their priors.
 
         Topics that are uniform in every document would imply that all r are infinite.
         """
@@ -199,7 +199,7 @@ class TopicModel:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> TopicPotential:
-        """Draw documents, move the topics of their tokens, and return the potential of both."""
+        """Draw documents, move the topics of their tokens, and return the potential for both."""
         n = len(self.offsets) - 1
         chosen, lengths, repeats = np.arange(n), self.lengths, self.repeats
         if self.batch is not None:
@@ -295,7 +295,7 @@ class TopicPotential:
         return mean, slope.astype(r.dtype)
 
     def metric(self, theta: Array) -> Diagonal:
-        r"""Fisher information with the tables known, and the prior's, expected plus observed.
+        r"""Fisher information given the tables, plus the prior's expected and observed information.
 
         The tokens of topic k in a document sit at Poisson(:math:`-r_k \log(1 - p_n)`) tables of a
         Chinese restaurant, whose number alone depends on r. So the information in log r_k is

@@ -1,4 +1,4 @@
-r"""A positive posterior in coordinates that have no wall, so that any sampler may move in it.
+r"""A positive posterior in unbounded coordinates, so that any sampler can be used.
 
 .. math:: \theta = \frac c4\, \zeta(u)^2, \qquad \zeta(u) = \log(1 + e^u).
 
@@ -30,7 +30,7 @@ products are slow. The gradient is at its limit by then."""
 
 
 class Unbounded:
-    """A positive target as one of coordinates u on the whole line, with the exact Jacobian.
+    """A positive target in coordinates u on the whole line, with the exact Jacobian.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Unbounded:
 
     @property
     def latents(self) -> dict[str, Array]:
-        """The target's, whose `start` may put others in their place."""
+        """The target's latents; its `start` may replace them."""
         return self.target.latents
 
     def position(self, u: Array) -> Array:
@@ -86,14 +86,14 @@ class Unbounded:
         return theta
 
     def coordinates(self, theta: Array) -> Array:
-        """Return u at theta, of the same shape; close to `LOWEST` where theta is smaller."""
+        """Return the coordinates u of theta, of the same shape; at least about `LOWEST`."""
         xp = namespace(theta)
         root = xp.maximum(2 * xp.sqrt(theta / self.scale), exp(LOWEST))
         u: Array = root + xp.log(-xp.expm1(-root))
         return u
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw a start of the target's, shape (*chains, D), in its coordinates."""
+        """Draw a start from the target, shape (*chains, D), in its coordinates."""
         return self.coordinates(self.target.start(rng, chains))
 
     def draw(self, rng: Any, theta: Array) -> UnboundedPotential:
@@ -103,7 +103,7 @@ class Unbounded:
 
 
 class UnboundedPotential:
-    """V at fixed minibatch and latents.
+    """The potential V at a fixed minibatch and latents.
 
     Parameters
     ----------

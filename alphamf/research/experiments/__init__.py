@@ -1,1 +1,1 @@
-"""The papers' experiments: a folder a paper, `catalogue` names them all."""
+"""The papers' experiments: one folder per paper; `catalogue` lists them all."""

@@ -1,4 +1,4 @@
-"""What an experiment is, and the text of its tables.
+"""The definition of an experiment, and functions for its tables.
 
 An experiment is a list of independent jobs, such as one method with one seed. Each job returns
 numbers; a table and a figure are made from the numbers alone.
@@ -23,8 +23,8 @@ Numbers = dict[str, Any]
 """The results of a job: JSON values only."""
 
 
-class Record(NamedTuple):
-    """A job and its numbers."""
+class JobRecord(NamedTuple):
+    """A job and its results."""
 
     job: Job
     numbers: Numbers
@@ -64,8 +64,8 @@ class Experiment:
     minutes: tuple[float, float]
     jobs: Callable[[bool, int], list[Job]]
     work: Callable[[Job], Numbers]
-    table: Callable[[list[Record]], list[dict[str, Any]]]
-    figure: Callable[[list[Record]], Any]
+    table: Callable[[list[JobRecord]], list[dict[str, Any]]]
+    figure: Callable[[list[JobRecord]], Any]
     data: tuple[str, ...] = ()
     over_ranks: Callable[[Job, Ranks, Path], Numbers] | None = None
 

@@ -1,4 +1,4 @@
-"""The papers' experiments, by name and paper by paper."""
+"""The papers' experiments by name, grouped by paper."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ HAMCMC = (
         distributed_report.table,
         distributed_report.figure,
         data=("ml-1m",),
-        over_ranks=distributed_mf.over_ranks,
+        over_ranks=distributed_mf.run_over_ranks,
     ),
 )
 """Simsekli et al., "Stochastic Quasi-Newton Langevin Monte Carlo", ICML 2016."""

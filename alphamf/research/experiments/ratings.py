@@ -12,7 +12,7 @@ from alphamf.research.corpora import find
 from alphamf.tools.arrays import Array
 
 
-class Ratings:
+class RatingSplit:
     """Ratings for training and test: indices of users and films from zero, and values.
 
     Parameters
@@ -38,7 +38,7 @@ class Ratings:
         self.test: tuple[Any, Any, Any] = users[test], items[test], ratings[test]
 
     def target(self, **settings: Any) -> BPMF:
-        """Return the posterior given the training ratings, about their mean by default."""
+        """Return the posterior given the training ratings, centred at their mean by default."""
         mean = float(self.train[2].mean(dtype=np.float64))
         return BPMF(*self.train, shape=self.shape, **{"offset": mean, **settings})
 

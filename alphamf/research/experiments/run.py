@@ -1,4 +1,4 @@
-"""Run an experiment: resume its jobs, and write its numbers, table and figure.
+"""Run an experiment: resume its jobs, and write its results, table and figure.
 
 The numbers that a job returns are kept as a JSON line as soon as it ends; a run that was stopped
 continues with the jobs that are missing.
@@ -14,23 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks.ranks import launched
+from alphamf.inference.blocks.ranks import launched_ranks
 from alphamf.research.corpora import find
 from alphamf.research.experiments import over_ranks
-from alphamf.research.experiments.base import Experiment, Job, Record, job_key, markdown
+from alphamf.research.experiments.base import Experiment, Job, JobRecord, job_key, markdown
 from alphamf.tools import jobs
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, printable_name
 
-Each = Callable[[Experiment, Sequence[Job]], Iterable[Record]]
+Each = Callable[[Experiment, Sequence[Job]], Iterable[JobRecord]]
 """Does jobs of an experiment, and yields the record of each as soon as it is there."""
 
 Progress = Callable[[int, int], None]
 """Takes the number of jobs done, and of all."""
 
 
-def in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[Record]:
-    """Do jobs one after the other, in this process."""
-    return (Record(job, experiment.work(job)) for job in todo)
+def run_in_turn(experiment: Experiment, todo: Sequence[Job]) -> Iterator[JobRecord]:
+    """Run jobs one after the other, in this process."""
+    return (JobRecord(job, experiment.work(job)) for job in todo)
 
 
 def run(
@@ -39,10 +39,10 @@ def run(
     *,
     full: bool = False,
     seed: int = 0,
-    each: Each = in_turn,
+    each: Each = run_in_turn,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs that `output` does not hold yet, and write table and figure.
+    """Run the jobs that have no result in `output` yet, and write table and figure.
 
     Writes ``NAME.jsonl`` (a line per job), ``NAME.csv``, ``NAME.md`` and ``NAME.png``, or
     ``NAME-full.*`` in the full form. Numbers of another version of alphamf are not used again.
@@ -71,15 +71,15 @@ def run(
     Raises
     ------
     AlphaMFError
-        The folder cannot be written to, data are missing, or a job failed.
+        The folder cannot be written to or holds files of others, data are missing, or a job failed.
     """
     stem = output / (f"{experiment.name}-full" if full else experiment.name)
-    ranks = launched()
+    ranks = launched_ranks()
     if ranks is None:
         return _run(experiment, stem, experiment.jobs(full, seed), each, progress)
     with ranks.together():
         if experiment.over_ranks is None:
-            raise AlphaMFError(f"{experiment.name} runs in one process: start it without mpiexec")
+            raise AlphaMFError(f"{experiment.name} runs in one process; start it without mpiexec")
         checkpoints = stem.with_name(f"{stem.name}.checkpoint")
         if ranks.rank == 0:
             lead = partial(over_ranks.lead, ranks=ranks, checkpoints=checkpoints)
@@ -95,9 +95,9 @@ def _run(
     each: Each,
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
-    """Run the jobs whose numbers are missing, and write the files; all names start with `stem`."""
+    """Run the jobs without results, and write the files; all names start with `stem`."""
 
-    def do(left: Sequence[Job]) -> Iterator[Record]:
+    def do(left: Sequence[Job]) -> Iterator[JobRecord]:
         if left:
             # Here, so that the processes find what was downloaded.
             for name in experiment.data:
@@ -111,7 +111,8 @@ def _run(
                 progress(count, len(todo))
 
     file = results_file(stem)
-    with file.locked(f"another run writes to {shown(file.path)}"):
+    made = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "md", "png")]
+    with file.locked(f"another run is writing to {printable_name(file.path)}", made):
         for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
             pass
         # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
@@ -119,34 +120,37 @@ def _run(
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
 
-def results_file(stem: Path) -> jobs.ResultsFile[Record]:
-    """Return the file of the numbers of this version, a line per job."""
+def results_file(stem: Path) -> jobs.ResultsFile[JobRecord]:
+    """Return the results file of this version, with one line per job."""
 
-    def encode(record: Record) -> dict[str, Any]:
+    def encode(record: JobRecord) -> dict[str, Any]:
         return {"version": version("alphamf"), **record._asdict()}
 
-    def decode(item: Mapping[str, Any]) -> Record:
+    def decode(item: Mapping[str, Any]) -> JobRecord:
         if item["version"] != version("alphamf"):
             raise KeyError("version")
-        return Record(item["job"], item["numbers"])
+        return JobRecord(item["job"], item["numbers"])
 
     path = stem.with_name(f"{stem.name}.jsonl")
     return jobs.ResultsFile(path, lambda record: job_key(record.job), encode, decode)
 
 
-def _write(experiment: Experiment, stem: Path, records: list[Record]) -> list[dict[str, Any]]:
+def _write(experiment: Experiment, stem: Path, records: list[JobRecord]) -> list[dict[str, Any]]:
     """Write table and figure, and return the table's rows."""
     rows = experiment.table(records)
     _write_csv(stem.with_name(f"{stem.name}.csv"), rows)
-    with atomic(stem.with_name(f"{stem.name}.md")) as part:
+    with atomic(stem.with_name(f"{stem.name}.md"), within=stem.parent) as part:
         part.write_text(markdown(rows) + "\n", encoding="utf-8")
-    with atomic(stem.with_name(f"{stem.name}.png")) as part:
+    with atomic(stem.with_name(f"{stem.name}.png"), within=stem.parent) as part:
         experiment.figure(records).savefig(part, format="png", dpi=110)
     return rows
 
 
 def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    with atomic(path) as part, part.open("w", newline="", encoding="utf-8") as file:
+    with (
+        atomic(path, within=path.parent) as part,
+        part.open("w", newline="", encoding="utf-8") as file,
+    ):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)

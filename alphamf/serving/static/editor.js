@@ -72,7 +72,6 @@ export class Editor {
     this.player.ready = state.ready;
     const done = state.state === "done";
     $("download").hidden = !done;
-    $("words").textContent = state.result?.noise ?? "";
     if (done) this.showResult();
     this.showAhead();
     const mark = `${state.ready} ${state.preview?.start}`;

@@ -1,4 +1,4 @@
-"""The rows of a dictionary above its band, learnt from speech that was recorded in full.
+"""Learn the rows of a dictionary above its band from full-band speech.
 
 The dictionary stays as it is. What its columns sound like below says when each of them speaks; how
 loud the bands above (`alphamf.learnt.bands`) then are is fitted with those activations held fixed,
@@ -31,7 +31,7 @@ STEPS, KEEP = 80, 30
 
 
 class _Speech(NamedTuple):
-    """What is kept of a voice.
+    """The data that is kept per voice.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def extend(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dictionary:
-    """Return a dictionary with rows for the bands above.
+    """Return a copy of a dictionary with rows for the bands above 7.5 kHz.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def extend(
     check_seconds(seconds)
     if dictionary.rate != 16000:
         raise AlphaMFError(
-            f"the bands above begin at {bands.FIRST_HZ:g} Hz, which a dictionary of "
-            f"{dictionary.rate} Hz does not reach up to"
+            f"a dictionary of {dictionary.rate} Hz does not reach {bands.FIRST_HZ:g} Hz, "
+            "where the bands above it begin"
         )
     voices = list(_voices(dictionary, paths, seconds, seed, progress))
     frames = np.zeros((dictionary.context, bands.ABOVE, dictionary.rank), np.float32)
@@ -102,9 +102,9 @@ def _voices(
     seed: int,
     progress: Callable[[int, int], None] | None,
 ) -> Iterator[_Speech]:
-    """Find the activations of the dictionary in each file that is not silent."""
+    """Compute the activations of the dictionary for each file that is not silent."""
     if not paths:
-        raise AlphaMFError("there is no speech to learn from: no files were given")
+        raise AlphaMFError("no files were given, so there is no speech to train on")
     for k, path in enumerate(paths):
         sound = beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
         if sound.any():
@@ -127,7 +127,7 @@ def _speech(dictionary: Dictionary, spectra: Spectra, stream: tuple[int, int]) -
 
 
 def _fitted(voices: Sequence[_Speech], band: int, dictionary: Dictionary, rng: Any) -> Floats:
-    """Return a band's rows of W, shape (context, rank)."""
+    """Fit a band's rows of W, shape (context, rank)."""
     gains = np.concatenate([voice.gains for voice in voices])
     rows = slice(band, None, bands.ABOVE)
     # Transposed, the activations are the basis that rests, and W is what moves.
@@ -138,7 +138,7 @@ def _fitted(voices: Sequence[_Speech], band: int, dictionary: Dictionary, rng: A
 
 
 def _mean(steps: Iterator[Activation]) -> Floats:
-    """Return the mean of what moves over the last steps."""
+    """Return the mean of the varying quantities over the last steps."""
     last = islice(steps, STEPS - KEEP, None)
     mean: Floats = np.mean([each.gains for each in last], axis=0)
     return mean

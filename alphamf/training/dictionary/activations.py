@@ -1,4 +1,4 @@
-"""Stochastic EM for H of one excerpt under a given W; cells may be left out."""
+"""Stochastic EM for H of one excerpt with W fixed; cells can be left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train a dictionary on voices, in the form that suits how much speech there is."""
+"""Train a dictionary on voices, in memory or streamed, depending on the amount of speech."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fit(
         As there.
     """
     if not voices:
-        raise AlphaMFError("there is no speech to train on: no files were given")
+        raise AlphaMFError("no files were given, so there is no speech to train on")
     if sum(len(voice.files) for voice in voices) == 1:
         skipped = None  # no other file is left
     # A chain that diverges raises an error; numpy need not warn as well.
@@ -85,7 +85,7 @@ def is_streamed(voices: Sequence[Voice], settings: TrainingSettings) -> bool:
 
 
 def _length(file: str) -> float:
-    """Return a file's length in s by its header; zero where it cannot be read or tells none."""
+    """Return a file's length in seconds from its header; zero if it is unknown."""
     try:
         if not stat.S_ISREG(os.stat(file).st_mode):
             return 0.0

@@ -1,4 +1,4 @@
-"""How well a dictionary predicts held-out speech: the score that selects rank and alpha.
+"""Score of how well a dictionary predicts held-out speech; it selects rank and alpha.
 
 A dictionary with more columns fits every voice better, held out or not, since H is fitted to it.
 So some cells of the spectrogram are held out as well: H is fitted to the others, and the score is
@@ -38,7 +38,7 @@ def score(
     seed: int,
     skipped: SkipCallback | None = None,
 ) -> Floats:
-    """Return the mean log density of a hidden cell, in nats, of every voice.
+    """Return the mean log density of a hidden cell in nats, for each voice.
 
     Which cells are hidden depends on seed and voice alone, so that dictionaries compare in pairs.
 
@@ -71,14 +71,14 @@ def score(
         if power is not None:
             values.append(_density(model, power, generator(seed, Key.HELD_OUT_CELLS, number)))
     if not values:
-        raise AlphaMFError("the voices that are held out have no speech")
+        raise AlphaMFError("the held-out voices contain no speech")
     return np.array(values)
 
 
 def _first(
     voice: Voice, model: Dictionary, seconds: float, skipped: SkipCallback | None
 ) -> Floats | None:
-    """Return the spectrum of a voice's first speech; None where there is none."""
+    """Return the spectrum of the first speech of a voice; None if it has none."""
     for file in voice.files:
         try:
             power = spectrum(beginning(file, model.rate, model.frame, seconds), model.frame)

@@ -102,10 +102,10 @@ class StreamEM:
     def __post_init__(self) -> None:
         """Check the hyperparameters."""
         if not 0 < self.relaxation < 2:
-            raise AlphaMFError(f"relaxation must lie between 0 and 2, not {self.relaxation}")
+            raise AlphaMFError(f"relaxation must be between 0 and 2, not {self.relaxation}")
 
     def init(self, rng: Any, theta: Array) -> StreamState:
-        """Return the state that starts at theta, of shape (I K,)."""
+        """Return the initial state at theta, of shape (I K,)."""
         nothing = np.zeros(theta.shape)
         return StreamState(theta, 0, nothing, nothing)
 

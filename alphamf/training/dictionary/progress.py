@@ -1,4 +1,4 @@
-"""How a training run reports to its caller."""
+"""Progress reports of a training run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both forms of a training run: all speech in memory, or one excerpt at a time."""
+"""The two ways to train: all speech in memory, or one excerpt at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alphamf.training.dictionary.online import StreamEM
 from alphamf.training.dictionary.progress import Progress, ProgressCallback, SkipCallback
 from alphamf.training.dictionary.settings import HOP_SECONDS, OVERLAP, STEPS, TrainingSettings
 from alphamf.training.dictionary.speech import beginning, spectrum
-from alphamf.training.dictionary.stream import Stream
+from alphamf.training.dictionary.stream import VoiceStream
 from alphamf.training.dictionary.voices import Voice
 
 WARM_UP_STEPS = 50
@@ -47,7 +47,7 @@ def train_in_memory(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Train a dictionary on the first speech of every voice, as one matrix.
+    """Train a dictionary on the first speech of each voice, as one matrix.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def train_in_memory(
 def _speech(
     voices: Sequence[Voice], settings: TrainingSettings, skipped: SkipCallback | None
 ) -> tuple[Floats, int, float, int]:
-    """Return |X|^2 of all speech; how many files it is from, its length in s, and files skipped."""
+    """Return |X|^2 of all speech, the number of files, its length in s, and skipped files."""
     spectra, seconds, unusable = [], 0.0, 0
     for voice in voices:
         left = settings.seconds
@@ -108,7 +108,7 @@ def _speech(
                 left -= len(sound) / settings.rate
     if not spectra:
         given = "none of the files can be used" if unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to train on: {given}")
+        raise AlphaMFError(f"there is no speech to train on; {given}")
     return np.concatenate(spectra, axis=1), len(spectra), seconds, unusable
 
 
@@ -119,7 +119,7 @@ def train_streamed(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Dictionary:
-    """Train a dictionary by stochastic EM; every step takes an excerpt of one voice.
+    """Train a dictionary by stochastic EM; each step uses an excerpt of one voice.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def train_streamed(
     """
     steps = max(MIN_STEPS, len(voices)) if settings.steps is None else settings.steps
     keep = settings.kept(steps)
-    target = Stream(voices, settings, skipped)
+    target = VoiceStream(voices, settings, skipped)
     record = Mean(_basis, burn_in=steps - keep)
     for state in run(
         target,
@@ -166,7 +166,7 @@ def _about(
     steps: int,
     keep: int,
 ) -> dict[str, Any]:
-    """Return the metadata that the file keeps."""
+    """Return the metadata for the model file."""
     by_file = settings.voices == "file"
     return {
         "software": f"alphamf {version('alphamf')}",
@@ -184,13 +184,13 @@ def _about(
 
 
 def _scaled_basis(theta: Floats, target: AlphaMF) -> Floats:
-    """Return W with columns that sum to one; their scale goes to H."""
+    """Return W with columns that sum to one; the scale is moved to H."""
     basis = target.unpack(theta)[0][0]
     scaled: Floats = basis / basis.sum(axis=-2, keepdims=True)
     return scaled
 
 
-def _basis(theta: Floats, target: Stream) -> Floats:
+def _basis(theta: Floats, target: VoiceStream) -> Floats:
     return theta.reshape(target.rows, -1)
 
 

@@ -1,6 +1,6 @@
 """Choose a dictionary's rank and alpha by how well they predict held-out speech.
 
-The score ranks models of speech, which need not rank denoisers: docs/log/training.md.
+The score ranks models of speech, which need not rank denoisers: docs/quality.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST = 200
 
 
 class Candidate(NamedTuple):
-    """A rank and an alpha, and their scores.
+    """A rank and an alpha, with their scores.
 
     Attributes
     ----------
@@ -53,14 +53,14 @@ class Candidate(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """The best dictionary, and all candidates; none where there was no choice."""
+    """The best dictionary, and all candidates (empty if there was only one)."""
 
     model: Dictionary
     candidates: list[Candidate]
 
     @property
     def best(self) -> Candidate:
-        """The candidate that the model is."""
+        """The candidate that was chosen as the model."""
         return max(self.candidates, key=lambda candidate: candidate.mean)
 
 
@@ -75,7 +75,7 @@ def select(
     progress: ProgressCallback | None = None,
     skipped: SkipCallback | None = None,
 ) -> Selection:
-    """Train a dictionary for every rank and alpha, and keep the one that predicts speech best.
+    """Train a dictionary per rank and alpha, and keep the one that predicts speech best.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def select(
     once = _once(skipped)
     candidates: list[Candidate] = []
     best: Dictionary | None = None
-    with unfinished.locked(folder if settings.stream or len(pairs) > 1 else None) as place:
+    with unfinished.lock_folder(folder if settings.stream or len(pairs) > 1 else None) as place:
         for pair in pairs:
             model, scores = _candidate(
                 pair, voices, validation, place, len(pairs) > 1, progress, once
@@ -139,7 +139,7 @@ def _candidate(
     progress: ProgressCallback | None,
     skipped: SkipCallback | None,
 ) -> tuple[Dictionary, Floats]:
-    """Train and score a dictionary, and save it if it is one of several; or read a saved one."""
+    """Train and score a candidate; save it if there are several, or load one that was saved."""
     key = unfinished.key(settings, voices, validation)
     done = folder and folder / f"{key}.done.npz"
     known = done and unfinished.load(done, settings)

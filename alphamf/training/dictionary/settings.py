@@ -65,7 +65,7 @@ class TrainingSettings:
         return Frame(OVERLAP * hop, hop)
 
     def kept(self, steps: int) -> int:
-        """Return how many of the last of `steps` steps are averaged.
+        """Return how many of `steps` steps at the end are averaged.
 
         Raises
         ------
@@ -96,7 +96,8 @@ class TrainingSettings:
         replace_numbers(self, numbers)
         if self.stream and self.sampler != "em":
             raise AlphaMFError(
-                f"speech that streams by is for the sampler em: {self.sampler} needs all of it"
+                f"streamed training supports only the sampler em; {self.sampler} needs all "
+                "speech in memory"
             )
 
 

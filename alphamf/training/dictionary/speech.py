@@ -1,10 +1,11 @@
-"""Speech of files for training: one channel at one rate, without silence at its ends."""
+"""Read speech from files for training: one channel at one rate, trimmed at both ends."""
 
 from __future__ import annotations
 
 import math
 import os
 import stat
+from collections.abc import Sequence
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -13,21 +14,23 @@ import numpy as np
 
 from alphamf.audio import stft
 from alphamf.audio.cut import Undecodable
+from alphamf.audio.opening import next_block
+from alphamf.audio.parts import Part
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.audio.survey import next_block, open_sound
+from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import shown
+from alphamf.tools.files import printable_name
 
 QUIET_DB = 40.0
 """Silence is what lies this far below a recording's peak."""
 
 
 def beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
-    """Return the first speech in a file; empty where it is silent.
+    """Return the first speech in a file; empty if the file is silent.
 
     Parameters
     ----------
@@ -75,16 +78,17 @@ def spectrum(sound: Floats, frame: Frame) -> Floats | None:
 
 
 class _Header(NamedTuple):
-    """What is kept of a file that was checked."""
+    """Properties of a file that has been checked."""
 
     rate: int
     frames: int
     peak: float
     subtype: str
+    parts: Sequence[Part]
 
 
 class Excerpts:
-    """Reads speech from anywhere in a file.
+    """Reads speech from random positions of a file.
 
     The first read of a file checks it from end to end; later ones decode the excerpt only.
 
@@ -103,7 +107,7 @@ class Excerpts:
         self._known: dict[str, _Header] = {}
 
     def read(self, path: str, place: float) -> Floats:
-        """Return an excerpt, shape (samples,), float32; empty where there is only silence.
+        """Return an excerpt, shape (samples,), float32; empty if there is only silence.
 
         Parameters
         ----------
@@ -124,18 +128,17 @@ class Excerpts:
             _check_regular(path)
             with open_reader(path) as reader:
                 _check_rate(reader, self.rate)
-                known = _Header(reader.rate, reader.frames, reader.peak, reader.subtype)
-                # A file with a wrong header is read from a temporary copy.
-                if reader.path == Path(path):
-                    self._known[path] = known
-                sound = self._cut(reader.path, known, place)
+                self._known[path] = known = _Header(
+                    reader.rate, reader.frames, reader.peak, reader.subtype, reader.parts
+                )
+                sound = self._cut(Path(path), known, place)
         if np.abs(sound).max(initial=0) <= known.peak * 10 ** (-QUIET_DB / 20):
             return np.zeros(0, np.float32)
         sound = resample(sound, known.rate, self.rate)
         return _trimmed(sound, self.rate, self.frame, self.seconds)
 
     def first(self, path: str) -> Floats:
-        """Return the first speech in a file, as `beginning` does.
+        """Return the first speech in a file, in the same way as `beginning`.
 
         Raises
         ------
@@ -151,30 +154,31 @@ class Excerpts:
         # A second more, as silence is cut off.
         length = min(known.frames, math.ceil((self.seconds + 1) * known.rate))
         try:
-            with open_sound(path, shown(path)) as file:
+            with open_sound(path, printable_name(path), parts=known.parts) as file:
                 file.seek(int(place * (known.frames - length + 1)))
                 sound: Floats = next_block(file, length).mean(axis=1)
                 same = file.subtype == known.subtype
         except (Undecodable, AlphaMFError, OSError, soundfile.LibsndfileError) as error:
-            raise AlphaMFError(f"{shown(path)} can no longer be read") from error
+            raise AlphaMFError(f"{printable_name(path)} can no longer be read") from error
         # libsndfile takes a read that fails for the end, and in a header for zeros.
         if len(sound) < length or not same:
-            raise AlphaMFError(f"{shown(path)} can no longer be read as a whole")
+            raise AlphaMFError(f"{printable_name(path)} can no longer be read completely")
         return sound
 
 
 def _check_rate(reader: Reader, rate: int) -> None:
     if reader.rate < rate:
         raise AlphaMFError(
-            f"{reader.name} has a rate of {reader.rate} Hz, and a dictionary at {rate} Hz "
-            "needs at least that"
+            f"{reader.name} has a rate of {reader.rate} Hz, but a dictionary at {rate} Hz "
+            "needs at least that rate"
         )
 
 
 def _check_regular(path: str) -> None:
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
         raise AlphaMFError(
-            f"{shown(path)} is not a regular file, and mini-batches read a file more than once"
+            f"{printable_name(path)} is not a regular file; streamed training reads each "
+            "file several times"
         )
 
 

@@ -38,8 +38,8 @@ USED, UNUSABLE = 1, 2
 """States of a file."""
 
 
-class Summary(NamedTuple):
-    """Gradient of the potential in W, for one column of speech.
+class BasisGradient(NamedTuple):
+    """Gradient of the potential in W, normalised to one column of speech.
 
     Attributes
     ----------
@@ -54,17 +54,17 @@ class Summary(NamedTuple):
     exponent: float
 
     def parts(self, theta: Array) -> Parts:
-        """Return the gradient at the theta that it was drawn at."""
+        """Return the gradient, at the theta for which it was drawn, in two positive parts."""
         one = np.ones(1, theta.dtype)
         return Parts(self.plus, self.minus, one, self.exponent * one)
 
     def grad(self, theta: Array) -> Array:
-        """Return the gradient at the theta that it was drawn at."""
+        """Return the gradient at the theta for which it was drawn."""
         return self.plus - self.minus
 
 
-class Stream:
-    """Speech of many voices: a target whose theta is W, of shape (I K,).
+class VoiceStream:
+    """Speech of many voices, as a target whose theta is W, of shape (I K,).
 
     A minibatch is an excerpt of one voice, from a random place in one of its files, at most
     `TrainingSettings.seconds` long. Every pass takes each voice once, in a new random order; all
@@ -121,8 +121,8 @@ class Stream:
         theta: Array = basis.reshape(*chains, self.size)
         return theta
 
-    def draw(self, rng: Any, theta: Array) -> Summary:
-        """Take an excerpt of the next voice that has speech, fit H, and return W's gradient.
+    def draw(self, rng: Any, theta: Array) -> BasisGradient:
+        """Read an excerpt of the next voice with speech, fit H, and return the gradient in W.
 
         Raises
         ------
@@ -135,26 +135,26 @@ class Stream:
             if power is not None:
                 return self._summary(stack(power, self.settings.context), theta, rng)
         given = "none of the files can be used" if self.unusable else "all the files are silent"
-        raise AlphaMFError(f"there is no speech to train on: {given}")
+        raise AlphaMFError(f"there is no speech to train on; {given}")
 
     @property
     def objective(self) -> float:
-        """Mean log density of a cell, over about the last 100 minibatches; NaN before the first."""
+        """Mean log density of a cell over about the last 100 minibatches; NaN before the first."""
         return float(self.latents["objective"][0])
 
     @property
     def seconds(self) -> float:
-        """Length of all excerpts so far."""
+        """Total length of all excerpts so far, in seconds."""
         return float(self.latents["seconds"][0])
 
     @property
     def used(self) -> int:
-        """Number of files that excerpts came from."""
+        """Number of files that were used so far."""
         return int(np.count_nonzero(self.latents["files"] == USED))
 
     @property
     def unusable(self) -> int:
-        """Number of files that turned out to be unusable."""
+        """Number of files that could not be used."""
         return int(np.count_nonzero(self.latents["files"] == UNUSABLE))
 
     def _next_voice(self) -> Voice:
@@ -170,7 +170,7 @@ class Stream:
         return self.voices[int(self._order[place])]
 
     def _excerpt(self, voice: Voice, rng: Any) -> Floats | None:
-        """Return the power spectrum of an excerpt of a voice; None where no speech is found."""
+        """Return the power spectrum of an excerpt of a voice; None if no speech is found."""
         for attempt in range(ATTEMPTS + 1):
             # Drawn whatever becomes of the file, so that a resumed run draws the same.
             file, place = voice.files[rng.integers(len(voice.files))], rng.random()
@@ -195,7 +195,7 @@ class Stream:
                 return power
         return None
 
-    def _summary(self, power: Floats, theta: Array, rng: Any) -> Summary:
+    def _summary(self, power: Floats, theta: Array, rng: Any) -> BasisGradient:
         """Return dU/dW, averaged over the last steps of H and the columns of `power`."""
         alpha, columns = self.settings.alpha, power.shape[1]
         basis = theta.reshape(self.rows, -1)
@@ -213,4 +213,6 @@ class Stream:
             DECAY * before + (1 - DECAY) * density if np.isfinite(before) else density
         )
         weight = 1 / (INNER_KEPT * columns)
-        return Summary(weight * plus.reshape(-1), weight * minus.reshape(-1), alpha / (alpha + 2))
+        return BasisGradient(
+            weight * plus.reshape(-1), weight * minus.reshape(-1), alpha / (alpha + 2)
+        )

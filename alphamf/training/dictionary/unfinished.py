@@ -1,4 +1,4 @@
-"""Files of an unfinished selection, from which the same call resumes."""
+"""Files of an unfinished selection, from which the same call can resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, exclusive, reason, shown
+from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
 from alphamf.training.dictionary.settings import TrainingSettings
 from alphamf.training.dictionary.voices import Voice
 
@@ -25,7 +25,7 @@ _OURS = re.compile(r"[0-9a-f]{16}(\.done)?\.npz(\.part)?|\.alphamf-[0-9a-f]{16}\
 
 
 def clear(folder: str | os.PathLike[str]) -> None:
-    """Remove the files of unfinished work from a folder, and the folder if it is then empty."""
+    """Remove the files of an unfinished selection, and the folder if it is then empty."""
     with suppress(OSError):
         for path in Path(folder).iterdir():
             if _OURS.fullmatch(path.name):
@@ -34,13 +34,13 @@ def clear(folder: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
-    """Make and lock a folder, and remove it in the end if it is empty; None yields None.
+def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
+    """Create and lock a folder, and remove it at the end if it is empty; does nothing for None.
 
     Raises
     ------
     AlphaMFError
-        It cannot be made, or another run holds its lock.
+        It cannot be made, it holds a link, or another run holds its lock.
     """
     if folder is None:
         yield None
@@ -49,8 +49,9 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
     try:
         place.mkdir(exist_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be made: {reason(error)}") from error
-    with exclusive(place, f"another run works in {shown(folder)}", folder=True):
+        raise AlphaMFError(f"cannot create {printable_name(folder)}: {reason(error)}") from error
+    with exclusive_lock(place, f"another run is using {printable_name(folder)}", folder=True):
+        _check_files(place)
         try:
             yield place
         finally:
@@ -58,8 +59,18 @@ def locked(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
                 place.rmdir()
 
 
+def _check_files(place: Path) -> None:
+    """Refuse a folder in which a link is in the place of a file."""
+    try:
+        files = list(place.iterdir())
+    except OSError as error:
+        raise AlphaMFError(f"{printable_name(place)} cannot be read: {reason(error)}") from error
+    for file in files:
+        refuse_links(file, place)
+
+
 def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[Voice]) -> str:
-    """Return a hash of the settings, and of the files by name, size and time of change.
+    """Return a hash of the settings and of the files' names, sizes and modification times.
 
     Parameters
     ----------
@@ -93,13 +104,13 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
     model, scores
         The dictionary, and its score for every voice held out.
     """
-    with atomic(path) as part, part.open("wb") as file:
+    with atomic(path, within=path.parent) as part, part.open("wb") as file:
         about = np.array(json.dumps(model.about))
         np.savez(file, basis=model.basis, scores=scores, about=about)
 
 
 def load(path: Path, settings: TrainingSettings) -> tuple[Dictionary, Floats] | None:
-    """Read a finished candidate, trained with `settings`; None where no readable one exists."""
+    """Load a finished candidate trained with `settings`; None if there is no readable one."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             basis, scores, about = file["basis"], file["scores"], json.loads(str(file["about"]))

@@ -26,7 +26,7 @@ def check_rule(rule: str) -> None:
 
 
 class Voice(NamedTuple):
-    """A speaker and the speaker's files, in the order in which they were given."""
+    """A speaker with their files, in the order given."""
 
     name: str
     files: tuple[str, ...]
@@ -59,8 +59,12 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
         groups.setdefault(name, []).append(file)
     if rule != "file" and len(groups) == 1 and len(files) > 1:
         raise AlphaMFError(
-            f"voices by {rule} are one voice in {len(files)} files: choose another rule"
-            + (", or name the folder that holds one for each speaker" if rule == "folder" else "")
+            f"the rule {rule} finds only one voice in {len(files)} files; choose another rule"
+            + (
+                ", or give the folder that contains one folder per speaker"
+                if rule == "folder"
+                else ""
+            )
         )
     return [Voice(name, tuple(members)) for name, members in groups.items()]
 
@@ -68,7 +72,7 @@ def group(paths: Sequence[str | os.PathLike[str]], rule: str = "file") -> list[V
 def hold_out(
     voices: Sequence[Voice], fraction: float, most: int, seed: int
 ) -> tuple[list[Voice], list[Voice]]:
-    """Split voices at random into training and held-out voices, each in their order.
+    """Split voices at random into training and held-out voices; the order is kept.
 
     Parameters
     ----------
@@ -91,9 +95,9 @@ def hold_out(
         The fraction is out of range, or there are fewer than two voices.
     """
     if not 0 < fraction < 1:
-        raise AlphaMFError(f"the share held out must lie between 0 and 1, not {fraction}")
+        raise AlphaMFError(f"the held-out fraction must be between 0 and 1, not {fraction}")
     if len(voices) < 2:
-        raise AlphaMFError("to hold out voices takes at least two of them")
+        raise AlphaMFError("holding out voices needs at least two voices")
     count = min(max(1, round(fraction * len(voices))), most, len(voices) - 1)
     chosen = set(generator(seed, Key.HELD_OUT_VOICES, 0).permutation(len(voices))[:count].tolist())
     parts: tuple[list[Voice], list[Voice]] = ([], [])

@@ -1,4 +1,4 @@
-"""Adaptation: a shipped refiner, trained on with the user's own voices and noises."""
+"""Fine-tune a shipped refiner on the user's own voices and noises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
 from alphamf.training.refiner import configured
 from alphamf.training.refiner.config import Config, Data
-from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepared, train
+from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepare_clips, train
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
@@ -38,7 +38,7 @@ TIMED = 4
 
 
 class Adapted(NamedTuple):
-    """What came of it.
+    """The result of fine-tuning.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Adapted(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What is asked for.
+    """Settings of a fine-tuning run.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Wish(NamedTuple):
 
 
 def adapt(wish: Wish, tell: Tell) -> Adapted:
-    """Train the shipped refiner on with other recordings.
+    """Fine-tune the shipped refiner on other recordings.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
         run = Run(asked, place / "run", place / "mixtures", wish.jobs, tell)
         # Decoding the recordings, which may last for hours, is no part of a mixture's time.
         one = replace(asked, mixtures=replace(asked.mixtures, dev_clips=1))
-        prepared(run._replace(config=one), 0)
+        prepare_clips(run._replace(config=one), 0)
         began = time.monotonic()
-        prepared(run, 0)
+        prepare_clips(run, 0)
         clip = (time.monotonic() - began) / DEV_CLIPS
         clips = int(60 * wish.minutes * MIXING / clip)
         batch = asked.schedule.batch
@@ -126,11 +126,13 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
 
 
 def _configuration(wish: Wish) -> Config:
-    """Return the configuration of the shipped refiner, with the user's recordings."""
+    """Return the configuration of the shipped refiner with the user's recordings inserted."""
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)
     if not path.is_file():
-        raise AlphaMFError(f"there is no refiner for {wish.rate} Hz: there are 8000 and 16000")
+        raise AlphaMFError(
+            f"there is no shipped refiner for {wish.rate} Hz; the rate must be 8000 or 16000"
+        )
     shipped = Refiner.load(path)
     base = configured.load(models() / f"{name}.toml")
     mixtures = replace(
@@ -160,7 +162,7 @@ def _sized(asked: Config, clips: int, steps: int) -> Config:
 
 
 def _measured(run: Run) -> tuple[Scores, float, float]:
-    """Return scores and objective of the shipped refiner, and the time of a step in s."""
+    """Return scores and objective of the shipped refiner, and the duration of a step in s."""
     import torch
 
     from alphamf.training.refiner.optimise import Fit
@@ -168,10 +170,10 @@ def _measured(run: Run) -> tuple[Scores, float, float]:
     torch.set_num_threads(run.jobs)
     shipped = Refiner.load(find(run.config.network.start))
     fit = Fit(run.config, load_dictionary(run.config.network.model), shipped.parameters)
-    clips, dev = prepared(run, TIMED)
+    clips, dev = prepare_clips(run, TIMED)
     losses, before = fit.validate(dev)
     assert before is not None, "a refiner's clips have sound"
-    with allocator.freed_kept():
+    with allocator.keep_freed_memory():
         fit.advance(clips)  # the first step is slower
         began = time.monotonic()
         for _ in range(TIMED - 1):

@@ -1,4 +1,4 @@
-"""What the network of the bands above makes of clips, and its losses: from energies of bands alone.
+"""Run the high-band network on clips, and compute its losses from band energies.
 
 A gain g that a band's cells share leaves the energy g^2 N of a mixture of energy N, and an error of
 g^2 N - 2 g C + S beside speech of energy S that has C in common with it. So a clip needs no sound.
@@ -23,8 +23,8 @@ LOST = 2.0
 """What a dB too little counts, in that of one too much: sibilants are to stay."""
 
 
-class Found(NamedTuple):
-    """What a network makes of clips.
+class NetworkBandGains(NamedTuple):
+    """The output of the network for clips.
 
     Attributes
     ----------
@@ -38,8 +38,10 @@ class Found(NamedTuple):
     clips: BandClip
 
 
-def found(parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0) -> Found:
-    """Run the network.
+def run_band_network(
+    parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1.0
+) -> NetworkBandGains:
+    """Run the high-band network on clips.
 
     Parameters
     ----------
@@ -53,10 +55,10 @@ def found(parameters: Mapping[str, Tensor], clips: BandClip, exponent: float = 1
     read = clips.features.float()
     logit = network.logits(outputs(parameters, read), read)
     gain = layers.logistic(logit, torch).swapaxes(1, 2)[:, bands.BELOW :]
-    return Found(gain**exponent, clips)
+    return NetworkBandGains(gain**exponent, clips)
 
 
-def losses(made: Found, wanted: Collection[str]) -> dict[str, Tensor]:
+def losses(made: NetworkBandGains, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
     Parameters
@@ -77,14 +79,14 @@ def losses(made: Found, wanted: Collection[str]) -> dict[str, Tensor]:
     return {name: terms[name](made) for name in wanted}
 
 
-def _distortion(made: Found) -> Tensor:
+def _distortion(made: NetworkBandGains) -> Tensor:
     gain, clips = made
     error = gain**2 * clips.noisy - 2 * gain * clips.common + clips.clean
     ratio = error.sum(-1) / (clips.clean.sum(-1) + FAINT * clips.noisy.sum(-1) + 1e-9)
     return _mean(torch.log(ratio + 1e-3), clips)
 
 
-def _distance(made: Found) -> Tensor:
+def _distance(made: NetworkBandGains) -> Tensor:
     gain, clips = made
     floor = clips.floor[..., None]
     left, clean = (torch.log10(energy + floor) for energy in (gain**2 * clips.noisy, clips.clean))
@@ -96,6 +98,6 @@ def _distance(made: Found) -> Tensor:
 
 
 def _mean(values: Tensor, clips: BandClip) -> Tensor:
-    """Return the mean over the bands of clips in which there is sound."""
+    """Return the mean over the bands that contain sound."""
     heard = (clips.noisy.sum(-1) > 0).float()
     return (values * heard).sum() / heard.sum().clamp(min=1)

@@ -1,4 +1,4 @@
-"""Training clips of both stages: a mixture, and what alpha-MF and the refiner made of it.
+"""Training clips of both stages: a mixture, and the results of alpha-MF and the refiner for it.
 
 Sounds are kept as sounds, not as spectra: that takes half of the space.
 """
@@ -26,7 +26,7 @@ from alphamf.learnt.network import SILENT
 from alphamf.tools.arrays import Floats
 from alphamf.training.refiner.config import CausalKind, HighBandKind, Kind, Mixtures
 from alphamf.training.refiner.mixtures import mixture
-from alphamf.training.refiner.recordings import Recordings
+from alphamf.training.refiner.recordings import SplitRecordings
 from alphamf.training.refiner.shaping import Rng, rms
 
 CHAINS = {
@@ -90,7 +90,7 @@ class SecondStageClip(NamedTuple):
 
 
 class CausalClip(NamedTuple):
-    """A training clip of the causal refiner, in half precision; arrays as `FirstStageClip`'s.
+    """A training clip of the causal refiner, in half precision; arrays as in `FirstStageClip`.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class CausalClip(NamedTuple):
 
 
 class BandClip(NamedTuple):
-    """A training clip of the network of the bands above.
+    """A training clip of the high-band network.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ TrainingClip = FirstStageClip | SecondStageClip | CausalClip | BandClip
 
 
 class Maker(NamedTuple):
-    """All that clips are made from.
+    """Everything that is needed to make clips.
 
     Attributes
     ----------
@@ -151,12 +151,12 @@ class Maker(NamedTuple):
     """
 
     recipe: Mixtures
-    recordings: Recordings
+    recordings: SplitRecordings
     weights: Weights
     kind: Kind
 
     def clip(self, stream: int, number: int) -> TrainingClip:
-        """Make a clip; it does not depend on how many there are.
+        """Make a clip; the result does not depend on the number of clips.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ def _first_stage(clean: Floats, noisy: Floats, power: Floats, posterior: Posteri
 
 
 def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> TrainingClip:
-    """Let the online chain hear a mixture, frame by frame."""
+    """Run the online chain on a mixture, frame by frame."""
     hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
     frames, rows = Frames(hop, 1), []
     for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
@@ -218,7 +218,7 @@ def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> 
 def _bands(
     clean: Spectra, noisy: Spectra, weights: Weights, settings: Settings, key: tuple[int, int]
 ) -> BandClip:
-    """Denoise a mixture as at its own rate, up to where the network of the bands comes in."""
+    """Denoise a mixture at its own rate, up to the input of the high-band network."""
     network: Any = weights.second_stage
     (found,) = sample_gains(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]

@@ -1,4 +1,4 @@
-"""What is between the air and the file: rooms, microphones, clipping, codecs, level, and 16 bits.
+"""Simulate the recording chain: rooms, microphones, clipping, codecs, level, and 16 bits.
 
 Functions that take a pair do the same to the speech and to the mixture, so that the speech is what
 a perfect denoiser would make of the file: it takes no room or telephone away.
@@ -17,7 +17,7 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner.shaping import (
     TELEPHONE_RATE,
     Rng,
-    decibels,
+    decibels_to_amplitude,
     log_uniform,
     rms,
 )
@@ -32,8 +32,8 @@ LONGEST_TAIL = 1.5
 """Most of a room's response that is used, in seconds."""
 
 
-class Codec(NamedTuple):
-    """A codec of libsndfile.
+class LossyCodec(NamedTuple):
+    """An audio codec of libsndfile.
 
     Attributes
     ----------
@@ -52,18 +52,18 @@ class Codec(NamedTuple):
 
 
 CODECS = (
-    (0.25, Codec("MP3", "MPEG_LAYER_III", (0.0, 0.9))),
-    (0.35, Codec("OGG", "OPUS", (0.75, 0.98))),
-    (0.15, Codec("OGG", "VORBIS", (0.2, 1.0))),
-    (0.10, Codec("WAV", "GSM610", narrow=True)),
-    (0.10, Codec("WAV", "ULAW", narrow=True)),
-    (0.05, Codec("WAV", "IMA_ADPCM")),
+    (0.25, LossyCodec("MP3", "MPEG_LAYER_III", (0.0, 0.9))),
+    (0.35, LossyCodec("OGG", "OPUS", (0.75, 0.98))),
+    (0.15, LossyCodec("OGG", "VORBIS", (0.2, 1.0))),
+    (0.10, LossyCodec("WAV", "GSM610", narrow=True)),
+    (0.10, LossyCodec("WAV", "ULAW", narrow=True)),
+    (0.05, LossyCodec("WAV", "IMA_ADPCM")),
 )
 """Codecs, and how often each is drawn."""
 
 
 def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
-    """Put a sound into a room of which the response is known, at the sound's level.
+    """Convolve a sound with a recorded room response, keeping its level.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     response = np.array(response[: int(LONGEST_TAIL * rate)], float)
     direct = int(np.abs(response).argmax())
     near = direct + rate // 400  # 2.5 ms
-    response[near:] *= decibels(-rng.uniform(0, 12))
+    response[near:] *= decibels_to_amplitude(-rng.uniform(0, 12))
     heard = fftconvolve(sound, response)[direct : direct + len(sound)]
     result: Reals = heard * (rms(sound) / rms(heard))
     return result
 
 
 def image_response(rng: Rng, rate: int) -> Reals:
-    """Draw the response of a box-shaped room by the image method.
+    """Draw the response of a box-shaped room with the image method.
 
     Raises
     ------
@@ -101,7 +101,8 @@ def image_response(rng: Rng, rate: int) -> Reals:
         import pyroomacoustics
     except ImportError as error:
         raise AlphaMFError(
-            "[mixtures] image_rooms needs pyroomacoustics: pip install pyroomacoustics"
+            "[mixtures] image_rooms needs pyroomacoustics; install it with pip install "
+            "pyroomacoustics"
         ) from error
     size = rng.uniform((3, 2.5, 2.3), (10, 8, 4))
     absorbed = log_uniform(rng, 0.15, 0.6)
@@ -115,7 +116,7 @@ def image_response(rng: Rng, rate: int) -> Reals:
 
 
 def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Hear both by a microphone that lacks the lowest or the highest frequencies."""
+    """Limit the band of both sounds as a microphone does, at its low or high end."""
     samples = len(pair[0])
     frequencies = np.fft.rfftfreq(samples, 1 / rate)
     low, high = log_uniform(rng, 20, 250), log_uniform(rng, 0.2 * rate, 0.6 * rate)
@@ -126,20 +127,23 @@ def band(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
     return clean, noisy
 
 
-def coded(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
-    """Send both through a codec that is drawn, at the same level and the same bit rate."""
+def apply_codec(rng: Rng, pair: tuple[Reals, Reals], rate: int) -> tuple[Reals, Reals]:
+    """Apply a random codec to both sounds, at the same level and bit rate."""
     chances = np.array([chance for chance, _ in CODECS])
     codec = CODECS[rng.choice(len(CODECS), p=chances / chances.sum())][1]
     compression = None if codec.compression is None else rng.uniform(*codec.compression)
     scale = CODED_PEAK / max(np.abs(pair[1]).max(), 1e-9)
     clean, noisy = (
-        through(each * scale, rate, codec, compression).astype(float) / scale for each in pair
+        encode_and_decode(each * scale, rate, codec, compression).astype(float) / scale
+        for each in pair
     )
     return clean, noisy
 
 
-def through(sound: Reals, rate: int, codec: Codec, compression: float | None) -> Floats:
-    """Return what a codec makes of a sound, at the same rate, of the same length, without delay.
+def encode_and_decode(
+    sound: Reals, rate: int, codec: LossyCodec, compression: float | None
+) -> Floats:
+    """Encode and decode a sound; rate and length are kept, and the delay is removed.
 
     Parameters
     ----------
@@ -174,10 +178,10 @@ def through(sound: Reals, rate: int, codec: Codec, compression: float | None) ->
     return result
 
 
-def stored(
+def quantize_mixture(
     rng: Rng, pair: tuple[Reals, Reals], level: tuple[float, ...], clipped: bool
 ) -> tuple[Floats, Floats]:
-    """Bring the mixture's peak to a level, at times over full scale, and round it to 16 bits.
+    """Scale the mixture to a random peak, sometimes above full scale, and round to 16 bits.
 
     Parameters
     ----------
@@ -197,8 +201,8 @@ def stored(
     """
     clean, noisy = (each / np.abs(pair[1]).max() for each in pair)
     if clipped:
-        over = decibels(rng.uniform(0, MOST_CLIPPED))
+        over = decibels_to_amplitude(rng.uniform(0, MOST_CLIPPED))
         clean, noisy = clean * over, np.clip(noisy * over, -1, 1)
-    scale = decibels(rng.uniform(level[0], level[1]))
+    scale = decibels_to_amplitude(rng.uniform(level[0], level[1]))
     rounded = np.round(noisy * scale * 32767) / 32767
     return (clean * scale).astype(np.float32), rounded.astype(np.float32)

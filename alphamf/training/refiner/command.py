@@ -1,4 +1,4 @@
-r"""Train a network by its configuration file, such as a shipped one anew.
+r"""Train a network from its configuration file, for example to reproduce a shipped one.
 
 For example::
 
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import atomic, check_writable, shown
+from alphamf.tools.files import atomic, check_writable, printable_name, refuse_links
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
 from alphamf.training.refiner import configured
@@ -67,6 +67,8 @@ def main() -> None:
         check_installed()
         found = configured.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
+        if not asked.mixtures:
+            refuse_links(mixtures, asked.run)
         run = Run(found, asked.run, mixtures, asked.jobs, _tell)
         if asked.check:
             _tell(check(run))
@@ -76,7 +78,7 @@ def main() -> None:
         if asked.output:
             with atomic(asked.output) as part:
                 shutil.copyfile(made, part)
-        _tell(f"{shown(made)}: sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
+        _tell(f"{printable_name(made)}: sha256 {hashlib.sha256(made.read_bytes()).hexdigest()}")
     except AlphaMFError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -113,7 +113,7 @@ class SecondStageKind:
         return (self.of,)
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the frame of the network's input spectra, beside its dictionary's."""
         return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -158,7 +158,7 @@ NETWORKS = {kind.name: kind for kind in (RefinerKind, CausalKind, SecondStageKin
 
 @dataclass(frozen=True)
 class Network:
-    """What is trained.
+    """The network to train.
 
     Attributes
     ----------
@@ -195,14 +195,14 @@ class Network:
 
     @property
     def sizes(self) -> Sizes:
-        """The sizes as `alphamf.learnt.network` takes them."""
+        """The sizes in the form of `alphamf.learnt.network`."""
         each = (self.width, self.hidden, self.blocks, self.maps, self.local, self.deep)
         return Sizes(*each, *self.kind.cell_shape)
 
 
 @dataclass(frozen=True)
 class Data:
-    """Where recordings lie: folders, as `alphamf.training.refiner.recordings` finds them.
+    """Folders of recordings, in the layout of `alphamf.training.refiner.recordings`.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Mixtures:
-    """The recipe of the mixtures. All but the first four are shares of the mixtures, or ranges.
+    """The recipe of the mixtures; all but the first four fields are probabilities or ranges.
 
     Attributes
     ----------
@@ -295,7 +295,7 @@ class Mixtures:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the network is fitted.
+    """Settings of the training loop: optimisers, batch size, and how often to report.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What a short run of the whole configuration must reach.
+    """Scores that a short run of the configuration must reach.
 
     Attributes
     ----------
@@ -355,7 +355,7 @@ class Ladder:
 
 @dataclass(frozen=True)
 class Config:
-    """A training run.
+    """The configuration of a training run.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class Config:
     ladder: Ladder | None = field(default=None, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON values, without the ladder, which changes nothing in the network."""
+        """Return the configuration as JSON values, without the ladder."""
         values = {key: value for key, value in asdict(self).items() if key != "ladder"}
         values["network"]["kind"]["name"] = self.network.kind.name
         return values

@@ -1,4 +1,4 @@
-"""Reads the configuration of a training run from a TOML file, and checks it.
+"""Read the configuration of a training run from a TOML file, and check it.
 
 Every key of a section must be there, but for those that have a default, and no other may be: a run
 is what its file says. The files of the shipped networks are ``models/NAME.toml``.
@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.network import DEEP
-from alphamf.tools.files import reason, shown
+from alphamf.tools.files import printable_name, reason
 from alphamf.training.refiner.config import (
     CHAINS,
     KINDS,
@@ -62,15 +62,15 @@ def load(path: Path) -> Config:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
     try:
-        return parsed(table)
+        return parse_config(table)
     except AlphaMFError as error:
-        raise AlphaMFError(f"{shown(path)}: {error}") from error
+        raise AlphaMFError(f"{printable_name(path)}: {error}") from error
 
 
-def parsed(table: dict[str, Any]) -> Config:
-    """Make a configuration of what TOML or JSON gave.
+def parse_config(table: dict[str, Any]) -> Config:
+    """Make a configuration from parsed TOML or JSON.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def parsed(table: dict[str, Any]) -> Config:
     sections = {"network": Network, "data": Data, "mixtures": Mixtures, "schedule": Schedule}
     unknown = set(table) - {*sections, "losses", "ladder"}
     if unknown:
-        raise AlphaMFError(f"there is no section [{min(unknown)}]")
+        raise AlphaMFError(f"unknown section [{min(unknown)}]")
     found: dict[str, Any] = {
         name: _section(name, kind, table.get(name, {})) for name, kind in sections.items()
     }
@@ -98,18 +98,18 @@ def _section(name: str, kind: Any, table: Any) -> Any:
     hints = get_type_hints(kind)
     unknown = set(table) - {each.name for each in fields(kind)}
     if unknown:
-        raise AlphaMFError(f"[{name}] has no key {min(unknown)}")
+        raise AlphaMFError(f"unknown key {min(unknown)} in [{name}]")
     values = {}
     for each in fields(kind):
         if each.name in table:
             values[each.name] = _value(f"[{name}] {each.name}", table[each.name], hints[each.name])
         elif each.default is MISSING and each.default_factory is MISSING:
-            raise AlphaMFError(f"[{name}] lacks {each.name}")
+            raise AlphaMFError(f"the key {each.name} is missing in [{name}]")
     return kind(**values)
 
 
 def _value(name: str, value: Any, hint: Any) -> Any:
-    """Return a value as a field of this type has it."""
+    """Convert a value to the type of a field."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint == Kind and isinstance(value, dict):
         return _kind(value)
@@ -182,7 +182,7 @@ def _check_network(network: Network) -> None:
     _above("[network] exponent", network.exponent)
     _within("[network] moved", network.moved, 0, 1)
     if network.moved < 1 and not network.start:
-        raise AlphaMFError("[network] moved is below 1, and there is no start to move from")
+        raise AlphaMFError("[network] moved is below 1, but there is no start to interpolate from")
 
 
 def _check_mixtures(config: Config) -> None:
@@ -191,17 +191,19 @@ def _check_mixtures(config: Config) -> None:
     if not isinstance(config.network.kind, CausalKind):
         _probabilities("mixtures.chains", mixtures.chains, CHAINS)
     elif mixtures.chains:
-        raise AlphaMFError("[mixtures.chains] is not for a causal network: it has the online chain")
+        raise AlphaMFError(
+            "[mixtures.chains] cannot be used for a causal network, which has the online chain"
+        )
     for key in ("voices", "sounds"):
         if not getattr(config.data, key):
             raise AlphaMFError(f"[data] {key} names no folder")
     _within("[data] most", config.data.most, 0, math.inf)
     if config.data.narrow and not isinstance(config.network.kind, HighBandKind):
-        raise AlphaMFError("[data] narrow is for a network of the bands above alone")
+        raise AlphaMFError("[data] narrow can be used for a high-band network only")
     if any(config.data.tilts) and not config.data.narrow:
-        raise AlphaMFError("[data] tilts is for voices that narrow names")
+        raise AlphaMFError("[data] tilts needs voices in [data] narrow")
     if mixtures.rooms and not config.data.rooms:
-        raise AlphaMFError("[mixtures] rooms is above 0, and [data] rooms names no folder")
+        raise AlphaMFError("[mixtures] rooms is above 0, but [data] rooms names no folder")
     for key in SHARES:
         _within(f"[mixtures] {key}", getattr(mixtures, key), 0, 1)
     for chance in mixtures.layers:

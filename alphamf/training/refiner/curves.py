@@ -9,6 +9,9 @@ from pathlib import Path
 from alphamf.tools import libraries
 from alphamf.tools.files import atomic
 
+TABLE, PICTURE = "curves.csv", "curves.png"
+"""Files of a run's folder."""
+
 COLUMNS_OF_PANELS = 3
 
 
@@ -25,18 +28,18 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     with (
-        atomic(folder / "curves.csv") as part,
+        atomic(folder / TABLE, within=folder) as part,
         part.open("w", newline="", encoding="utf-8") as file,
     ):
         writer = csv.DictWriter(file, names, restval="")
         writer.writeheader()
         writer.writerows(rows)
     if any(name.startswith("dev ") for name in rows[-1]):
-        _draw(folder / "curves.png", rows, names)
+        _draw(folder / PICTURE, rows, names)
 
 
 def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str]) -> None:
-    """Draw a panel for each number over the steps, those of dev clips in the same."""
+    """Draw one panel per quantity over the steps, with the dev clips in the same panel."""
     FigureCanvasAgg = libraries.load("matplotlib.backends.backend_agg").FigureCanvasAgg
     Figure = libraries.load("matplotlib.figure").Figure
 
@@ -55,5 +58,5 @@ def _draw(path: Path, rows: Sequence[Mapping[str, float]], names: Sequence[str])
         axes.set_xlabel("step")
         if f"dev {panel}" in names and panel in names:
             axes.legend(fontsize="small")
-    with atomic(path) as part, part.open("wb") as file:
+    with atomic(path, within=path.parent) as part, part.open("wb") as file:
         figure.savefig(file, dpi=100, format="png")

@@ -14,7 +14,7 @@ from alphamf.training.refiner.shaping import Rng, log_uniform, rms, shape_spectr
 
 
 class Span(NamedTuple):
-    """Where a short sound goes.
+    """Sample times, level envelope and rate of a short sound.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Noise of events: short sounds, synthetic or cut from recordings, at random or regular times."""
+"""Noise of events: short sounds, synthetic or recorded, at random or regular times."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from alphamf.training.refiner.event_sounds import (
 )
 from alphamf.training.refiner.shaping import (
     Rng,
-    at_speed,
-    decibels,
+    change_speed,
+    cut_loud_piece,
+    decibels_to_amplitude,
     log_uniform,
-    loud_cut,
     pick,
     put,
     rms,
@@ -40,7 +40,7 @@ SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, cre
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Make events of one kind, 0.4 to 25 a second, each of 4 to 500 ms.
+    """Make events of one kind: 0.4 to 25 per second, each lasting 4 to 500 ms.
 
     Knocks, bursts, chimes, cries, coughs, creaks, pieces of recordings or crosses of two, some of
     two parts; at random times, regular or in bouts; all alike, variations of one, or all different.
@@ -69,12 +69,12 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
             event = make()
         elif alike < 0.7:
             event = shape_spectrum(rng, first, rate, 3.0, (-0.3, 0.3))
-        put(result, event * decibels(rng.normal(0, 4)), int(start * rate))
+        put(result, event * decibels_to_amplitude(rng.normal(0, 4)), int(start * rate))
     return result
 
 
 def crackle(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 a second.
+    """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
 
     They are of one to four kinds; their rate varies, and their sizes have a heavy tail.
 
@@ -107,27 +107,27 @@ def crackle(rng: Rng, samples: int, rate: int) -> Reals:
         make = (knock, knock, burst)[int(rng.integers(3))]
         click = make(rng, span(rng, length, rate))
         click /= np.abs(click).max() + 1e-9
-        result += fftconvolve(train, click)[:samples] * decibels(rng.normal(0, 5))
+        result += fftconvolve(train, click)[:samples] * decibels_to_amplitude(rng.normal(0, 5))
     return shape_spectrum(rng, result, rate, 4.0, (-0.7, 0.4))
 
 
 def _event_maker(rng: Rng, rate: int, sounds: Sequence[Reals]) -> Callable[[], Reals]:
-    """Draw a kind of event, of one or two parts, and return what makes such events."""
+    """Draw a kind of event with one or two parts, and return a function that makes such events."""
 
     def piece(rng: Rng, span: Span) -> Reals:
         samples = len(span.clock)
-        cut = loud_cut(rng, pick(rng, sounds), 2 * samples, 0.3)
-        cut = at_speed(rng, cut, SPEEDS)[:samples]
+        cut = cut_loud_piece(rng, pick(rng, sounds), 2 * samples, 0.3)
+        cut = change_speed(rng, cut, SPEEDS)[:samples]
         return shape_spectrum(rng, cut, rate, 5.0, (-0.7, 0.5)) * span.envelope
 
     def cross(rng: Rng, span: Span) -> Reals:
-        other = loud_cut(rng, pick(rng, sounds), len(span.clock), 0.3)
+        other = cut_loud_piece(rng, pick(rng, sounds), len(span.clock), 0.3)
         sound = piece(rng, span._replace(envelope=np.ones_like(span.envelope)))
         return sound * _level(other, rate) / (_level(sound, rate) + 0.01 * rms(sound))
 
     makers = (*SYNTHETIC, *[piece] * 4, *[cross] * 3)
     parts = [makers[rng.integers(len(makers))] for _ in range(1 + (rng.random() < 0.3))]
-    delay, quieter = rng.uniform(0, 0.15), decibels(rng.normal(-3, 6))
+    delay, quieter = rng.uniform(0, 0.15), decibels_to_amplitude(rng.normal(-3, 6))
 
     def make() -> Reals:
         length = max(int(rate * log_uniform(rng, 0.004, 0.5)), 16)

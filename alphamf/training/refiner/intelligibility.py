@@ -1,4 +1,4 @@
-"""ESTOI as a loss: differentiable, and of sounds."""
+"""ESTOI as a differentiable loss on sounds."""
 
 from __future__ import annotations
 

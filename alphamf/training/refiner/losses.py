@@ -1,4 +1,4 @@
-"""Losses of both networks: distances of their output from the clean speech."""
+"""Losses of both networks: distances between their output and the clean speech."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from alphamf.audio.stft import Frame
 from alphamf.learnt import layers, network, second_stage
-from alphamf.learnt.causal import below_edge
+from alphamf.learnt.causal import fill_band_end
 from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
 from alphamf.training.refiner.differentiable import outputs
@@ -28,8 +28,8 @@ FAINT = 1e-7
 """Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
 
 
-class Grid(NamedTuple):
-    """The spectra that a network reads.
+class TrainingGrid(NamedTuple):
+    """The input spectra of a network.
 
     Attributes
     ----------
@@ -46,20 +46,20 @@ class Grid(NamedTuple):
     causal: bool = False
 
     def forward(self, sounds: Tensor) -> Tensor:
-        """Compute spectra of sounds, as `spectra` does."""
+        """Compute spectra of sounds with the functions of `spectra`."""
         if self.causal:
             return spectra.causal_forward(sounds, self.frame.hop_length)
         return spectra.forward(sounds, self.frame)
 
     def inverse(self, found: Tensor) -> Tensor:
-        """Put sounds together from spectra, as `spectra` does."""
+        """Reconstruct sounds from spectra with the functions of `spectra`."""
         if self.causal:
             return spectra.causal_inverse(found, self.frame.hop_length)
         return spectra.inverse(found, self.frame)
 
 
-class Part(NamedTuple):
-    """The part of the clips that a step uses, and a random equaliser.
+class BatchPart(NamedTuple):
+    """The part of the clips that a step uses, with a random equaliser.
 
     Attributes
     ----------
@@ -74,8 +74,8 @@ class Part(NamedTuple):
     levels: Any = 0.0
 
 
-class Found(NamedTuple):
-    """What a network makes of clips, and what it should have made.
+class NetworkSpeech(NamedTuple):
+    """The output of a network for clips, and the clean target.
 
     Attributes
     ----------
@@ -87,14 +87,14 @@ class Found(NamedTuple):
     estimate: Tensor
 
 
-def found(
+def run_network(
     parameters: Mapping[str, Tensor],
     clips: TrainingClip,
-    grid: Grid,
-    part: Part,
+    grid: TrainingGrid,
+    part: BatchPart,
     exponent: float = 1.0,
-) -> Found:
-    """Run the network of either stage.
+) -> NetworkSpeech:
+    """Run the network of either stage on clips.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def found(
 def _refined(
     parameters: Mapping[str, Tensor],
     clips: FirstStageClip | CausalClip,
-    grid: Grid,
-    part: Part,
+    grid: TrainingGrid,
+    part: BatchPart,
     exponent: float,
-) -> Found:
+) -> NetworkSpeech:
     noisy, clean = _spectra((clips.noisy, clips.clean), grid, part.frames)
     gain, gain_std, log_speech, log_noise = (each.float()[..., part.frames] for each in clips[2:6])
     power = spectra.power(noisy) + network.SILENT
@@ -131,30 +131,30 @@ def _refined(
         log_power + louder, gain, gain_std, log_speech + louder, log_noise + louder, torch
     )
     if isinstance(clips, CausalClip):
-        read = below_edge(read, torch)
+        read = fill_band_end(read, torch)
     made = outputs(parameters, read, grid.causal)
     predicted = layers.logistic(network.logits(made, read).swapaxes(1, 2), torch)
-    return Found(clean, predicted**exponent * noisy)
+    return NetworkSpeech(clean, predicted**exponent * noisy)
 
 
 def _corrected(
-    parameters: Mapping[str, Tensor], clips: TrainingClip, grid: Grid, part: Part
-) -> Found:
+    parameters: Mapping[str, Tensor], clips: TrainingClip, grid: TrainingGrid, part: BatchPart
+) -> NetworkSpeech:
     noisy, first, clean = _spectra(clips, grid, part.frames)
     read = second_stage.features(noisy, first, part.levels, torch)
     read = read[..., : len(parameters["in.weight"]) // grid.frame.bins]
     factors = second_stage.coefficients(outputs(parameters, read), torch)
-    return Found(clean, second_stage.speech(noisy, first, factors, torch))
+    return NetworkSpeech(clean, second_stage.speech(noisy, first, factors, torch))
 
 
-def _spectra(sounds: Any, grid: Grid, frames: slice) -> list[Tensor]:
-    """Return spectra of sounds, the first a mixture, in units of its mean power."""
+def _spectra(sounds: Any, grid: TrainingGrid, frames: slice) -> list[Tensor]:
+    """Return spectra of sounds in units of the mean power of the first, which is the mixture."""
     each = [grid.forward(sound.float())[..., frames] for sound in sounds]
     unit = torch.sqrt(spectra.power(each[0]).mean((1, 2), keepdim=True)) + 1e-12
     return [spectrum / unit for spectrum in each]
 
 
-def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tensor]:
+def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) -> dict[str, Tensor]:
     """Compute terms of the objective, each a mean over clips.
 
     Parameters
@@ -188,7 +188,7 @@ def losses(found: Found, grid: Grid, wanted: Collection[str]) -> dict[str, Tenso
     return {name: terms[name]() for name in wanted}
 
 
-def _distortion(found: Found) -> Tensor:
+def _distortion(found: NetworkSpeech) -> Tensor:
     error, whole = (
         spectra.power(each).sum((1, 2)) for each in (found.clean - found.estimate, found.clean)
     )
@@ -206,7 +206,7 @@ def _compression(clean: Tensor, estimate: Tensor) -> Tensor:
     return (error / (loud * loud).mean((1, 2))).mean()
 
 
-def _resolutions(clean: Tensor, estimate: Tensor, grid: Grid) -> Tensor:
+def _resolutions(clean: Tensor, estimate: Tensor, grid: TrainingGrid) -> Tensor:
     each = []
     for seconds in RESOLUTIONS:
         length = 2 * round(seconds * grid.rate / 2)

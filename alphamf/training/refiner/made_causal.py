@@ -1,4 +1,4 @@
-"""A causal refiner that starts from one for whole recordings, of the same windows.
+"""Initialise a causal refiner from a refiner for whole recordings with the same windows.
 
 What a voice looks like across frequency is the same for both. What the other one reads ahead, this
 one takes from the newest frame; a frame comes twice as often here, so that the taps of a block are
@@ -26,7 +26,7 @@ FIRST = 0.1
 def start(
     rng: np.random.Generator, known: Mapping[str, Array], bins: int, sizes: Sizes, bands: int
 ) -> dict[str, Array]:
-    """Return the parameters that a causal refiner starts from.
+    """Return the initial parameters of a causal refiner.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def start(
         The refiner has other sizes.
     """
     found = network.start(rng, bands or bins, sizes)
-    ends = tied.closest(known, bins, bands) if bands else known
+    ends = tied.fit_tied(known, bins, bands) if bands else known
     made = {name: ends[name] for name in ("in.weight", "in.bias", "map.weight", "map.bias")}
     made |= _blocks(known, sizes) | _convolutions(known, sizes)
     found["block0.down"] *= np.float32(FIRST)
@@ -72,7 +72,7 @@ def _blocks(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
 
 def _convolutions(known: Mapping[str, Array], sizes: Sizes) -> dict[str, Array]:
     made = {}
-    for name in ("local", "out", *(f"deep{k}" for k in range(sizes.deep))):
+    for name in (each.name for each in network.correlations(sizes)):
         before, now, ahead = known[f"{name}.weight"]
         made[f"{name}.weight"] = np.stack([before, np.zeros_like(now), now + ahead])
         made[f"{name}.bias"] = known[f"{name}.bias"]

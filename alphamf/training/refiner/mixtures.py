@@ -1,4 +1,4 @@
-"""Mixtures of speech and noise to train networks on, by the recipe of a configuration."""
+"""Mixtures of speech and noise for training networks, made from the recipe of a configuration."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.training.refiner import colour
 from alphamf.training.refiner.config import Mixtures
 from alphamf.training.refiner.noises import noise
-from alphamf.training.refiner.recordings import Recordings
+from alphamf.training.refiner.recordings import SplitRecordings
 from alphamf.training.refiner.shaping import (
     Rng,
-    at_speed,
-    decibels,
-    loud_cut,
-    paused,
+    add_pauses,
+    change_speed,
+    cut_loud_piece,
+    decibels_to_amplitude,
+    filter_telephone,
     pick,
     rms,
     room,
     shape_spectrum,
-    telephone,
 )
 
 SPEEDS = tuple(range(80, 125, 2))
@@ -38,9 +38,9 @@ that stand in the noise."""
 
 
 def mixture(
-    rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mixtures
+    rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
 ) -> tuple[Floats, Floats]:
-    """Draw a mixture: speech in a room, noise, and what a microphone and a file make of both.
+    """Draw a mixture: speech in a room plus noise, after a simulated microphone and file format.
 
     Parameters
     ----------
@@ -62,31 +62,35 @@ def mixture(
     speech = _voice(rng, samples, rate, recordings, recipe)
     rest = noise(rng, samples, rate, recordings.voices, recordings.sounds, recipe)
     if rng.random() < recipe.pauses:
-        rest = paused(rng, rest, rate)
+        rest = add_pauses(rng, rest, rate)
     if rng.random() < recipe.telephone:
         line = rng.integers(1 << 30)
-        speech = telephone(np.random.default_rng(line), speech, rate)
+        speech = filter_telephone(np.random.default_rng(line), speech, rate)
         if rng.random() < FAR_END:
-            rest = telephone(np.random.default_rng(line), rest, rate)
+            rest = filter_telephone(np.random.default_rng(line), rest, rate)
     snr = NEARLY_CLEAN if rng.random() < recipe.nearly_clean else recipe.snr
-    rest = rest * (rms(speech) / rms(rest) * decibels(-rng.uniform(snr[0], snr[1])))
+    rest = rest * (rms(speech) / rms(rest) * decibels_to_amplitude(-rng.uniform(snr[0], snr[1])))
     if rng.random() < FLOOR:
-        rest = rest + rng.standard_normal(samples) * rms(speech) * decibels(-rng.uniform(25, 50))
+        rest = rest + rng.standard_normal(samples) * rms(speech) * decibels_to_amplitude(
+            -rng.uniform(25, 50)
+        )
     pair: tuple[Reals, Reals] = speech, speech + rest
     if rng.random() < recipe.band:
         pair = colour.band(rng, pair, rate)
     if rng.random() < recipe.codec:
-        pair = colour.coded(rng, pair, rate)
-    return colour.stored(rng, pair, recipe.level, bool(rng.random() < recipe.clipped))
+        pair = colour.apply_codec(rng, pair, rate)
+    return colour.quantize_mixture(rng, pair, recipe.level, bool(rng.random() < recipe.clipped))
 
 
-def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mixtures) -> Reals:
-    """Draw a voice, at another speed, at times filtered or in a room."""
-    voice = at_speed(rng, pick(rng, recordings.voices), SPEEDS)
-    speech = loud_cut(rng, voice, samples, 0.4).astype(float)
+def _voice(
+    rng: Rng, samples: int, rate: int, recordings: SplitRecordings, recipe: Mixtures
+) -> Reals:
+    """Draw a voice at a random speed, sometimes filtered or with reverberation."""
+    voice = change_speed(rng, pick(rng, recordings.voices), SPEEDS)
+    speech = cut_loud_piece(rng, voice, samples, 0.4).astype(float)
     # No number is drawn where none are asked for: recipes of before give the same mixtures.
     if recipe.sibilant and rng.random() < recipe.sibilant:
-        others = [loud_cut(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
+        others = [cut_loud_piece(rng, voice, samples, 0.4).astype(float) for _ in range(PIECES - 1)]
         speech = max([speech, *others], key=lambda piece: _sibilance(piece, rate))
     if rng.random() < FILTERED:
         speech = shape_spectrum(rng, speech, rate, 3.0, (-0.6, 0.6))
@@ -101,7 +105,7 @@ def _voice(rng: Rng, samples: int, rate: int, recordings: Recordings, recipe: Mi
 
 
 def _sibilance(speech: Reals, rate: int) -> float:
-    """Return the share of a piece's energy that sibilants have; at 8 kHz from 2 kHz on."""
+    """Return the fraction of a piece's energy in sibilants; at 8 kHz, above 2 kHz."""
     energy = np.abs(np.fft.rfft(speech)) ** 2
     above = np.fft.rfftfreq(len(speech), 1 / rate) > min(SIBILANT, rate / 4)
     return float(energy[above].sum() / energy.sum())

@@ -1,4 +1,4 @@
-"""Noise of music: one to four instruments that play a scale or chords, and drums, in time.
+"""Synthetic music as noise: one to four instruments playing a scale or chords, and drums.
 
 An instrument plays tables of one period, a bright one that fades into a dark one, as strings and
 keys sound after they are struck; those that are bowed or blown last, with vibrato and breath.
@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.tools.arrays import Reals
-from alphamf.training.refiner.shaping import Rng, decibels, log_uniform, put, rms, shape_spectrum
+from alphamf.training.refiner.shaping import (
+    Rng,
+    decibels_to_amplitude,
+    log_uniform,
+    put,
+    rms,
+    shape_spectrum,
+)
 
 TABLE = 2048
 """Samples of a table."""
@@ -36,7 +43,7 @@ STRUCK = 0.6
 
 
 class Instrument(NamedTuple):
-    """How an instrument sounds.
+    """The timbre of an instrument.
 
     Attributes
     ----------
@@ -68,7 +75,7 @@ class Instrument(NamedTuple):
 
 
 def music(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make music of one to four instruments, half of the time with drums, or of drums alone.
+    """Make music with one to four instruments, half of the time with drums, or drums alone.
 
     Each instrument is tuned for itself.
 
@@ -92,7 +99,7 @@ def music(rng: Rng, samples: int, rate: int) -> Reals:
         layers.append(_drums(rng, samples, rate, beat))
     result = np.zeros(samples)
     for layer in layers:
-        result += layer / rms(layer) * decibels(rng.normal(0, 5))
+        result += layer / rms(layer) * decibels_to_amplitude(rng.normal(0, 5))
     return shape_spectrum(rng, result, rate, 3.0, (-0.4, 0.3))
 
 
@@ -115,13 +122,13 @@ def _part(rng: Rng, samples: int, rate: int, beat: float, scale: Reals) -> Reals
                 semitones = scale[each % len(scale)] + 12 * (each // len(scale) + octave)
                 pitch = 27.5 * 2 ** (semitones / 12)
                 tone = _tone(rng, instrument, pitch, int(length * long * rate) + 64, rate)
-                put(result, tone * decibels(rng.normal(0, 3)), int(time * rate))
+                put(result, tone * decibels_to_amplitude(rng.normal(0, 3)), int(time * rate))
         time += length
     return _heard(rng, result)
 
 
 def _heard(rng: Rng, sound: Reals) -> Reals:
-    """Return a sound, and next to nothing in the place of silence, which has no level to scale."""
+    """Return a sound, or very low noise if it is silent, because silence has no level to scale."""
     return sound if sound.any() else 1e-9 * rng.standard_normal(len(sound))
 
 
@@ -149,7 +156,7 @@ def _instrument(rng: Rng, rate: int) -> Instrument:
 
 
 def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
-    """Return a table for pitches below 27.5 Hz times each power of two, without aliases."""
+    """Return wavetables for pitches of 27.5 Hz times powers of two, without aliasing."""
     harmonic = np.arange(1, TABLE // 2 + 1)
     spectrum = harmonic**-slope * 10 ** (colour / 20) * np.exp(1j * phases)
     found = []
@@ -161,7 +168,7 @@ def _tables(slope: float, colour: Reals, phases: Reals, rate: int) -> Reals:
 
 
 def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: int) -> Reals:
-    """Play a tone of some samples, and what a struck one needs to fade."""
+    """Play a tone of a given length, plus the decay of a struck one."""
     if instrument.struck:
         samples += int(instrument.seconds * rate)
     clock = np.arange(samples) / rate
@@ -187,7 +194,7 @@ def _tone(rng: Rng, instrument: Instrument, pitch: float, samples: int, rate: in
 
 
 def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
-    """Play two to five drums, each in a rhythm of sixteen steps that comes again."""
+    """Play two to five drums, each with a repeated rhythm of sixteen steps."""
     step = beat / float(rng.choice([2, 3, 4]))
     first = -rng.uniform(0, 16 * step)
     result = np.zeros(samples)
@@ -195,16 +202,16 @@ def _drums(rng: Rng, samples: int, rate: int, beat: float) -> Reals:
         drum = _drum(rng, rate)
         every = int(rng.choice([1, 2, 4, 8]))
         struck = (np.arange(16) % every == rng.integers(every)) | (rng.random(16) < 0.1)
-        level = decibels(rng.normal(0, 6))
+        level = decibels_to_amplitude(rng.normal(0, 6))
         for k in range(int((samples / rate - first) / step) + 1):
             if struck[k % 16]:
-                stroke = drum * level * decibels(rng.normal(0, 2))
+                stroke = drum * level * decibels_to_amplitude(rng.normal(0, 2))
                 put(result, stroke, int((first + k * step) * rate))
     return _heard(rng, result)
 
 
 def _drum(rng: Rng, rate: int) -> Reals:
-    """Draw a drum: a skin whose pitch falls, with noise of its wires, or a cymbal or shaker."""
+    """Draw a drum: a membrane with falling pitch and snare noise, or a cymbal or shaker."""
     samples = int(rate * log_uniform(rng, 0.05, 0.8))
     clock = np.arange(samples) / rate
     fade = np.exp(-clock / (samples / rate) * rng.uniform(4, 8))
@@ -221,4 +228,4 @@ def _drum(rng: Rng, rate: int) -> Reals:
     fall = 1 + rng.uniform(0, 3) * np.exp(-clock / log_uniform(rng, 0.005, 0.05))
     skin = np.sin(2 * np.pi * np.cumsum(pitch * fall) / rate) * fade
     wires = shape_spectrum(rng, noise, rate, 5.0, (-0.6, 0.3)) * fade ** rng.uniform(0.5, 3)
-    return skin / rms(skin) + wires / rms(wires) * decibels(rng.uniform(-30, 5))
+    return skin / rms(skin) + wires / rms(wires) * decibels_to_amplitude(rng.uniform(-30, 5))

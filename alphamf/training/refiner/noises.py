@@ -15,11 +15,11 @@ from alphamf.training.refiner.events import SPEEDS, crackle, events
 from alphamf.training.refiner.music import music
 from alphamf.training.refiner.shaping import (
     Rng,
-    at_speed,
-    cut,
-    decibels,
+    change_speed,
+    cut_loud_piece,
+    cut_piece,
+    decibels_to_amplitude,
     log_uniform,
-    loud_cut,
     modulate,
     pick,
     rms,
@@ -39,7 +39,7 @@ def noise(
     sounds: Sequence[Reals],
     recipe: Mixtures,
 ) -> Reals:
-    """Draw a noise of one to three layers, each of one of eight kinds, at times in a room.
+    """Draw a noise of one to three layers of eight kinds, sometimes with reverberation.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def noise(
         Shape (samples,), float64.
     """
     makers: dict[str, Callable[[], Reals]] = {
-        "place": lambda: place(rng, samples, rate, voices),
-        "coloured": lambda: coloured(rng, samples, rate),
+        "place": lambda: place_noise(rng, samples, rate, voices),
+        "coloured": lambda: coloured_noise(rng, samples, rate),
         "hum": lambda: hum(rng, samples, rate),
         "babble": lambda: babble(rng, samples, rate, voices),
         "crackle": lambda: crackle(rng, samples, rate),
         "events": lambda: events(rng, samples, rate, sounds),
-        "recorded": lambda: recorded(rng, samples, rate, sounds),
+        "recorded": lambda: recorded_noise(rng, samples, rate, sounds),
         "music": lambda: music(rng, samples, rate),
     }
     kinds, chances = list(recipe.kinds), np.array(list(recipe.kinds.values()))
@@ -75,15 +75,15 @@ def noise(
         if rng.random() < IN_A_ROOM:
             layer = room(rng, layer, rate)
         # All but the first are up to 12 dB softer.
-        result += layer / rms(layer) * (decibels(rng.uniform(-12, 0)) if k else 1)
+        result += layer / rms(layer) * (decibels_to_amplitude(rng.uniform(-12, 0)) if k else 1)
     if rng.random() < recipe.rumble:
         layer = rumble(rng, samples, rate)
-        result += layer / rms(layer) * decibels(rng.uniform(-10, 12))
+        result += layer / rms(layer) * decibels_to_amplitude(rng.uniform(-10, 12))
     return result
 
 
 def rumble(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make the low-frequency noise of wind and handling, next to nothing above 80 Hz.
+    """Make the low-frequency noise of wind and handling, with almost no energy above 80 Hz.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def rumble(rng: Rng, samples: int, rate: int) -> Reals:
     return modulate(rng, sound, rate)
 
 
-def coloured(rng: Rng, samples: int, rate: int) -> Reals:
-    """Make noise of a random smooth spectrum whose level varies.
+def coloured_noise(rng: Rng, samples: int, rate: int) -> Reals:
+    """Make noise with a random smooth spectrum and a varying level.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def hum(rng: Rng, samples: int, rate: int) -> Reals:
     return modulate(rng, result, rate)
 
 
-def place(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
+def place_noise(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
     """Make the noise of a hall or a street: many speakers and steady noise, in a room.
 
     Parameters
@@ -145,7 +145,7 @@ def place(rng: Rng, samples: int, rate: int, voices: Sequence[Reals]) -> Reals:
     white = rng.standard_normal(samples)
     steady = modulate(rng, shape_spectrum(rng, white, rate, 4.0, (-1.2, 0.0)), rate, 3.0)
     crowd = babble(rng, samples, rate, voices, (8, 60))
-    result = steady / rms(steady) + crowd / rms(crowd) * decibels(rng.uniform(-15, 10))
+    result = steady / rms(steady) + crowd / rms(crowd) * decibels_to_amplitude(rng.uniform(-15, 10))
     return room(rng, result, rate) if rng.random() < 0.7 else result
 
 
@@ -170,14 +170,14 @@ def babble(
     speakers = int(log_uniform(rng, *count))
     result = np.zeros(samples)
     for _ in range(speakers):
-        voice = cut(rng, pick(rng, voices), samples)
+        voice = cut_piece(rng, pick(rng, voices), samples)
         voice = voice[::-1] if rng.random() < 0.3 else voice
-        result += voice / rms(voice) * decibels(rng.normal(0, 4))
+        result += voice / rms(voice) * decibels_to_amplitude(rng.normal(0, 4))
     return shape_spectrum(rng, result, rate, 3.0, (-0.8, 0.3))
 
 
-def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
-    """Cut a piece of a recorded sound, played faster or slower, half of them filtered.
+def recorded_noise(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
+    """Cut a piece of a recorded noise, at a random speed; half of them are filtered.
 
     Sounds are drawn in proportion to their lengths.
 
@@ -190,8 +190,8 @@ def recorded(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Real
     """
     lengths = np.array([len(sound) for sound in sounds])
     which = int(rng.choice(len(sounds), p=lengths / lengths.sum()))
-    sound = at_speed(rng, sounds[which], SPEEDS)
-    sound = loud_cut(rng, sound, samples, 0.1)
+    sound = change_speed(rng, sounds[which], SPEEDS)
+    sound = cut_loud_piece(rng, sound, samples, 0.1)
     if rng.random() < 0.5:
         sound = shape_spectrum(rng, sound, rate, 3.0, (-0.7, 0.3))
     return sound.astype(float)

@@ -1,4 +1,4 @@
-"""The loop over training steps: Muon and AdamW, a running mean of the parameters, and checkpoints.
+"""The training loop: Muon and AdamW, a running mean of the parameters, and checkpoints.
 
 All that is random in a step comes from the configuration's seed and the step's number, so that a
 run that is killed and resumed makes the steps of one that was not.
@@ -26,11 +26,17 @@ from alphamf.learnt import network, second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
-from alphamf.tools.files import atomic, shown
+from alphamf.tools.files import atomic, printable_name
 from alphamf.training.refiner import band_losses, tied
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import CausalKind, Config, Schedule
-from alphamf.training.refiner.losses import Found, Grid, Part, found, losses
+from alphamf.training.refiner.losses import (
+    BatchPart,
+    NetworkSpeech,
+    TrainingGrid,
+    losses,
+    run_network,
+)
 from alphamf.training.refiner.scores import Scores, scores
 
 ORDER, CROP, EQUALISER, START = range(4)
@@ -44,7 +50,7 @@ SCORED_TOGETHER = 4
 
 
 class Fit:
-    """A network that is being trained.
+    """A network in training, with its optimisers.
 
     Parameters
     ----------
@@ -70,13 +76,13 @@ class Fit:
     ) -> None:
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False  # else a twentieth of the time
-        self.grid: Grid = _grid(config, dictionary)
+        self.grid: TrainingGrid = _grid(config, dictionary)
         self.config: Config = config
         self.step: int = 0
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(tied.spread(cells, bands)) if bands else None
+        self._spread = torch.from_numpy(tied.band_shares(cells, bands)) if bands else None
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
@@ -90,7 +96,7 @@ class Fit:
         self._optimisers = _optimisers(self.parameters, config.schedule)
 
     def advance(self, clips: Sequence[TrainingClip]) -> dict[str, float]:
-        """Make one step, and return the losses before it by name, and their sum as ``loss``.
+        """Make one step; return the losses before it by name, with their sum as ``loss``.
 
         Parameters
         ----------
@@ -103,7 +109,7 @@ class Fit:
             The losses are not finite any more.
         """
         schedule = self.config.schedule
-        batch = stacked(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
+        batch = stack_clips(clips, _batch(schedule.seed, self.step, schedule.batch, len(clips)))
         terms = self._terms(self._run(self._whole(self.parameters), batch, self._part()))
         total = _weighted(terms, self.config.losses)
         for optimiser, _ in self._optimisers:
@@ -126,7 +132,7 @@ class Fit:
         return {"loss": float(total.detach())} | {k: float(v.detach()) for k, v in terms.items()}
 
     def result(self) -> dict[str, Any]:
-        """Return the parameters of the network: the running mean, or a part of the way to it."""
+        """Return the network's parameters: the running mean, or an interpolation to it."""
         moved = self.config.network.moved
         between = {name: self._start[name].lerp(mean, moved) for name, mean in self.average.items()}
         return self._whole(between)
@@ -142,7 +148,7 @@ class Fit:
         with torch.no_grad():
             for first in range(0, len(clips), SCORED_TOGETHER):
                 which = range(first, min(first + SCORED_TOGETHER, len(clips)))
-                batch, part = stacked(clips, which), Part(slice(self._longest))
+                batch, part = stack_clips(clips, which), BatchPart(slice(self._longest))
                 made = self._run(parameters, batch, part)
                 terms = self._terms(made)
                 terms = {"loss": _weighted(terms, self.config.losses)} | terms
@@ -152,14 +158,14 @@ class Fit:
                 exponent = self.config.network.exponent
                 if exponent != 1:
                     made = self._run(parameters, batch, part, exponent)
-                pairs += self._sounds(made) if isinstance(made, Found) else []
+                pairs += self._sounds(made) if isinstance(made, NetworkSpeech) else []
         mean = {
             name: sum(each[name] for each in found_losses) / len(clips) for name in found_losses[0]
         }
         return mean, scores(pairs, self.grid.rate) if pairs else None
 
     def save(self, path: Path, rows: list[dict[str, float]]) -> None:
-        """Write a checkpoint, all at once or not at all.
+        """Write a checkpoint completely or not at all.
 
         Parameters
         ----------
@@ -177,11 +183,11 @@ class Fit:
         }
         packed = io.BytesIO()  # torch.save hides the reason why a file cannot be written
         torch.save(state, packed)
-        with atomic(path) as part, part.open("wb") as file:
+        with atomic(path, within=path.parent) as part, part.open("wb") as file:
             file.write(packed.getbuffer())
 
     def load(self, path: Path) -> list[dict[str, float]]:
-        """Go on from a checkpoint; return the rows of the log.
+        """Resume from a checkpoint; return the rows of the log.
 
         Raises
         ------
@@ -199,32 +205,34 @@ class Fit:
             self.step = int(state["step"])
             rows: list[dict[str, float]] = state["rows"]
         except Exception as error:  # pickle, zipfile and torch each have their own
-            raise AlphaMFError(f"{shown(path)} is no checkpoint of this run: remove it") from error
+            raise AlphaMFError(
+                f"{printable_name(path)} is not a checkpoint of this run; remove it"
+            ) from error
         return rows
 
     def _whole(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        return parameters if self._spread is None else tied.whole(parameters, self._spread)
+        return parameters if self._spread is None else tied.expand_tied(parameters, self._spread)
 
     def _run(
         self,
         parameters: Mapping[str, Tensor],
         batch: TrainingClip,
-        part: Part,
+        part: BatchPart,
         exponent: float = 1.0,
-    ) -> Found | band_losses.Found:
+    ) -> NetworkSpeech | band_losses.NetworkBandGains:
         short = self.config.schedule.precision == "bfloat16"
         with torch.autocast("cpu", torch.bfloat16, enabled=short):
             if isinstance(batch, BandClip):
-                return band_losses.found(parameters, batch, exponent)
-            return found(parameters, batch, self.grid, part, exponent)
+                return band_losses.run_band_network(parameters, batch, exponent)
+            return run_network(parameters, batch, self.grid, part, exponent)
 
-    def _terms(self, made: Found | band_losses.Found) -> dict[str, Tensor]:
-        if isinstance(made, band_losses.Found):
+    def _terms(self, made: NetworkSpeech | band_losses.NetworkBandGains) -> dict[str, Tensor]:
+        if isinstance(made, band_losses.NetworkBandGains):
             return band_losses.losses(made, self.config.losses)
         return losses(made, self.grid, self.config.losses)
 
-    def _part(self) -> Part:
-        """Draw the part of the clips of this step, and the equalisers."""
+    def _part(self) -> BatchPart:
+        """Draw the part of the clips for this step, and the equalisers."""
         schedule, mixtures = self.config.schedule, self.config.mixtures
         samples = int(self.grid.rate * mixtures.seconds)
         hop = self.grid.frame.hop_length
@@ -234,9 +242,9 @@ class Fit:
         first = int(np.random.default_rng(seed).integers(frames - used + 1))
         rng = np.random.default_rng([schedule.seed, EQUALISER, self.step])
         levels = equaliser(rng, schedule.batch, self.grid.frame.bins)
-        return Part(slice(first, first + used), torch.from_numpy(levels))
+        return BatchPart(slice(first, first + used), torch.from_numpy(levels))
 
-    def _sounds(self, made: Found) -> list[tuple[Floats, Floats]]:
+    def _sounds(self, made: NetworkSpeech) -> list[tuple[Floats, Floats]]:
         each = (self.grid.inverse(x).numpy() for x in (made.clean, made.estimate))
         return list(zip(*each, strict=True))
 
@@ -244,7 +252,7 @@ class Fit:
 def _optimisers(
     parameters: Mapping[str, Tensor], schedule: Schedule
 ) -> list[tuple[torch.optim.Optimizer, float]]:
-    """Return AdamW, and Muon for the matrices where it is wanted, with their shares of a step."""
+    """Return AdamW, and Muon for the matrices if requested, with their relative step sizes."""
     matrices: list[Tensor] = []
     rest: list[Tensor] = []
     for name, value in parameters.items():
@@ -261,14 +269,16 @@ def _optimisers(
     return found
 
 
-def _grid(config: Config, dictionary: Dictionary) -> Grid:
-    """Return the spectra that the network of a configuration reads."""
+def _grid(config: Config, dictionary: Dictionary) -> TrainingGrid:
+    """Return the grid of a configuration's network."""
     kind = config.network.kind
-    return Grid(kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind))
+    return TrainingGrid(
+        kind.frame(dictionary), dictionary.rate, causal=isinstance(kind, CausalKind)
+    )
 
 
 def step_size(config: Config, step: int) -> float:
-    """Return the step size after `step` steps: a rise, then half a cosine."""
+    """Return the step size after `step` steps: a linear rise, then half a cosine."""
     schedule = config.schedule
     rise = min(schedule.warm_up, schedule.steps // 2)
     if step < rise:
@@ -300,7 +310,7 @@ def equaliser(rng: np.random.Generator, clips: int, bins: int) -> Floats:
     return np.stack(curves).astype(np.float32)[..., None]
 
 
-def stacked(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
+def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip:
     """Stack clips as tensors: each array has them as its first axis."""
     chosen = [clips[k] for k in which]
     each = (torch.from_numpy(np.stack(arrays)) for arrays in zip(*chosen, strict=True))
@@ -310,7 +320,7 @@ def stacked(clips: Sequence[TrainingClip], which: Iterable[int]) -> TrainingClip
 
 
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
-    """Return the clips of a step: in order at first, and in a random one in every later pass.
+    """Return the clips of a step: in order in the first pass, then in random order.
 
     So a short run needs only the first clips.
     """

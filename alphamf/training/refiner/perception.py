@@ -1,4 +1,4 @@
-"""A loss after PESQ: loudness in critical bands, and disturbances of both signs, differentiable.
+"""A differentiable loss modelled on PESQ: loudness and disturbances in critical bands.
 
 Left out of PESQ are the alignment in time, the filters of telephones and the tables, in whose place
 are formulas; the outcome is no MOS, but falls as PESQ rises, as a test of the losses shows.
@@ -53,7 +53,7 @@ def bark(frequencies: Floats) -> Floats:
 
 
 def bands(bins: int, rate: int) -> tuple[Floats, Floats]:
-    """Return which bins belong to which band, and the bands' thresholds of hearing.
+    """Return which bins belong to each band, and the threshold of hearing per band.
 
     Returns
     -------
@@ -112,13 +112,13 @@ def disturbance(clean: Tensor, estimate: Tensor, rate: int) -> Tensor:
 
 
 def _at_speech_level(power: Tensor, least: Tensor) -> Tensor:
-    """Scale powers of bands to `SPEECH_DB` on average, though not what is next to silent."""
+    """Scale band powers to `SPEECH_DB` on average, ignoring near-silent ones."""
     level = power.sum(2, keepdim=True).mean(1, keepdim=True)
     return power * (10 ** (SPEECH_DB / 10) / (level + least))
 
 
 def _response(ours: Tensor, theirs: Tensor) -> Tensor:
-    """Return the response in bands from one to the other, which is not held against it."""
+    """Return the linear frequency response between two sounds, which the loss does not penalise."""
     whole = ours.sum(2, keepdim=True)
     loud = (whole > LOUD * whole.mean(1, keepdim=True)).to(ours.dtype)
     means = [(loud * each).mean(1, keepdim=True) + 1e3 for each in (ours, theirs)]
@@ -134,7 +134,7 @@ def _loudness(power: Tensor, threshold: Tensor) -> Tensor:
 
 
 def _overall(frames: Tensor) -> Tensor:
-    """Return the mean over time, of the sixth power in 320 ms: short ones count more."""
+    """Return the mean over time of sixth-power means, which emphasise short disturbances."""
     several = min(20, frames.shape[1])
     spurts = (frames.unfold(1, several, max(1, several // 2)) + 1e-6) ** 6
     return torch.sqrt((spurts.mean(2) ** (1 / 3)).mean(1))

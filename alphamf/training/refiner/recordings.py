@@ -1,4 +1,4 @@
-"""Recordings that mixtures are made of: found by manifests, decoded once, and mapped from the disk.
+"""Recordings for mixtures: listed by manifests, decoded once, and memory-mapped.
 
 A folder with a ``MANIFEST.csv`` says in its column ``split`` which of its files are to train on
 (``train``) and which to score with (``dev``); those of any other split are never read. Of another
@@ -21,10 +21,10 @@ from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.widened import widened
+from alphamf.training.refiner.widened import widen_band
 
 SPLITS = ("train", "dev")
 
@@ -32,14 +32,14 @@ HELD_OUT = 5
 """One file in so many is to score with, in a folder without a manifest."""
 
 
-class Source(NamedTuple):
-    """A file of a split, and the part of it, in fractions of its length, that is read."""
+class SplitFile(NamedTuple):
+    """A file of a split, and the part of it to read, in fractions of its length."""
 
     path: str
     part: tuple[float, float] = (0.0, 1.0)
 
 
-class Recordings(NamedTuple):
+class SplitRecordings(NamedTuple):
     """All recordings of a split, each of shape (samples,), float32.
 
     Attributes
@@ -53,7 +53,7 @@ class Recordings(NamedTuple):
     rooms: Sequence[Floats]
 
 
-def sources(name: str, split: str, most: int = 0) -> list[Source]:
+def sources(name: str, split: str, most: int = 0) -> list[SplitFile]:
     """List the files of a split of a corpus.
 
     Parameters
@@ -80,11 +80,11 @@ def sources(name: str, split: str, most: int = 0) -> list[Source]:
     columns = ("split", "path", "speaker") if most else ("split", "path")
     rows = [row for row in read_manifest(folder, columns) if row["split"] == split]
     chosen = _few(rows, most) if most else rows
-    return [Source(str(folder / row["path"])) for row in chosen]
+    return [SplitFile(str(folder / row["path"])) for row in chosen]
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
-    """Return at most so many rows of each speaker, in their order."""
+    """Return at most `count` rows per speaker, in order."""
     speakers: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         speakers.setdefault(row["speaker"], []).append(row)
@@ -95,18 +95,18 @@ def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
     return chosen
 
 
-def _without_manifest(paths: list[str], split: str) -> list[Source]:
+def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
     if len(paths) >= HELD_OUT:
         held_out = [k % HELD_OUT == HELD_OUT - 1 for k in range(len(paths))]
         return [
-            Source(p) for p, out in zip(paths, held_out, strict=True) if out == (split == "dev")
+            SplitFile(p) for p, out in zip(paths, held_out, strict=True) if out == (split == "dev")
         ]
     border = 1 - 1 / HELD_OUT
-    return [Source(path, (border, 1.0) if split == "dev" else (0.0, border)) for path in paths]
+    return [SplitFile(path, (border, 1.0) if split == "dev" else (0.0, border)) for path in paths]
 
 
-def prepare(data: Data, rate: int, folder: Path) -> None:
-    """Decode and resample all recordings into files of `folder` that `opened` maps.
+def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
+    """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
 
     Files that are there are not made again.
 
@@ -125,7 +125,7 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
         A recording cannot be read, or a split has no voice or no sound.
     """
     for split in SPLITS:
-        for kind in Recordings._fields:
+        for kind in SplitRecordings._fields:
             names, target = getattr(data, kind), _file(folder, split, kind)
             if kind == "sounds" and split == "train":
                 names += data.unscored
@@ -141,14 +141,15 @@ def prepare(data: Data, rate: int, folder: Path) -> None:
                 if not count and kind != "rooms":
                     target.unlink()
                     raise AlphaMFError(
-                        f"[data] {kind}: no recording of split {split} with any sound in "
-                        f"{', '.join(map(shown, names))}"
+                        f"[data] {kind}: {', '.join(map(printable_name, names))} has no "
+                        "recording with sound in "
+                        f"the split {split}"
                     )
 
 
-def opened(folder: Path, split: str) -> Recordings:
-    """Return the recordings of a split that `prepare` wrote: views of files, read when used."""
-    return Recordings(*(_read(_file(folder, split, kind)) for kind in Recordings._fields))
+def open_recordings(folder: Path, split: str) -> SplitRecordings:
+    """Return the recordings of a split written by `prepare`, as memory-mapped views."""
+    return SplitRecordings(*(_read(_file(folder, split, kind)) for kind in SplitRecordings._fields))
 
 
 def _file(folder: Path, split: str, kind: str) -> Path:
@@ -161,8 +162,9 @@ def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iter
             sound, found = read(source.path)
             if found < rate:
                 raise AlphaMFError(
-                    f"{shown(source.path)} has a rate of {found} Hz, and mixtures at {rate} Hz "
-                    "need at least that"
+                    f"{printable_name(source.path)} has a rate of {found} Hz, but mixtures "
+                    f"at {rate} Hz need "
+                    "at least that rate"
                 )
             first, last = (int(part * len(sound)) for part in source.part)
             mono = sound[first:last].mean(axis=1)
@@ -171,19 +173,19 @@ def _decoded(names: Sequence[str], split: str, rate: int, most: int = 0) -> Iter
 
 
 def _widened(data: Data, split: str) -> Iterator[Floats]:
-    """Yield the voices of a lower rate, each always with the same band above."""
+    """Yield the voices of a lower rate with a synthetic band above, always the same for a voice."""
     paths = [source.path for name in data.narrow for source in sources(name, split, data.most)]
     for k, path in enumerate(paths):
         sound, found = read(path)
         if sound.any():
             rng = np.random.default_rng([k, *split.encode()])
-            yield widened(rng, sound.mean(axis=1), found, data.tilts)
+            yield widen_band(rng, sound.mean(axis=1), found, data.tilts)
 
 
 def _write(target: Path, sounds: Iterator[Floats]) -> int:
     """Write all samples as float32, then the lengths and their number as 64-bit integers."""
     lengths = []
-    with atomic(target) as part, part.open("wb") as file:
+    with atomic(target, within=target.parent.parent) as part, part.open("wb") as file:
         for sound in sounds:
             file.write(sound.astype(np.float32, copy=False).tobytes())
             lengths.append(len(sound))
@@ -197,7 +199,7 @@ def _read(path: Path) -> list[Floats]:
     try:
         flat = np.memmap(path, np.float32, "r").view(np.ndarray)
     except OSError as error:
-        raise AlphaMFError(f"{shown(path)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(path)} cannot be read: {reason(error)}") from error
     count = int(flat[-2:].view(np.int64)[0])
     lengths = flat[len(flat) - 2 - 2 * count : len(flat) - 2].view(np.int64)
     ends = np.cumsum(lengths)

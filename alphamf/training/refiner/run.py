@@ -1,4 +1,4 @@
-"""A training run: mixtures, steps, checkpoints, scores and the network's file, in one folder."""
+"""A training run: mixtures, steps, checkpoints, scores and the network file, in one folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import allocator
 from alphamf.tools.arrays import Array
-from alphamf.tools.files import atomic, exclusive, reason, shown
+from alphamf.tools.files import atomic, exclusive_lock, printable_name, reason, refuse_links
+from alphamf.tools.paths import current_folder
 from alphamf.training.refiner import curves, shards
 from alphamf.training.refiner.config import CausalKind, Config, SecondStageKind
 from alphamf.training.refiner.shards import Clips
@@ -42,7 +43,7 @@ Tell = Callable[[str], None]
 
 
 class Run(NamedTuple):
-    """Where a run lies and what it may use.
+    """Folder and resources of a run.
 
     Attributes
     ----------
@@ -67,23 +68,24 @@ class Run(NamedTuple):
 
 
 def check_installed() -> None:
-    """Check that PyTorch is installed, before any mixture is made.
+    """Raise an AlphaMFError if PyTorch is not installed, before any mixture is made.
 
     Raises
     ------
     AlphaMFError
-        It is not.
+        It is not, or the current folder was removed, without which it ends the process.
     """
+    current_folder()
     try:
         import torch  # noqa: F401
     except ImportError as error:
         raise AlphaMFError(
-            "training a network needs PyTorch: pip install 'alphamf[learn]'"
+            "training a network needs PyTorch; install it with pip install 'alphamf[learn]'"
         ) from error
 
 
 def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
-    """Train the network of a configuration, or go on where an earlier run was stopped.
+    """Train the network of a configuration, or resume a stopped run.
 
     Parameters
     ----------
@@ -110,18 +112,18 @@ def train(run: Run, until: int | None = None) -> list[dict[str, float]]:
     dictionary = load_dictionary(config.network.model)
     start = _start(config, dictionary)
     with _claimed(run):
-        clips, dev = prepared(run, last)
+        clips, dev = prepare_clips(run, last)
         import torch
 
         from alphamf.training.refiner.optimise import Fit
 
         torch.set_num_threads(run.jobs)
-        with allocator.freed_kept():
+        with allocator.keep_freed_memory():
             return _steps(run, Fit(config, dictionary, start), (clips, dev), last)
 
 
 def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dict[str, float]]:
-    """Go on from the checkpoint, if there is one, to the last step; return the rows of the log."""
+    """Run the remaining steps, from the checkpoint if there is one; return the rows of the log."""
     clips, dev = sets
     checkpoint = run.folder / CHECKPOINT
     rows = fit.load(checkpoint) if checkpoint.exists() else []
@@ -133,7 +135,7 @@ def _steps(run: Run, fit: Fit, sets: tuple[Clips, Clips], last: int) -> list[dic
 
 
 def check(run: Run) -> str:
-    """Train as far as the configuration's ladder says, and compare.
+    """Train for the steps of the configuration's ladder, and compare the losses with it.
 
     Returns
     -------
@@ -147,11 +149,11 @@ def check(run: Run) -> str:
     """
     ladder = run.config.ladder
     if ladder is None:
-        raise AlphaMFError("the configuration has no [ladder] to compare with")
+        raise AlphaMFError("the configuration has no [ladder] section to compare with")
     row = next(row for row in train(run, ladder.step) if row["step"] == ladder.step)
     found = f"the loss at step {ladder.step} is {row['loss']:.4f}"
     if np.isnan(ladder.loss):
-        return f"{found}, and none is recorded to compare with"
+        return f"{found}, but the configuration has no loss to compare it with"
     recorded = f"{ladder.loss:.4f} ± {ladder.within:.4f} is recorded"
     if abs(row["loss"] - ladder.loss) > ladder.within:
         raise AlphaMFError(f"{found}, and {recorded}")
@@ -161,7 +163,7 @@ def check(run: Run) -> str:
 def network_of(
     config: Config, dictionary: Dictionary, parameters: Mapping[str, Array], about: dict[str, Any]
 ) -> TrainedNetwork:
-    """Return the network of a configuration with these parameters, as denoising uses it."""
+    """Return the network of a configuration with these parameters, as for denoising."""
     values = {name: np.asarray(value) for name, value in parameters.items()}
     wanted = config.network
     frame = wanted.kind.frame(dictionary)
@@ -169,7 +171,7 @@ def network_of(
 
 
 def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
-    """Return the parameters to go on from, checked; None for a new network."""
+    """Return the initial parameters, checked; None for a new network."""
     empty = network_of(config, dictionary, {}, {})
     cells, bands = empty.cells(empty.frame), config.network.bands
     if bands >= cells:
@@ -182,31 +184,33 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
         return None
     found = type(empty).load(find(config.network.start))
     if isinstance(kind, SecondStageKind) and kind.taps:
-        found = replace(found, parameters=grown(found, config.network.sizes))
+        found = replace(found, parameters=grow_network(found, config.network.sizes))
     same = found.shapes == shapes(cells, config.network.sizes)
     if not same or (found.rate, found.frame) != (empty.rate, empty.frame):
-        raise AlphaMFError(f"the network {found.name} is not of the rate and sizes to be trained")
+        raise AlphaMFError(
+            f"the network {found.name} does not have the rate and sizes of the configuration"
+        )
     if not bands:
         return found.parameters
     from alphamf.training.refiner import tied
 
-    return tied.closest(found.parameters, cells, bands)
+    return tied.fit_tied(found.parameters, cells, bands)
 
 
 def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
-    """Check the networks that come before, if there are any: a refiner, and a second stage."""
+    """Check the preceding networks, if any: a refiner, and a second stage."""
     short = second_stage.frame(dictionary.rate)
     wanted = ((Refiner, dictionary.frame), (SecondStage, short))
     for name, (kind, frame) in zip(names, wanted, strict=False):
         found = kind.load(find(name))
         if (found.rate, found.frame) != (dictionary.rate, frame):
             raise AlphaMFError(
-                f"the {kind.kind} {found.name} is for another rate or window than {dictionary.name}"
+                f"the {kind.kind} {found.name} has another rate or window than {dictionary.name}"
             )
 
 
-def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
-    """Return the parameters of a network that does the same, with more features and outputs.
+def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
+    """Return the parameters of an equivalent network with more features and outputs.
 
     The weights of what is new are zero.
     """
@@ -223,7 +227,7 @@ def grown(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
 
 
 def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
-    """Return the parameters that a causal refiner starts from, given one for whole recordings."""
+    """Return the initial parameters of a causal refiner, given a refiner for whole recordings."""
     from alphamf.training.refiner import made_causal
 
     wanted, known = config.network, Refiner.load(find(refiner))
@@ -234,36 +238,52 @@ def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[s
             return made_causal.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
     except (KeyError, ValueError):
         pass
-    raise AlphaMFError(f"the refiner {known.name} is not of the rate and sizes to be trained")
+    raise AlphaMFError(
+        f"the refiner {known.name} does not have the rate and sizes of the configuration"
+    )
 
 
 @contextmanager
 def _claimed(run: Run) -> Iterator[None]:
-    """Keep other processes out of the run's folder; refuse one of another configuration."""
+    """Lock the run's folder against other processes; refuse a folder of another configuration."""
     text = json.dumps(run.config.as_dict(), indent=1) + "\n"
     written = run.folder / CONFIGURATION
     try:
         run.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise AlphaMFError(f"{shown(run.folder)} cannot be used: {reason(error)}") from error
-    sentence = f"{shown(run.folder)} is being trained in by another run"
-    with exclusive(run.folder, sentence, folder=True):
+        raise AlphaMFError(
+            f"{printable_name(run.folder)} cannot be used: {reason(error)}"
+        ) from error
+    sentence = f"another run is training in {printable_name(run.folder)}"
+    with exclusive_lock(run.folder, sentence, folder=True):
+        others = [run.folder / name for name in (CHECKPOINT, NETWORK, curves.TABLE, curves.PICTURE)]
+        for path in (written, *others):
+            refuse_links(path, run.folder)
         try:
             known = written.read_text(encoding="utf-8") if written.exists() else None
         except (OSError, UnicodeDecodeError) as error:
-            raise AlphaMFError(f"{shown(written)} cannot be read: {reason(error)}") from error
+            raise AlphaMFError(
+                f"{printable_name(written)} cannot be read: {reason(error)}"
+            ) from error
         if known is None:
-            with atomic(written) as part:
+            for path in others:
+                if path.exists():
+                    raise AlphaMFError(
+                        f"{printable_name(path)} is of no run: choose another folder"
+                    )
+            with atomic(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")
         elif known != text:
             raise AlphaMFError(
-                f"{shown(run.folder)} holds a run of another configuration: choose another folder"
+                f"{printable_name(run.folder)} contains a run with another configuration; "
+                "choose another "
+                "folder"
             )
         yield
 
 
-def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
-    """Make the clips that are missing for the steps up to the last one.
+def prepare_clips(run: Run, last: int) -> tuple[Clips, Clips]:
+    """Make the missing clips for the steps up to the last one.
 
     Parameters
     ----------
@@ -290,14 +310,14 @@ def prepared(run: Run, last: int) -> tuple[Clips, Clips]:
     }
     needed = [*planned["dev"], *(each for each in planned["train"] if each.first < count)]
     for made in shards.make_all(needed, run.jobs):
-        run.tell(f"{shown(made.path)}: {made.clips} mixtures")
+        run.tell(f"{printable_name(made.path)}: {made.clips} mixtures")
     return Clips(planned["train"]), Clips(planned["dev"])
 
 
 def _stretch(
     run: Run, fit: Fit, clips: Clips, dev: Clips, rows: Sequence[Mapping[str, float]]
 ) -> dict[str, float]:
-    """Make the steps up to the next line of the log; score and save the network where it is due."""
+    """Run the steps up to the next row of the log; score and save the network when it is due."""
     schedule = run.config.schedule
     began, before = time.perf_counter(), rows[-1]["seconds"] if rows else 0.0
     recent = [fit.advance(clips)]
@@ -317,7 +337,7 @@ def _stretch(
 
 
 def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
-    """Write the network, with the configuration that it came from."""
+    """Save the network with its configuration."""
     parameters = {name: value.numpy() for name, value in fit.result().items()}
     packed = np.concatenate([value.ravel() for value in parameters.values()]).astype(np.float16)
     about = {
@@ -328,10 +348,11 @@ def _save(run: Run, fit: Fit, row: Mapping[str, float]) -> None:
         "config": run.config.as_dict(),
     }
     dictionary = load_dictionary(run.config.network.model)
+    refuse_links(run.folder / NETWORK, run.folder)
     network_of(run.config, dictionary, parameters, about).save(run.folder / NETWORK)
 
 
 def _line(row: Mapping[str, float], steps: int) -> str:
-    """Return a row of the log as a line to read."""
+    """Format a row of the log as a line of text."""
     numbers = [f"{name} {row[name]:.4g}" for name in row if name not in ("step", "seconds")]
     return f"step {row['step']} of {steps}, {row['seconds']:.0f} s: {', '.join(numbers)}"

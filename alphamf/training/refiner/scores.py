@@ -15,7 +15,7 @@ DECIMALS = 4
 
 
 class Scores(NamedTuple):
-    """Means over clips; NaN where none could be scored, as PESQ is without its package.
+    """Means over clips; NaN if no clip could be scored, for example without the package pesq.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Random processing of the sounds of training mixtures: cuts, filters, rooms and telephones."""
+"""Random processing of sounds for training mixtures: cuts, filters, rooms and telephones."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ DB_PER_OCTAVE = 6.02
 
 
 def rms(sound: Reals) -> float:
-    """Return the root mean square; a little more than zero for silence."""
+    """Return the root mean square; slightly above zero for silence."""
     return float(np.sqrt(np.mean(sound * sound)) + 1e-12)
 
 
-def decibels(level: float) -> float:
+def decibels_to_amplitude(level: float) -> float:
     """Return the amplitude factor of a level in dB."""
     return float(10 ** (level / 20))
 
 
 def log_uniform(rng: Rng, low: float, high: float) -> float:
-    """Draw a positive number whose logarithm is uniform.
+    """Draw a positive number with a uniform logarithm.
 
     Parameters
     ----------
@@ -51,12 +51,12 @@ def log_uniform(rng: Rng, low: float, high: float) -> float:
 
 
 def pick(rng: Rng, sounds: Sequence[Reals]) -> Reals:
-    """Draw one of the sounds."""
+    """Draw one of the sounds at random."""
     return sounds[int(rng.integers(len(sounds)))]
 
 
-def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
-    """Play a sound faster or slower, which scales its pitch as well.
+def change_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
+    """Change the speed of a sound, and its pitch with it.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def at_speed(rng: Rng, sound: Reals, speeds: Sequence[int]) -> Reals:
     return sound if speed == 100 else resample(sound, 100, 10000 // speed)
 
 
-def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
-    """Cut a piece from a random place of a sound; a sound that is too short is repeated.
+def cut_piece(rng: Rng, sound: Reals, samples: int) -> Reals:
+    """Cut a piece at a random position of a sound; a sound that is too short is repeated.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def cut(rng: Rng, sound: Reals, samples: int) -> Reals:
 
 
 def put(result: Reals, sound: Reals, start: int) -> None:
-    """Add a sound to another from a sample on, which may lie before its first or after its last.
+    """Add a sound to another at a sample position, which may be outside of it.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def put(result: Reals, sound: Reals, start: int) -> None:
     result[start : start + len(part)] += part
 
 
-def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
-    """Cut a piece that is not too quiet, if one is found in `TRIES`.
+def cut_loud_piece(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
+    """Cut a piece that is not too quiet; give up after `TRIES`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def loud_cut(rng: Rng, sound: Reals, samples: int, fraction: float) -> Reals:
         Least root mean square of the piece, in that of the whole sound.
     """
     for _ in range(TRIES):
-        piece = cut(rng, sound, samples)
+        piece = cut_piece(rng, sound, samples)
         if rms(piece) > fraction * rms(sound):
             break
     return piece
@@ -202,8 +202,8 @@ def room(rng: Rng, sound: Reals, rate: int) -> Reals:
     return result
 
 
-def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Filter a sound as a telephone does: a band from 150 to 350 Hz up to 3 to 3.7 kHz.
+def filter_telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Filter a sound like a telephone: pass from 150-350 Hz to 3-3.7 kHz.
 
     Parameters
     ----------
@@ -217,8 +217,8 @@ def telephone(rng: Rng, sound: Reals, rate: int) -> Reals:
     return np.fft.irfft(np.fft.rfft(sound) * np.sqrt(1 / below / above), len(sound))
 
 
-def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
-    """Let a sound pause for 0.2 to 1.5 s at a time, with fades of 5 to 100 ms.
+def add_pauses(rng: Rng, sound: Reals, rate: int) -> Reals:
+    """Insert pauses of 0.2 to 1.5 s into a sound, with fades of 5 to 100 ms.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def paused(rng: Rng, sound: Reals, rate: int) -> Reals:
     start = int(rate * rng.uniform(0.0, 1.0))
     while start < len(sound):
         end = start + int(rate * log_uniform(rng, 0.2, 1.5))
-        heard[start:end] = decibels(-rng.uniform(15, 60))
+        heard[start:end] = decibels_to_amplitude(-rng.uniform(15, 60))
         start = end + int(rate * log_uniform(rng, 0.2, 2.0))
     fade = max(1, int(rate * log_uniform(rng, 0.005, 0.1)))
     result: Reals = sound * uniform_filter1d(heard, fade)

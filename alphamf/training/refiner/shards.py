@@ -25,7 +25,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.tools import pool
-from alphamf.tools.files import atomic, reason, shown
+from alphamf.tools.files import atomic, make_folder, printable_name, reason
 from alphamf.training.refiner import recordings
 from alphamf.training.refiner.clips import (
     BandClip,
@@ -77,7 +77,7 @@ class Shard(NamedTuple):
 
 
 def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
-    """List the files of the first `clips` clips of a split, whether or not they exist."""
+    """List the files for the first `clips` clips of a split, whether or not they exist."""
     return [
         Shard(config, folder, split, first, min(SIZE, clips - first))
         for first in range(0, clips, SIZE)
@@ -85,7 +85,7 @@ def plan(config: Config, folder: Path, split: str, clips: int) -> list[Shard]:
 
 
 def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
-    """Make the files that are absent or hold too few clips, as those of a shorter run may.
+    """Make the files that are missing or have too few clips, for example from a shorter run.
 
     Parameters
     ----------
@@ -110,14 +110,14 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     if not left:
         return
     rate = config.network.kind.rate(load_dictionary(config.network.model))
-    recordings.prepare(config.data, rate, folder / "recordings")
+    recordings.prepare_recordings(config.data, rate, folder / "recordings")
     for outcome in pool.each(_make, left, workers=jobs, in_order=False):
         outcome.value()
         yield outcome.item
 
 
 def _claim(folder: Path, config: Config) -> None:
-    """Write the recipe into a folder that has none, or check that it is the same."""
+    """Write the recipe to a new folder, or check that an existing one has the same recipe."""
     recipe = {
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
@@ -125,36 +125,39 @@ def _claim(folder: Path, config: Config) -> None:
     recipe |= {"before": config.network.kind.before, "kind": config.network.kind.network.kind}
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
+    make_folder(folder / "recordings" / "file", folder)
     try:
-        (folder / "recordings").mkdir(parents=True, exist_ok=True)
         known = written.read_text(encoding="utf-8") if written.exists() else None
     except (OSError, UnicodeDecodeError) as error:
-        raise AlphaMFError(f"{shown(folder)} cannot be used: {reason(error)}") from error
+        raise AlphaMFError(f"{printable_name(folder)} cannot be used: {reason(error)}") from error
     if known is None:
-        with atomic(written) as part:
+        with atomic(written, within=folder) as part:
             part.write_text(text, encoding="utf-8")
     elif known != text:
         raise AlphaMFError(
-            f"{shown(folder)} holds mixtures of another recipe: choose another folder"
+            f"{printable_name(folder)} contains mixtures with another recipe; choose another folder"
         )
 
 
 def _make(shard: Shard, update: object) -> None:
     network = shard.config.network
-    found = recordings.opened(shard.folder / "recordings", shard.split)
+    found = recordings.open_recordings(shard.folder / "recordings", shard.split)
     whole = Maker(shard.config.mixtures, found, _weights(network), network.kind)
     stream = recordings.SPLITS.index(shard.split)
     clips = [whole.clip(stream, shard.first + k) for k in range(shard.clips)]
     kinds = [(name, array.dtype, array.shape) for name, array in clips[0]._asdict().items()]
     rows = np.array([tuple(each) for each in clips], kinds)
-    with atomic(shard.path) as part, part.open("wb") as file:  # np.save hides why it fails
+    with (
+        atomic(shard.path, within=shard.folder) as part,
+        part.open("wb") as file,  # np.save hides why it fails
+    ):
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
         file.write(rows.view(np.uint8).data)
 
 
 @cache
 def _weights(network: Network) -> Weights:
-    """Read what clips are made with once per process, for all of its shards."""
+    """Load the models for making clips, once per process."""
     before = network.kind.before
     if isinstance(network.kind, HighBandKind):
         found = find(FULL_BAND, network.model)
@@ -169,11 +172,13 @@ def _rows(shard: Shard) -> Any:
     try:
         return np.load(shard.path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise AlphaMFError(f"{shown(shard.path)} cannot be read: {reason(error)}") from error
+        raise AlphaMFError(
+            f"{printable_name(shard.path)} cannot be read: {reason(error)}"
+        ) from error
 
 
 class Clips(Sequence[TrainingClip]):
-    """The clips of all files, read from the disk one at a time.
+    """The clips of all files, read from disk one at a time.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def forward(sounds: Tensor, frame: Frame) -> Tensor:
 
 
 def inverse(spectra: Tensor, frame: Frame) -> Tensor:
-    """Invert the STFT, as `alphamf.audio.stft.inverse` does, without half a window at both ends.
+    """Invert the STFT as `alphamf.audio.stft.inverse` does, without half a window at both ends.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute the spectra of all whole hops, as `alphamf.denoising.asymmetric_windows.Frames` does.
+    """Compute the spectra of `alphamf.denoising.asymmetric_windows.Frames` for complete hops.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def causal_forward(sounds: Tensor, hop: int) -> Tensor:
 
 
 def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
-    """Put sound together from `causal_forward`, without what lacks frames at both ends.
+    """Reconstruct sound from `causal_forward`, without the incomplete ends.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def causal_inverse(spectra: Tensor, hop: int) -> Tensor:
 
 
 def _added(found: Tensor, hop_length: int) -> Tensor:
-    """Add overlapping blocks, shape (clips, blocks, length), by shifts of whole hops."""
+    """Overlap-add blocks, shape (clips, blocks, length), shifted by whole hops."""
     parts = found.unflatten(-1, (-1, hop_length))
     several = parts.shape[2]
     total = functional.pad(parts[:, :, 0], (0, 0, 0, several - 1))

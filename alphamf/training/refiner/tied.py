@@ -1,10 +1,10 @@
-"""Training a network in bands: the stack's weights of neighbouring bins are tied together.
+"""Training with tied weights: neighbouring bins share the weights of the stack.
 
 Up to `NARROW` bins, the harmonics of a voice, every bin has weights of its own; above, bands lie
 evenly apart on a logarithmic axis, and a bin's weights are interpolated between those of the two
 bands around it. So the stack hears and says less of single bins, has a quarter of these weights
 to learn at 16 kHz, and finds more that holds for voices and noises it never heard
-(docs/log/low-latency.md). What comes out is a network like any other.
+(docs/quality.md). What comes out is a network like any other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from alphamf.tools.arrays import Array, Floats
 from alphamf.training.refiner.config import NARROW
 
 
-def spread(bins: int, bands: int) -> Floats:
-    """Return how much of a bin belongs to each band, shape (bins, bands); a bin's shares add to 1.
+def band_shares(bins: int, bands: int) -> Floats:
+    """Return the share of each bin in each band, shape (bins, bands); the shares of a bin sum to 1.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def spread(bins: int, bands: int) -> Floats:
     return np.stack(shares, axis=1).astype(np.float32)
 
 
-def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
-    """Return the parameters of the network for all bins.
+def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]:
+    """Expand tied parameters to the parameters of the network for all bins.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def whole(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, Tensor]
     return every
 
 
-def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
-    """Return the tied parameters whose `whole` is closest to those of a network, as float32.
+def fit_tied(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str, Array]:
+    """Return the tied parameters whose expansion is closest to a network's, as float32.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def closest(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str,
     bands
         As for `spread`.
     """
-    shares = spread(bins, bands)
+    shares = band_shares(bins, bands)
     tied = dict(parameters)
     read = parameters["in.weight"]
     read = read.reshape(bins, -1, read.shape[-1])

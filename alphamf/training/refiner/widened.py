@@ -1,4 +1,4 @@
-"""Voices recorded at 16 kHz with a made-up band above 8 kHz, for want of voices recorded in full.
+"""Voices recorded at 16 kHz, with a synthetic band above 8 kHz.
 
 Above 8 kHz a voice is noise, as loud as what it has from 5 to 7.5 kHz says, in its own way: how
 much softer in each band, how closely it follows, and how much louder it is in sibilants differ from
@@ -45,8 +45,8 @@ WANDERING, MEMORY = 6.0, 0.9
 """Standard deviation in dB of what it does on its own, and how much of that a frame keeps."""
 
 
-def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
-    """Return a voice at `FULL_BAND`, with a band up to `END`.
+def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:
+    """Return a voice at `FULL_BAND`, with a synthetic band up to `END`.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def widened(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0
 
 
 def _wandering(rng: Rng, frames: int) -> Floats:
-    """Return an autoregressive process of the first order, in dB."""
+    """Return a first-order autoregressive process, in dB."""
     from scipy.signal import lfilter
 
     steps = rng.standard_normal(frames) * WANDERING * np.sqrt(1 - MEMORY**2)

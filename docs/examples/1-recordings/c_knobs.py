@@ -16,16 +16,15 @@ from alphamf import PRESETS, denoise
 from alphamf.evaluation.score import si_sdr
 
 clean, noisy, rate = sample(0.5, 3.0)
-balanced, plain = PRESETS["balanced"], PRESETS["plain"]
+fast, plain = PRESETS["fast"], PRESETS["plain"]
 short = replace(plain, steps=60, keep=30)
 knobs = {
-    "balanced": balanced,
-    "fast": PRESETS["fast"],
+    "fast": fast,
     "plain": plain,
-    "balanced, dry .1": replace(balanced, dry=0.1),
-    "balanced, dry .3": replace(balanced, dry=0.3),
-    "balanced, at most 20 dB": replace(balanced, max_attenuation=20.0),
-    "balanced, at most 10 dB": replace(balanced, max_attenuation=10.0),
+    "fast, dry .1": replace(fast, dry=0.1),
+    "fast, dry .3": replace(fast, dry=0.3),
+    "fast, at most 20 dB": replace(fast, max_attenuation=20.0),
+    "fast, at most 10 dB": replace(fast, max_attenuation=10.0),
     "plain, 60 steps": short,
     "plain, 60 steps, noise rank 1": replace(short, noise_rank=1),
     "plain, 60 steps, noise rank 8": replace(short, noise_rank=8),
@@ -47,7 +46,7 @@ axes.set(title="What each knob does to the gain", xlabel="gain in SI-SDR, dB")
 listen(
     rate,
     noisy=noisy,
-    balanced=outputs["balanced"],
-    balanced_dry_30_percent=outputs["balanced, dry .3"],
-    balanced_at_most_10_dB=outputs["balanced, at most 10 dB"],
+    fast=outputs["fast"],
+    fast_dry_30_percent=outputs["fast, dry .3"],
+    fast_at_most_10_dB=outputs["fast, at most 10 dB"],
 )

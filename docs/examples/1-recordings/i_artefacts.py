@@ -23,7 +23,7 @@ rng = np.random.default_rng(0)
 # of the attenuation leaves noise that hides the holes.
 drowned = at_snr(clean, rng.standard_normal(len(clean)), -5)
 full = alphamf.denoise(drowned, rate).audio
-gentle = replace(PRESETS["balanced"], max_attenuation=12.0)
+gentle = replace(PRESETS["fast"], max_attenuation=12.0)
 limited = alphamf.denoise(drowned, rate, gentle).audio
 spectrograms(rate, recording=drowned, denoised=full, at_most_12_dB=limited)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from alphamf import SAMPLERS
 from alphamf.inference.chain import run
-from alphamf.inference.diagnostics import autocorrelation, interleaved, summarise
+from alphamf.inference.diagnostics import autocorrelation, separate_chains, summarise
 from alphamf.inference.records import Trace
 from alphamf.inference.targets.gaussian import LinearGaussian
 
@@ -33,7 +33,7 @@ for name, sampler in runs.items():
     for _ in run(target, sampler, steps=5000, seed=0, chains=(4,), record=record):
         pass
     # HAMCMC moves 3 chains in turn, which are laid side by side.
-    draws = interleaved(record.values, 3) if name == "hamcmc" else record.values
+    draws = separate_chains(record.values, 3) if name == "hamcmc" else record.values
     found = summarise(draws)
     off = np.abs(found.mean - target.mean) / found.mcse
     print(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.mixing import mixture
-from alphamf.evaluation.mixing.recipes import Noise, Recipe, Speech, recipes
-from alphamf.evaluation.mixing.table import claim, writing
+from alphamf.evaluation.mixing.recipes import NoiseFile, Recipe, Speech, recipes
+from alphamf.evaluation.mixing.table import claim, write_table
 from tests.support.mixes import RATE, babble, decibels
 
 
@@ -119,18 +119,18 @@ def test_further_files_and_ratios_leave_the_mixtures_as_they_are(speech, more, f
         found = recipes(clean, noises, snrs, seed=seed)
         return {(recipe.files, recipe.noise, recipe.key) for recipe in found}
 
-    noises = [Noise(f"n/{name}.wav", name) for name in files]
+    noises = [NoiseFile(f"n/{name}.wav", name) for name in files]
     first = made(speech, noises, ratios)
     assert len(first) == len(speech) * len(files) * len(ratios)
     assert first <= made([*speech, *more], noises, ratios)
-    assert first <= made(speech, [*noises, Noise("n/x.wav", "x")], ratios)
+    assert first <= made(speech, [*noises, NoiseFile("n/x.wav", "x")], ratios)
     assert first <= made(speech, noises, [*ratios, 10])
     assert not first & made(speech, noises, ratios, seed=1)
 
 
 def test_files_of_a_kind_are_all_used_and_a_further_one_takes_only_its_share():
     speech = [Speech(f"{k}.wav", str(k)) for k in range(200)]
-    noises = [Noise(f"rain/{k}.wav", "rain") for k in range(4)]
+    noises = [NoiseFile(f"rain/{k}.wav", "rain") for k in range(4)]
     before = recipes(speech, noises[:3], [0.0])
     after = recipes(speech, noises, [0.0])
     for noise in noises:
@@ -141,7 +141,7 @@ def test_files_of_a_kind_are_all_used_and_a_further_one_takes_only_its_share():
 
 def test_a_count_draws_from_all_and_no_more_than_there_are():
     speech = [Speech(f"{k}.wav", str(k)) for k in range(20)]
-    noises = [Noise("a.wav", "a"), Noise("b.wav", "b")]
+    noises = [NoiseFile("a.wav", "a"), NoiseFile("b.wav", "b")]
     every = recipes(speech, noises, [0.0, 5.0])
     drawn = recipes(speech, noises, [0.0, 5.0], count=30)
     assert len(drawn) == 30 and [recipe for recipe in every if recipe in drawn] == drawn
@@ -154,7 +154,7 @@ def test_a_count_draws_from_all_and_no_more_than_there_are():
 
 
 def test_names():
-    recipe = Recipe(Speech("x/a.wav", "x/a"), Noise("fan.wav", "fan"), -2.5, 0)
+    recipe = Recipe(Speech("x/a.wav", "x/a"), NoiseFile("fan.wav", "fan"), -2.5, 0)
     assert recipe.files == ("clean/x/a.flac", "noisy/fan_-2.5dB/x/a.flac")
 
 
@@ -170,8 +170,8 @@ def test_a_table_removes_only_what_the_corpus_holds(tmp_path):
     table += f"../x.flac,noisy/../../x.flac\n{tmp_path}/x.flac,notes.txt\n,\n"
     (folder / "pairs.csv").write_text(table)
     with pytest.raises(AlphaMFError, match="holds a corpus already"):
-        claim(folder, [], overwrite=False)
-    claim(folder, [str(tmp_path / "x.flac")], overwrite=True)
+        claim(folder, [], [], overwrite=False)
+    claim(folder, [str(tmp_path / "x.flac")], [], overwrite=True)
     assert not any(path.exists() for path in inside) and all(path.exists() for path in others)
     assert not (folder / "pairs.csv").exists() and not (folder / "noisy/fan_0dB").exists()
 
@@ -179,16 +179,16 @@ def test_a_table_removes_only_what_the_corpus_holds(tmp_path):
 def test_what_a_killed_run_left_is_removed(tmp_path):
     planned = [("clean/a.flac", f"noisy/fan_{snr}dB/a.flac") for snr in (0, 5)]
     left = [tmp_path / name for name in planned[0]]
-    with writing(tmp_path, planned, []):
+    with write_table(tmp_path, planned, []):
         for path in left:
             path.parent.mkdir(parents=True)
             path.touch()
-        claim(tmp_path, [], overwrite=True)
+        claim(tmp_path, [], [], overwrite=True)
     assert not any(path.exists() for path in left)
 
 
 def test_the_table_is_written_when_the_work_is_broken_off(tmp_path):
-    with pytest.raises(KeyboardInterrupt), writing(tmp_path, [], []):
+    with pytest.raises(KeyboardInterrupt), write_table(tmp_path, [], []):
         raise KeyboardInterrupt
     assert (tmp_path / "pairs.csv").read_text().strip() == (
         "clean,noisy,noise,snr,noise_file,offset,gain,level"

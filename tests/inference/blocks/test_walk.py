@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks import Alone, Listed, Made, Model, Walk, launched
+from alphamf.inference.blocks import Alone, FactorModel, Listed, Made, Walk, launched_ranks
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hmc import HMC
@@ -71,7 +71,7 @@ def test_made_up_blocks_need_no_others_and_can_be_predicted():
 def test_made_up_factors_are_not_where_a_walk_of_their_seed_starts():
     # With one column and one factor a rating is a line in the row's factor, with noise about it.
     source = Made((3000, 1), 20_000, rank=1, blocks=1, seed=1, test=0.0)
-    ((w, _),) = Walk(source, Model(1), SGLD(1e-4), seed=1).factors()
+    ((w, _),) = Walk(source, FactorModel(1), SGLD(1e-4), seed=1).factors()
     train, _ = source.block(0, 0)
     assert abs(np.corrcoef(w[train.rows, 0], train.values)[0, 1]) < 0.1
 
@@ -91,7 +91,7 @@ def test_lists_outside_the_shape_are_refused():
 def test_parts_are_an_unbiased_estimate_of_the_gradient():
     rows, columns, values = lists()
     source = Listed((rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=3)
-    model = Model(4, offset=3.0, variance_w=0.5, variance_h=2.0, variance_x=0.7)
+    model = FactorModel(4, offset=3.0, variance_w=0.5, variance_h=2.0, variance_x=0.7)
     walk = Walk(source, model, SGLD(1e-3), seed=0)
     target = BPMF(
         source.order[0][rows], source.order[1][columns], values, shape=(30, 20), rank=4,
@@ -146,7 +146,7 @@ class SameNoise:
 def test_one_block_is_the_sampler_of_the_library(sampler):
     rows, columns, values = lists()
     source = Listed((rows, columns, values), (rows, columns, values), shape=(30, 20), blocks=1)
-    walk = Walk(source, Model(3, offset=3.0, variance_x=0.5), sampler, seed=1)
+    walk = Walk(source, FactorModel(3, offset=3.0, variance_x=0.5), sampler, seed=1)
     target = BPMF(
         source.order[0][rows], source.order[1][columns], values, shape=(30, 20), rank=3,
         offset=3.0, variance_x=0.5,
@@ -239,7 +239,7 @@ def test_other_folders_beside_a_checkpoint_are_left_alone(tmp_path):
 def test_seed_of_numpy_is_a_number_of_the_checkpoint(tmp_path):
     settings = {"seed": np.int64(1), "burn_in": np.int64(2)}
     for _ in range(2):
-        walk = Walk(walks.made(), Model(2), SGLD(1e-3), **settings)
+        walk = Walk(walks.made(), FactorModel(2), SGLD(1e-3), **settings)
         assert list(walk.run(4, checkpoint=tmp_path, segment=2)) in ([1, 2, 3, 4], [])
 
 
@@ -265,28 +265,28 @@ def test_errors_are_one_sentence():
         size = 3
 
     with pytest.raises(AlphaMFError, match="multiple of the 3 ranks, not 4"):
-        Walk(walks.made(), Model(2), SGLD(1e-3), seed=0, ranks=Three())
+        Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=0, ranks=Three())
     for sampler in (HMC(0.1, 5), PSGLD(1e-3, correction=True)):
         with pytest.raises(AlphaMFError, match=r"not (HMC|PSGLD with it)"):
-            Walk(walks.made(), Model(2), sampler, seed=0)
+            Walk(walks.made(), FactorModel(2), sampler, seed=0)
     with pytest.raises(AlphaMFError, match="blocks must be from 1 to 64, not 65"):
         walks.made(blocks=65)
     rows, columns, values = lists(count=2)
     few = (rows, columns, values)
     with pytest.raises(AlphaMFError, match="a part of the data has no ratings: 5 blocks"):
-        Walk(Listed(few, few, shape=(30, 20), blocks=5), Model(2), SGLD(1e-3), seed=0)
+        Walk(Listed(few, few, shape=(30, 20), blocks=5), FactorModel(2), SGLD(1e-3), seed=0)
     with pytest.raises(AlphaMFError, match="seed must not be negative, not -1"):
-        Walk(walks.made(), Model(2), SGLD(1e-3), seed=-1)
+        Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=-1)
     for wrong in ({"rank": 0}, {"rank": 2, "variance_x": 0.0}):
         with pytest.raises(AlphaMFError, match="must be"):
-            Model(**wrong)
+            FactorModel(**wrong)
     with pytest.raises(AlphaMFError, match=r"SGLD chain diverged at step \d+ .*smaller step_size"):
-        list(Walk(walks.made(), Model(2), SGLD(10.0), seed=0).run(STEPS))
+        list(Walk(walks.made(), FactorModel(2), SGLD(10.0), seed=0).run(STEPS))
 
 
 def test_launcher_without_mpi4py_is_one_sentence(monkeypatch):
-    assert launched() is None
+    assert launched_ranks() is None
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(AlphaMFError, match=r"pip install 'alphamf\[mpi\]'"):
-        launched()
+        launched_ranks()

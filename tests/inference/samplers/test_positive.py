@@ -15,7 +15,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.positive import EM, SGRLD
-from alphamf.research.speed import paper
+from tests.support import paper
 from tests.support.laws import CHAINS, P_LEAST, Z_MOST, step_many
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.chain import run
-from alphamf.inference.diagnostics import acceptance, interleaved, mcse
+from alphamf.inference.diagnostics import acceptance, mcse, separate_chains
 from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.langevin import SGLD
@@ -64,7 +64,7 @@ def trace_of(name, *, steps=3000):
     record = Trace(lambda theta, _: theta, burn_in=500)
     *_, state = run(target, sampler, steps=steps, seed=1, chains=(CHAINS,), record=record)
     turns = 5 if name == "hmc-bfgs" else 4 if name.startswith("hamcmc") else 1
-    return target, interleaved(record.values, turns), h, state
+    return target, separate_chains(record.values, turns), h, state
 
 
 def test_every_name_is_tested():

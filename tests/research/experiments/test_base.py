@@ -14,10 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from alphamf.cli.app import app
-from alphamf.research.experiments.base import Experiment, Record, job_key, markdown, mean_and_error
+from alphamf.research.experiments.base import (
+    Experiment,
+    JobRecord,
+    job_key,
+    markdown,
+    mean_and_error,
+)
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.run import results_file, run
-from alphamf.tools.files import exclusive
+from alphamf.tools.files import exclusive_lock
 
 TINY = {"figure": "slope", "size": 1, "steps": 12, "burn_in": 2, "chains": 4, "seed": 0}
 
@@ -149,10 +155,10 @@ def test_a_resumed_run_has_the_numbers_of_the_first(tmp_path):
 
 def test_lines_that_are_not_records_are_passed_over(tmp_path):
     file = results_file(tmp_path / "x")
-    file.append(Record({"a": 1}, {"b": 2.5}))
+    file.append(JobRecord({"a": 1}, {"b": 2.5}))
     with file.path.open("ab") as raw:
         raw.write(b'\n[]\n3\n{"version": "0.0"}\n{"job"\n\xff\xfe\n{"a"')
-    file.append(Record({"a": 2}, {"b": None}))
+    file.append(JobRecord({"a": 2}, {"b": None}))
     assert list(file.read()) == [({"a": 1}, {"b": 2.5}), ({"a": 2}, {"b": None})]
 
 
@@ -188,7 +194,7 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
 def test_two_runs_do_not_share_a_folder(small, tmp_path):
-    with exclusive(tmp_path / "richardson.jsonl", "unused"):
+    with exclusive_lock(tmp_path / "richardson.jsonl", "unused"):
         text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
     assert text == f"Error: another run writes to {tmp_path / 'richardson.jsonl'}\n"
     command("richardson", "--output", tmp_path, "--jobs", 1, "-q")

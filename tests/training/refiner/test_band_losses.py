@@ -14,7 +14,7 @@ from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import run as runs
-from alphamf.training.refiner.configured import parsed
+from alphamf.training.refiner.configured import parse_config
 from tests.support import tones
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
@@ -49,7 +49,7 @@ def config(corpora, after=()):
     table["mixtures"] |= {"clips": 4, "dev_clips": 2, "rooms": 0, "codec": 0, "telephone": 0}
     table["losses"] = {"distortion": 1.0, "distance": 0.2}
     table["schedule"] |= {"steps": 4, "batch": 2, "report_every": 2, "score_every": 4}
-    return parsed(table)
+    return parse_config(table)
 
 
 def energies(rng, bins=7, frames=20):
@@ -68,7 +68,7 @@ def test_losses_of_energies_are_those_of_the_sounds():
     each = [torch.tensor(square.mean(axis=1)[None]) for square in squares]
     floor = torch.full((1, ABOVE), 1e-3, dtype=torch.float64)
     clip = BandClip(torch.zeros(1), *each, floor)
-    made = band_losses.Found(torch.tensor(gain[None]), clip)
+    made = band_losses.NetworkBandGains(torch.tensor(gain[None]), clip)
     found = band_losses.losses(made, ("distortion", "distance"))
     error = (np.abs(gain[:, None] * noisy - clean) ** 2).mean(axis=1).sum(axis=1)
     speech = squares[2].mean(axis=1).sum(axis=1)
@@ -95,7 +95,7 @@ def test_bands_without_sound_count_for_nothing():
         for array in arrays:
             array[:, 6:heard] = 0
             array[:, heard:] = 0
-        made = band_losses.Found(
+        made = band_losses.NetworkBandGains(
             torch.full((1, ABOVE, 20), 0.5, dtype=torch.float64),
             BandClip(None, *arrays, torch.full((1, ABOVE), 1e-3, dtype=torch.float64)),
         )
@@ -117,7 +117,7 @@ def test_the_network_in_training_is_the_one_that_denoises():
     read = torch.from_numpy(np.array(high_band.features(inputs, np)))[None]
     tensors = {name: torch.from_numpy(value) for name, value in values.items()}
     clip = BandClip(read, None, None, None, None)
-    made = band_losses.found(tensors, clip, 0.7)
+    made = band_losses.run_band_network(tensors, clip, 0.7)
     np.testing.assert_allclose(made.gain[0].numpy(), wanted[-ABOVE:], atol=2e-2)
 
 
@@ -133,7 +133,7 @@ def test_mixtures_are_read_after_the_networks_that_are_named(corpora, tmp_path):
     others = str(tmp_path / "other.npz"), str(tmp_path / "silent.npz")
     for k, after in enumerate(((), shipped, (others[0], shipped[1]), (shipped[0], others[1]))):
         run = runs.Run(config(corpora, after), tmp_path / f"run-{k}", tmp_path / f"{k}", 1, print)
-        features.append(runs.prepared(run, 0)[1][0].features)
+        features.append(runs.prepare_clips(run, 0)[1][0].features)
     np.testing.assert_array_equal(features[0], features[1])
     for each in features[2:]:
         assert np.abs(features[0] - each).max() > 0.01

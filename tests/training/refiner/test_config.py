@@ -11,13 +11,13 @@ from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.network import shapes
-from alphamf.learnt.network_file import shipped
+from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import command, configured
 from tests.support import tones
 
-NAMES = sorted(shipped())
+NAMES = sorted(shipped_networks())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -30,7 +30,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
         "refiner": Refiner,
     }
     kind = kinds[name.split("-")[0]]
-    network = kind.load(shipped()[name])
+    network = kind.load(shipped_networks()[name])
     assert found.sizes == network.sizes
     assert network.shapes == shapes(network.cells(network.frame), found.sizes)
     assert found.exponent == network.exponent
@@ -39,7 +39,7 @@ def test_the_configuration_of_a_shipped_network_has_its_sizes(name):
 
 def test_a_configuration_comes_back_from_its_dictionary(tmp_path):
     found = tones.changed(tmp_path)
-    assert configured.parsed(found.as_dict()) == found
+    assert configured.parse_config(found.as_dict()) == found
     assert "ladder" not in found.as_dict() and "ladder" in asdict(found)
 
 
@@ -94,7 +94,7 @@ def test_a_section_cannot_be_a_number(tmp_path, outer, name):
     table = tones.table(tmp_path)
     (table[outer[0]] if outer else table)[name] = 3
     with pytest.raises(AlphaMFError, match=rf"{name}\]? must be a section, not 3"):
-        configured.parsed(table)
+        configured.parse_config(table)
 
 
 @pytest.mark.parametrize(("values", "sentence"), WRONG, ids=[each[1][:30] for each in WRONG])
@@ -107,7 +107,7 @@ def test_a_missing_key_is_named(tmp_path):
     table = tones.table(tmp_path)
     del table["schedule"]["seed"]
     with pytest.raises(AlphaMFError, match=r"\[schedule\] lacks seed"):
-        configured.parsed(table)
+        configured.parse_config(table)
 
 
 @pytest.mark.slow

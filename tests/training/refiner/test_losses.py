@@ -10,8 +10,8 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.evaluation import score
-from alphamf.learnt import compiled, network, second_stage
-from alphamf.learnt.causal import CausalRefiner, below_edge
+from alphamf.learnt import compiled, layers, network, second_stage
+from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from tests.support.networks import WIDE_SIZES
@@ -60,7 +60,7 @@ def test_the_network_is_the_one_that_denoises(sizes):
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, sizes.features))
     cells = cells.astype(np.float32)
     values = network.start(np.random.default_rng(0), 20, sizes)
-    ours = network.outputs(values, cells, np)
+    ours = layers.outputs(values, cells, np)
     theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells)).numpy()
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
@@ -85,11 +85,12 @@ def test_the_causal_network_is_the_one_that_denoises():
     cells = np.random.default_rng(1).standard_normal((2, 30, 20, network.FEATURES), np.float32)
     theirs = differentiable.outputs(tensors(values), torch.from_numpy(cells), causal=True).numpy()
     for parts in (cells, cells[0], cells[:, :, :, :1]):
-        kept = below_edge(torch.from_numpy(parts), torch).numpy()
-        np.testing.assert_allclose(kept, below_edge(parts, np), atol=1e-6)
+        kept = fill_band_end(torch.from_numpy(parts), torch).numpy()
+        np.testing.assert_allclose(kept, fill_band_end(parts, np), atol=1e-6)
     refiner = CausalRefiner(values, 8000, Frame(38, 4))
     memories = refiner.memories(2)
-    ours = np.stack([refiner.outputs_of(memories, cells[:, k]) for k in range(30)], axis=1)
+    frames = [refiner.outputs(cells[:, k : k + 1], np, memories) for k in range(30)]
+    ours = np.concatenate(frames, axis=1)
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
@@ -119,8 +120,10 @@ def test_a_refiner_in_training_is_the_one_that_denoises():
     refiner = Refiner(values, RATE, FRAME, exponent=0.7)
     refined = refiner.refine(power, gain=gain, gain_std=std, speech=speech, noise=noise)
     each = [torch.from_numpy(x[None]) for x in (noisy, clean, gain, std, *logs)]
-    grid = losses.Grid(FRAME, RATE)
-    made = losses.found(tensors(values), clips.FirstStageClip(*each), grid, losses.Part(ALL), 0.7)
+    grid = losses.TrainingGrid(FRAME, RATE)
+    made = losses.run_network(
+        tensors(values), clips.FirstStageClip(*each), grid, losses.BatchPart(ALL), 0.7
+    )
     expected = refined * spectrum / np.sqrt(level)
     np.testing.assert_allclose(made.estimate[0].numpy(), expected, atol=2e-2)
 
@@ -129,7 +132,7 @@ def test_the_waveform_loss_is_that_of_the_sound_that_comes_out():
     """What lies in the older part of the causal windows alone is never put together to sound."""
     clean, noisy = pair()
     hop = 16
-    grid = losses.Grid(Frame(8 * hop, hop), RATE, causal=True)
+    grid = losses.TrainingGrid(Frame(8 * hop, hop), RATE, causal=True)
     each = [grid.forward(torch.from_numpy(x[None])) for x in (clean, noisy)]
     older = torch.zeros(8 * hop)
     older[: 3 * hop] = 1
@@ -137,7 +140,9 @@ def test_the_waveform_loss_is_that_of_the_sound_that_comes_out():
     sounds = [grid.inverse(x)[0].numpy() for x in each]
     error = ((sounds[1] - sounds[0]) ** 2).sum() / (sounds[0] ** 2).sum()
     for estimate in (each[1], each[1] + added):
-        found = losses.losses(losses.Found(each[0], estimate), grid, ("waveform", "distortion"))
+        found = losses.losses(
+            losses.NetworkSpeech(each[0], estimate), grid, ("waveform", "distortion")
+        )
         assert float(found["waveform"]) == pytest.approx(np.log(error + 1e-3), abs=1e-3)
     assert float(found["distortion"]) > np.log(error) + 1
 
@@ -150,8 +155,8 @@ def test_a_second_stage_in_training_is_the_one_that_denoises(monkeypatch, sizes)
     short = second_stage.frame(RATE)
     values = parameters(short.bins, sizes)
     each = clips.SecondStageClip(*(torch.from_numpy(x[None]) for x in (noisy, first, clean)))
-    grid = losses.Grid(short, RATE)
-    made = losses.found(tensors(values), each, grid, losses.Part(ALL))
+    grid = losses.TrainingGrid(short, RATE)
+    made = losses.run_network(tensors(values), each, grid, losses.BatchPart(ALL))
     spectra_ = [stft.forward(x, short) for x in (noisy, first)]
     factors = SecondStage(values, RATE, short).coefficients(*spectra_)
     unit = np.sqrt((np.abs(spectra_[0]) ** 2).mean())
@@ -218,10 +223,10 @@ def test_the_gradient_at_silence_is_finite():
     """Silent speech or a silent estimate: neither makes training diverge."""
     frame = Frame(256, 64)
     spectrum = spectra.forward(torch.from_numpy(voice(0))[None], frame)
-    grid = losses.Grid(frame, RATE)
+    grid = losses.TrainingGrid(frame, RATE)
     for loud, spoken in ((0.0, spectrum), (0.5, 0 * spectrum), (0.5, spectrum)):
         gain = torch.tensor(loud, requires_grad=True)
-        made = losses.Found(spoken, gain * spectrum)
+        made = losses.NetworkSpeech(spoken, gain * spectrum)
         names = ("distortion", "compression", "intelligibility", "resolutions", "perception")
         for name, value in losses.losses(made, grid, names).items():
             slope = torch.autograd.grad(value, gain, retain_graph=True)[0]

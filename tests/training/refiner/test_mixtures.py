@@ -21,23 +21,23 @@ from alphamf.training.refiner import (
     shaping,
     shards,
 )
-from alphamf.training.refiner.recordings import Recordings
+from alphamf.training.refiner.recordings import SplitRecordings
 from tests.support import tones
 from tests.support.tones import FRAME, RATE, ROOM, SOUNDS, VOICES, voice
 
 SAMPLES = 4800
-MADE = Recordings(VOICES, SOUNDS, [ROOM])
+MADE = SplitRecordings(VOICES, SOUNDS, [ROOM])
 
 RECIPE = tones.changed(Path("x")).mixtures
 KINDS = {
-    "coloured": lambda rng: noises.coloured(rng, SAMPLES, RATE),
-    "place": lambda rng: noises.place(rng, SAMPLES, RATE, VOICES),
+    "coloured": lambda rng: noises.coloured_noise(rng, SAMPLES, RATE),
+    "place": lambda rng: noises.place_noise(rng, SAMPLES, RATE, VOICES),
     "hum": lambda rng: noises.hum(rng, SAMPLES, RATE),
     "rumble": lambda rng: noises.rumble(rng, SAMPLES, RATE),
     "babble": lambda rng: noises.babble(rng, SAMPLES, RATE, VOICES),
     "crackle": lambda rng: events.crackle(rng, SAMPLES, RATE),
     "events": lambda rng: events.events(rng, SAMPLES, RATE, SOUNDS),
-    "recorded": lambda rng: noises.recorded(rng, SAMPLES, RATE, SOUNDS),
+    "recorded": lambda rng: noises.recorded_noise(rng, SAMPLES, RATE, SOUNDS),
     "music": lambda rng: music.music(rng, SAMPLES, RATE),
     "all": lambda rng: noises.noise(rng, SAMPLES, RATE, VOICES, SOUNDS, RECIPE),
 }
@@ -146,7 +146,7 @@ def test_a_voice_may_be_chosen_for_its_sibilants():
     shares = []
     for share in (0, 1):
         recipe = tones.changed(Path("x"), mixtures=PLAIN | {"sibilant": share}).mixtures
-        known = Recordings([heard], SOUNDS, [ROOM])
+        known = SplitRecordings([heard], SOUNDS, [ROOM])
         speech = [
             mixtures.mixture(np.random.default_rng(seed), SAMPLES, RATE, known, recipe)[0]
             for seed in range(60)
@@ -174,18 +174,18 @@ def test_a_codec_keeps_time_and_length(codec):
         )
         given /= 4 * np.abs(given).max()
         for compression in codec.compression or (None,):
-            heard = colour.through(given, rate, codec, compression)
+            heard = colour.encode_and_decode(given, rate, codec, compression)
             assert heard.shape == given.shape and heard.dtype == np.float32
             both = np.fft.rfft([heard, given], 2 * rate)
             assert np.fft.irfft(both[0] * both[1].conj()).argmax() == 0
-            again = colour.through(given, rate, codec, compression)
+            again = colour.encode_and_decode(given, rate, codec, compression)
             np.testing.assert_array_equal(heard, again)
 
 
 def test_pauses_make_a_noise_soft_at_times():
     for seed in range(10):
         given = np.random.default_rng(0).standard_normal(3 * RATE)
-        heard = shaping.paused(np.random.default_rng(seed), given, RATE)
+        heard = shaping.add_pauses(np.random.default_rng(seed), given, RATE)
         levels = [shaping.rms(each) for each in heard.reshape(-1, RATE // 20)]
         assert max(levels) > 0.9 and min(levels) < 0.3 and np.isfinite(heard).all()
 
@@ -210,11 +210,11 @@ def test_a_room_by_the_image_method_has_a_direct_sound_and_a_tail():
 def test_a_telephone_passes_nothing_below_100_hz():
     white = np.random.default_rng(0).standard_normal(RATE)
     for seed in range(20):
-        heard = shaping.telephone(np.random.default_rng(seed), white, RATE)
+        heard = shaping.filter_telephone(np.random.default_rng(seed), white, RATE)
         power = np.abs(np.fft.rfft(heard)) ** 2  # bins of 1 Hz
         assert power[:100].mean() < 0.1 * power[500:2500].mean()
         np.testing.assert_array_equal(
-            heard, shaping.telephone(np.random.default_rng(seed), white, RATE)
+            heard, shaping.filter_telephone(np.random.default_rng(seed), white, RATE)
         )
 
 
@@ -239,8 +239,10 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
         mixtures={"rooms": 0},
     ).data
     (tmp_path / "made").mkdir()
-    recordings.prepare(data, RATE, tmp_path / "made")
-    train, dev = (recordings.opened(tmp_path / "made", split) for split in ("train", "dev"))
+    recordings.prepare_recordings(data, RATE, tmp_path / "made")
+    train, dev = (
+        recordings.open_recordings(tmp_path / "made", split) for split in ("train", "dev")
+    )
     # Of fewer than five files the last fifth is held out.
     assert [len(each) for each in train.voices] == [RATE * 4 // 5] * 2
     assert [len(each) for each in dev.sounds] == [RATE // 5] * 2 and dev.rooms == []
@@ -248,7 +250,7 @@ def test_recordings_are_read_at_one_rate_in_one_channel(tmp_path):
     assert np.abs(train.voices[1]).max() == pytest.approx(0.5, abs=0.01)
     (tmp_path / "more").mkdir()
     with pytest.raises(AlphaMFError, match=r"wav has a rate of 8000 Hz"):
-        recordings.prepare(data, 2 * RATE, tmp_path / "more")
+        recordings.prepare_recordings(data, 2 * RATE, tmp_path / "more")
     assert not list((tmp_path / "more").iterdir())
 
 
@@ -263,8 +265,10 @@ def test_unscored_sounds_are_learnt_from_alone(tmp_path):
         (tmp_path / name / "MANIFEST.csv").write_text("path,split,speaker\n" + rows)
     data = tones.changed(tmp_path, data=folders | {"rooms": []}, mixtures={"rooms": 0}).data
     (tmp_path / "made").mkdir()
-    recordings.prepare(data, RATE, tmp_path / "made")
-    train, dev = (recordings.opened(tmp_path / "made", split) for split in ("train", "dev"))
+    recordings.prepare_recordings(data, RATE, tmp_path / "made")
+    train, dev = (
+        recordings.open_recordings(tmp_path / "made", split) for split in ("train", "dev")
+    )
     assert [len(each) for each in train.sounds] == [RATE // 2, RATE * 3 // 4]
     assert [len(each) for each in dev.sounds] == [RATE // 2]
     assert [len(each) for each in (*train.voices, *dev.voices)] == [RATE // 4] * 2

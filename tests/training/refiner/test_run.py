@@ -19,11 +19,11 @@ import pytest
 
 from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
-from alphamf.learnt import network, second_stage
+from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner
 from alphamf.learnt.dictionary import folder as models
 from alphamf.learnt.dictionary import load as load_dictionary
-from alphamf.learnt.network_file import shipped
+from alphamf.learnt.network_file import shipped_networks
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
 from alphamf.training.refiner import adapt
@@ -62,6 +62,27 @@ def toml(table):
         for key, value in nested.items():
             text += f"[{name}.{key}]\n" + "".join(f"{k} = {v}\n" for k, v in value.items())
     return text
+
+
+FILES = ["config.json", "checkpoint.pt", "network.npz", "curves.csv", "curves.png"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links")
+@pytest.mark.parametrize("name", FILES)
+def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, name):
+    run, _ = small(corpora, tmp_path / "run")
+    run.folder.mkdir()
+    place = run.folder / name
+    place.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(AlphaMFError, match=f"{name} is a link"):
+        runs.train(run)
+    place.unlink()
+    place.write_text("mine")
+    other = "of another configuration" if name == "config.json" else f"{name} is of no run"
+    with pytest.raises(AlphaMFError, match=other):
+        runs.train(run)
+    assert os.listdir(run.folder) == [name] and place.read_text() == "mine"
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
@@ -139,7 +160,7 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     bins = learnt.frame.bins
     made = learnt.parameters["map.bias"].reshape(bins, -1)
     assert np.abs(made).max() > 0.001
-    spread = tied.spread(bins, 70)
+    spread = tied.band_shares(bins, 70)
     between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
     np.testing.assert_allclose(made, between, atol=1e-5)
     # A second round, whose first steps change next to nothing, goes on from there.
@@ -175,7 +196,7 @@ def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
 
 
 def test_a_network_of_other_sizes_is_not_gone_on_from(corpora, tmp_path):
-    start = {"start": str(shipped()["refiner-8k"])}
+    start = {"start": str(shipped_networks()["refiner-8k"])}
     run, _ = small(corpora, tmp_path / "run", network=start)
     with pytest.raises(AlphaMFError, match="refiner-8k is not of the rate and sizes"):
         runs.train(run)
@@ -255,10 +276,10 @@ def test_a_network_with_more_channels_begins_as_the_one_without():
     rng = np.random.default_rng(0)
     known = SecondStage(network.start(rng, 20, sizes), RATE, FRAME)
     given = rng.standard_normal((30, 20, more.features)).astype(np.float32)
-    expected = network.outputs(known.parameters, given[..., : sizes.features], np)
-    grown = runs.grown(known, more)
+    expected = layers.outputs(known.parameters, given[..., : sizes.features], np)
+    grown = runs.grow_network(known, more)
     assert {name: value.shape for name, value in grown.items()} == network.shapes(20, more)
-    found = network.outputs(grown, given, np)
+    found = layers.outputs(grown, given, np)
     np.testing.assert_allclose(found[..., :2], expected, atol=1e-5)
     assert not found[..., 2:].any()
 
@@ -271,7 +292,7 @@ def test_muon_moves_matrices_alike_in_all_directions(corpora, tmp_path):
         """Return the largest singular value of each step over the least."""
         schedule = {"steps": 4, "warm_up": 0, "weight_decay": 0.0, "muon": muon}
         run, _ = small(corpora, tmp_path / "run", schedule=schedule)
-        clips, _ = runs.prepared(run, 1)
+        clips, _ = runs.prepare_clips(run, 1)
         fit = Fit(run.config, load_dictionary(run.config.network.model), None)
         before = {name: value.detach().clone() for name, value in fit.parameters.items()}
         fit.advance(clips)

@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.training.refiner import configured, recordings
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.widened import DROPS, END, FRAME, PLACES, TILTED, widened
+from alphamf.training.refiner.widened import DROPS, END, FRAME, PLACES, TILTED, widen_band
 from tests.support import tones
 
 RATE = 16000
@@ -30,7 +30,7 @@ def levels(sound):
 
 
 def test_what_was_recorded_stays_and_the_band_above_follows_it():
-    made = [widened(np.random.default_rng(seed), voice(), RATE) for seed in range(8)]
+    made = [widen_band(np.random.default_rng(seed), voice(), RATE) for seed in range(8)]
     plain = resample(voice(), RATE, FULL_BAND)
     frequencies = np.arange(FRAME.bins) * FULL_BAND / FRAME.n_fft
     for sound in made:
@@ -64,7 +64,7 @@ def test_the_band_above_rises_in_sibilants_as_asked():
     sound = np.concatenate([coloured(5000, 7500), coloured(2000, 5000)])
     rises = []
     for tilt in (0.0, 0.5, 0.9):
-        made = [widened(np.random.default_rng(k), sound, RATE, (tilt, tilt)) for k in range(6)]
+        made = [widen_band(np.random.default_rng(k), sound, RATE, (tilt, tilt)) for k in range(6)]
         frames = np.mean([levels(each)[1] for each in made], axis=0)
         sibilant, vowel = frames[10:240].mean(), frames[260:490].mean()
         rises.append(sibilant - vowel)
@@ -83,8 +83,10 @@ def test_narrow_voices_are_read_with_the_others(tmp_path):
     )
     for folder in ("once", "again"):
         (tmp_path / folder).mkdir()
-        recordings.prepare(data, FULL_BAND, tmp_path / folder)
-    once, again = (recordings.opened(tmp_path / name, "train").voices for name in ("once", "again"))
+        recordings.prepare_recordings(data, FULL_BAND, tmp_path / folder)
+    once, again = (
+        recordings.open_recordings(tmp_path / name, "train").voices for name in ("once", "again")
+    )
     assert [len(each) for each in once] == [FULL_BAND] * 8
     for one, two in zip(once, again, strict=True):
         np.testing.assert_array_equal(one, two)
@@ -95,4 +97,4 @@ def test_only_a_network_of_the_bands_takes_narrow_voices(tmp_path):
     table = tones.table(tmp_path)
     table["data"]["narrow"] = ["x"]
     with pytest.raises(AlphaMFError, match=r"\[data\] narrow is for a network of the bands"):
-        configured.parsed(table)
+        configured.parse_config(table)

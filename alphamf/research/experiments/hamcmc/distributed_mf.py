@@ -1,4 +1,4 @@
-r"""``distributed-mf``: ratings of films factorised block by block, in turn or over MPI ranks.
+r"""``distributed-mf``: factorise film ratings in blocks, one after the other or over MPI ranks.
 
 Simsekli et al. (ICML 2016), section 4.3 and figure 5: MovieLens-1M on a grid of 4 x 4 blocks, all
 three variances one, a constant step size, 100 samples of burn-in. Rank 50 in the paper's first
@@ -13,7 +13,7 @@ version and 10 in the printed one; both are run. Where they differ from the pape
 
 *printed* are the step sizes of the paper's table 3. There PSGLD divides by the mean gradient's
 root mean square, plus 5: that is 5 to four digits, so it is DSGLD at 2e-4. *searched* are step
-sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/log/research.md.
+sizes chosen on training ratings (``work(job, hold_out=0.1)``): docs/experiments/searches.md.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.blocks import Alone, Listed, Model, Ranks, Walk
+from alphamf.inference.blocks import Alone, FactorModel, Listed, Ranks, Walk
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
 from alphamf.research.experiments.base import Job, Numbers
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 
 BLOCKS = 4
 BURN_IN = 100
@@ -53,7 +53,7 @@ SEARCHED = {
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method, rank, kind of step size and seed."""
+    """List one job per method, rank, kind of step size and seed."""
     return [
         {
             "method": method,
@@ -75,7 +75,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def sampler_of(job: Job, count: int) -> Any:
-    """Return the sampler of a job on `count` training ratings."""
+    """Return the sampler of a job for `count` training ratings."""
     method, size = job["method"], job["step_size"]
     if method == "HAMCMC":
         return HAMCMC(size, memory=2, gamma=1.0, trust=100.0)
@@ -99,14 +99,14 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[Listed,
     hold_out
         As in `Ratings`.
     """
-    ratings = Ratings(users, hold_out)
+    ratings = RatingSplit(users, hold_out)
     values = ratings.train[2]
     listed = Listed(ratings.train, ratings.test, shape=ratings.shape, blocks=blocks)
     return listed, len(values), float(values.mean(dtype=np.float64))
 
 
 def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None) -> Walk:
-    """Return the walk of a job at its start.
+    """Return the walk of a job at its initial position.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None)
     listed, count, mean = ratings_of(job["users"], job["blocks"], hold_out)
     return Walk(
         listed,
-        Model(job["rank"], offset=mean),
+        FactorModel(job["rank"], offset=mean),
         sampler_of(job, count),
         seed=job["seed"],
         ranks=ranks,
@@ -130,11 +130,11 @@ def walk_of(job: Job, hold_out: float = 0.0, ranks: Alone | Ranks | None = None)
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Run a job in this process, the blocks in turn."""
+    """Run a job in this process, one block after the other."""
     return _run(job, walk_of(job, hold_out), None)
 
 
-def over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
+def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
     """Run a job together with the other ranks.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.hamcmc.distributed_mf import SEARCHED, STEPS
 from alphamf.tools import libraries
 
@@ -20,8 +20,8 @@ ORDER = {
 """How figure 5 orders the methods, in the two versions of the paper."""
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return a row a method, rank and kind of step size."""
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return one row per method, rank and kind of step size."""
     rows = []
     keys = ("method", "rank", "kind", "step_size", "steps")
     for key in dict.fromkeys(tuple(job[name] for name in keys) for job, _ in records):
@@ -46,7 +46,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
 
 
 def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
-    """Return iterations or seconds to the goal, None where a run does not reach it."""
+    """Return iterations or seconds until the goal is reached; None if it is not."""
     found = []
     for numbers in results:
         reached = [point[column] for point in numbers["curve"] if point[2] <= GOAL[rank]]
@@ -56,8 +56,8 @@ def _to_goal(results: list[Numbers], rank: int, column: int) -> str | None:
     return mean_and_error(found, 3)
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw fig. 5: test RMSE against time, of each seed."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw fig. 5: test RMSE against time, for each seed."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(10, 4), layout="constrained")

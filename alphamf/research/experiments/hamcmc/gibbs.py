@@ -1,4 +1,4 @@
-r"""A Gibbs sampler for alpha-MF: the costly baseline that stochastic gradients compete with.
+r"""A Gibbs sampler for alpha-MF: an expensive baseline for the stochastic gradient samplers.
 
 Every component k of a source with index alpha has a stable variable of its own in every cell,
 
@@ -119,7 +119,7 @@ class Gibbs:
             self._move_factors(rng, s, source, scaled)
 
     def _move_phi_given_x(self, rng: Any, bare: list[Array]) -> None:
-        """Move Phi of one component after the other, given X alone."""
+        """Move Phi of each component in turn, given X only."""
         power = self.amplitude * self.amplitude
         pairs = zip(self.phi, bare, strict=True)
         sigma2 = FLOOR + sum(np.einsum("kij,kij->ij", phi, c) for phi, c in pairs)
@@ -165,7 +165,7 @@ class Gibbs:
         return powers
 
     def _move_factors(self, rng: Any, s: int, source: Source, scaled: Array) -> None:
-        """Move H and a free W, from |s|^2 / v of shape (K, I, J) at their present values."""
+        """Move H and, if free, W, given |s|^2 / v of shape (K, I, J) at their current values."""
         w, h = self._factors()[s]
         power = 2 / source.alpha
         views = self.target.unpack(self.theta)[s]
@@ -188,7 +188,7 @@ def _move_phi(rng: Any, alpha: float, phi: Array, power: Array) -> None:
 def _draw_factor(
     rng: Any, prior: Prior, alpha: float, old: Array, total: Array, count: int
 ) -> Array:
-    """Draw factors whose `count` cells have |s|^2 / v of sum `total` at their values `old`."""
+    """Draw factors given `total`, the sum of |s|^2 / v over `count` cells at their values `old`."""
     power = 2 / alpha
     y = old**power
     if isinstance(prior, GeneralizedGamma) and np.isclose(prior.c, -power):

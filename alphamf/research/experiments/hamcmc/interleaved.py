@@ -1,4 +1,4 @@
-"""HAMCMC without its pairs: what remains is M chains of SGLD that take turns."""
+"""HAMCMC without pairs: M chains of SGLD that take turns."""
 
 from __future__ import annotations
 

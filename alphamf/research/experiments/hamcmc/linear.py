@@ -4,7 +4,7 @@ Simsekli et al. (ICML 2016), section 4.1: eq. 14 with :math:`\sigma_x^2 = 10`, N
 T = 20 000 samples, steps :math:`(a / t)^{0.51}`, the a of the paper's table 1. Its step is ours,
 without a factor of two. N and the law of the regressors are not printed. Here N = 1000; regressors
 are Gaussian with correlation r^|i - j|, r = 0.9 at D = 2, for the narrow ellipse of fig. 1, and 0.5
-above (docs/log/research.md).
+above (docs/experiments/searches.md).
 
 Added to the paper's results: the error of the covariance; step sizes from a search for the methods
 that the printed ones do not suit; the naive quasi-Newton chain of eq. 7; and, since the error of
@@ -49,7 +49,7 @@ PRINTED = {
 
 SEARCHED: dict[int, tuple[Any, ...]] = {
     # SGLD, PSGLD, lagged PSGLD, HAMCMC with M = 2 and 3: the least error of the running mean at
-    # T = 20 000 on a separate data set (docs/log/research.md).
+    # T = 20 000 on a separate data set (docs/experiments/searches.md).
     2: (
         SGLD(Polynomial(6.4e-4)),
         PSGLD(Polynomial(1e-3), damping=0.1, scale=POINTS),
@@ -91,7 +91,7 @@ METHODS: dict[str, Callable[[int], Any]] = {
 
 
 def target_of(size: int, seed: int) -> LinearGaussian:
-    """Draw a data set by the generative model."""
+    """Draw a data set from the generative model."""
     rng = generator(seed, size)
     a = rng.standard_normal((POINTS, size))
     r = CORRELATION[size]
@@ -115,7 +115,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run the chains of one job, and time a single one."""
+    """Run the chains of one job, and time a single chain."""
     if job["size"] == quartic.SIZE:
         return quartic.work(job)
     target = target_of(job["size"], job["seed"])
@@ -132,7 +132,7 @@ def work(job: Job) -> Numbers:
 
 
 def _follow(target: LinearGaussian, sampler: Any, steps: int, seed: int) -> Numbers:
-    """Return errors of the running mean, and of mean and covariance over windows (t / 2, t]."""
+    """Return the errors of the running mean, and of mean and covariance over windows (t / 2, t]."""
     marks = sorted({int(mark) for mark in np.geomspace(10, steps, 40)} | {steps})
     windows = sorted({steps >> k for k in range(8)} - {0})
     total: Array = np.zeros((CHAINS, target.size))
@@ -172,7 +172,7 @@ def _covariance_error(draws: Array, target: LinearGaussian) -> float:
 
 
 def _microseconds(target: LinearGaussian, sampler: Any, steps: int) -> float:
-    """Return the time of a step of a single chain: the least of five runs."""
+    """Return the time of one step of a single chain: the minimum of five runs."""
     length = min(500, steps // 10)
     begun, times = 0.0, []
     for state in run(target, sampler, steps=6 * length, seed=0):

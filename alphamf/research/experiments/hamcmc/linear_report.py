@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Record, mean_and_error
+from alphamf.research.experiments.base import JobRecord, mean_and_error
 from alphamf.research.experiments.hamcmc import quartic
 from alphamf.research.experiments.hamcmc.linear import METHODS, PRINTED
 from alphamf.tools import libraries
@@ -27,7 +27,7 @@ PANELS = ("SGLD", "PSGLD", "PSGLD, searched", "SGRLD", "HAMCMC, M = 2")
 """Samplers of fig. 1, and PSGLD with a step that does not explode."""
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return a row for each size and method, then the biases on the quartic."""
     rows = []
     for size in PRINTED:
@@ -41,7 +41,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
                     "method": method,
                     "D": str(size),
                     "error of the mean": _of(found, "running"),
-                    "of the last half's mean": _of(found, "second_half"),
+                    "of the mean over the last half": _of(found, "second_half"),
                     "of the covariance": _of(found, "covariance"),
                     "variance / posterior's": _of(found, "spread"),
                     "µs a step (/ SGLD's)": f"{cost:.0f} ({cost / base:.1f})",
@@ -63,24 +63,24 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def _found(records: list[Record], method: str, size: Any) -> list[Record]:
+def _found(records: list[JobRecord], method: str, size: Any) -> list[JobRecord]:
     return [r for r in records if r.job["method"] == method and r.job["size"] == size]
 
 
-def _of(found: list[Record], name: str) -> str:
+def _of(found: list[JobRecord], name: str) -> str:
     values = [r.numbers.get(name, math.inf) for r in found if not r.numbers.get("exploded")]
     if len(values) < len(found):
         return f"{len(found) - len(values)} of {len(found)} exploded"
     return mean_and_error([v[-1] if isinstance(v, list) else v for v in values], 3)
 
 
-def _time(found: list[Record], name: str = "microseconds") -> float:
+def _time(found: list[JobRecord], name: str = "microseconds") -> float:
     # Other load only increases a time.
     return float(min(r.numbers[name] for r in found))
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw fig. 1, fig. 2 with the covariance's error beside it, and the biases."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw fig. 1, fig. 2 with the error of the covariance, and the biases."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawn = Figure(figsize=(12, 12), layout="constrained")
@@ -120,7 +120,7 @@ def _draw_scatter(axes: Any, numbers: dict[str, Any], method: str) -> None:
     axes.set(ylim=mean[1] + reach[1] * np.array([-1, 1]))
 
 
-def _draw_errors(row: Any, found: list[Record], method: str, k: int) -> None:
+def _draw_errors(row: Any, found: list[JobRecord], method: str, k: int) -> None:
     marks = np.array(found[0].numbers["marks"])
     running = np.mean([r.numbers["running"] for r in found], 0)
     covariance = np.mean([r.numbers["covariance"] for r in found], 0)
@@ -130,7 +130,7 @@ def _draw_errors(row: Any, found: list[Record], method: str, k: int) -> None:
     row[2].plot(found[0].numbers["windows"], covariance, **style)
 
 
-def _draw_bias(axes: Any, records: list[Record]) -> None:
+def _draw_bias(axes: Any, records: list[JobRecord]) -> None:
     for method in quartic.METHODS:
         found = _found(records, method, quartic.SIZE)
         axes.errorbar(

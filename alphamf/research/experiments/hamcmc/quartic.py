@@ -1,4 +1,4 @@
-r"""Bias of the naive quasi-Newton chain where the curvature is not constant.
+r"""Bias of the naive quasi-Newton chain if the curvature is not constant.
 
 E |theta|^2 under exp(-|theta|^4 / 4) in the plane, from exact starts: a part of
 ``linear-gaussian`` that the paper does not have.
@@ -47,7 +47,7 @@ class Quartic:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> Quartic:
-        """Return itself."""
+        """Return the target itself, which is its own potential."""
         return self
 
     def grad(self, theta: Array) -> Array:

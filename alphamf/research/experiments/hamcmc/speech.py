@@ -75,7 +75,7 @@ SAME_TIME = {
 """Steps that take as long as HAMCMC's 2500, by the search's CPU times."""
 
 
-class Method(NamedTuple):
+class SpeechMethod(NamedTuple):
     """A row: sampler (None for Gibbs), unit, row blocks, steps and number of clips."""
 
     sampler: Any
@@ -88,26 +88,26 @@ class Method(NamedTuple):
 PASSES = speech_chain.SETTINGS.steps // speech_chain.SETTINGS.blocks
 """Passes over the data of 2500 steps."""
 
-METHODS: dict[str, Method] = {
-    "noisy": Method(None, steps=0),
-    "start": Method(None, steps=0),
-    **{f"{name}, printed": Method(sampler) for name, sampler in PRINTED.items()},
-    **{f"{name}, printed, unit 1e4": Method(s, unit=1e4) for name, s in PRINTED.items()},
+METHODS: dict[str, SpeechMethod] = {
+    "noisy": SpeechMethod(None, steps=0),
+    "start": SpeechMethod(None, steps=0),
+    **{f"{name}, printed": SpeechMethod(sampler) for name, sampler in PRINTED.items()},
+    **{f"{name}, printed, unit 1e4": SpeechMethod(s, unit=1e4) for name, s in PRINTED.items()},
     **{
-        f"{name}, tuned": Method(sampler_of(name, best), best["unit"])
+        f"{name}, tuned": SpeechMethod(sampler_of(name, best), best["unit"])
         for name, best in TUNED.items()
     },
     **{
-        f"{name}, tuned, HAMCMC's time": Method(
+        f"{name}, tuned, HAMCMC's time": SpeechMethod(
             sampler_of(name, TUNED[name]), TUNED[name]["unit"], steps=steps
         )
         for name, steps in SAME_TIME.items()
     },
-    "EM": Method(kernel("em"), blocks=1, steps=PASSES),
-    "Gibbs": Method(None, blocks=1, steps=PASSES, clips=SWEPT),
-    "Gibbs, partially collapsed": Method(None, blocks=1, steps=PASSES, clips=SWEPT),
-    "Gibbs, 2500 sweeps": Method(None, blocks=1, clips=SWEPT_LONG),
-    "Gibbs, partially collapsed, 2500 sweeps": Method(None, blocks=1, clips=SWEPT_LONG),
+    "EM": SpeechMethod(kernel("em"), blocks=1, steps=PASSES),
+    "Gibbs": SpeechMethod(None, blocks=1, steps=PASSES, clips=SWEPT),
+    "Gibbs, partially collapsed": SpeechMethod(None, blocks=1, steps=PASSES, clips=SWEPT),
+    "Gibbs, 2500 sweeps": SpeechMethod(None, blocks=1, clips=SWEPT_LONG),
+    "Gibbs, partially collapsed, 2500 sweeps": SpeechMethod(None, blocks=1, clips=SWEPT_LONG),
 }
 
 
@@ -141,12 +141,14 @@ def work(job: Job) -> Numbers:
                 np.abs(spectrum) ** 2, model, seed, unit=method.unit, blocks=method.blocks
             )
             if method.sampler is not None:
-                gain, seconds = speech_chain.sampled(begin, method.sampler, steps, seed)
+                gain, seconds = speech_chain.mean_chain_gain(begin, method.sampler, steps, seed)
             elif name == "start":
                 gain = begin.target.gain(begin.theta)
             else:
                 collapsed = "collapsed" in name
-                gain, seconds = speech_chain.swept(begin, steps, seed, collapsed=collapsed)
+                gain, seconds = speech_chain.mean_gibbs_gain(
+                    begin, steps, seed, collapsed=collapsed
+                )
     return {
         "sdr": speech_chain.restored_sdr(spectrum, gain, model, clean),
         "seconds": seconds,

@@ -1,4 +1,4 @@
-r"""A chain of ``alpha-mf-speech``: the model in a unit of power, and the gain that a sampler finds.
+r"""A chain of ``alpha-mf-speech``: the model in scaled units of power, and the resulting gain.
 
 The paper's step sizes depend on the unit of :math:`|X|^2`, which it does not print. In a unit c the
 factors of a source are :math:`c^{\alpha/2}` times as large: H of the speech, whose W is fixed; W
@@ -29,7 +29,7 @@ from alphamf.tools.arrays import Floats
 
 SPEECH_PRIOR = Gamma(1.0, 300.0)
 """Of H of the speech in the unit of mean power one; the rate is from a search on three train
-signals: docs/log/research.md."""
+signals: docs/experiments/searches.md."""
 
 SETTINGS = replace(PRESETS["paper"], warm_up=0, prior_speech=SPEECH_PRIOR)
 
@@ -38,14 +38,14 @@ KEPT = SETTINGS.keep / SETTINGS.steps
 
 
 class Start(NamedTuple):
-    """The posterior of a clip, and where every method starts."""
+    """The posterior of a clip, and the initial position for all methods."""
 
     target: AlphaMF
     theta: Floats
 
 
 def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: int) -> Start:
-    """Return the posterior given |X|^2, of mean `unit` in every bin, and a starting value.
+    """Return the posterior given |X|^2 scaled to a mean of `unit` per bin, and a start.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def start(power: Floats, model: Dictionary, seed: int, *, unit: float, blocks: i
     return Start(target, theta)
 
 
-def sampled(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
-    """Return the mean gain over the last steps of a chain, and the CPU seconds that it took."""
+def mean_chain_gain(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, float]:
+    """Run a chain; return the mean gain over its last steps, and the CPU seconds."""
     record = Mean(
         lambda theta, target: target.gain(theta),
         burn_in=steps - max(1, round(KEPT * steps)),
@@ -94,8 +94,10 @@ def sampled(begin: Start, sampler: Any, steps: int, seed: int) -> tuple[Floats, 
     return record.mean, time.process_time() - began
 
 
-def swept(begin: Start, sweeps: int, seed: int, *, collapsed: bool) -> tuple[Floats, float]:
-    """Return the mean gain over the last third of a Gibbs sampler's sweeps, and the CPU seconds."""
+def mean_gibbs_gain(
+    begin: Start, sweeps: int, seed: int, *, collapsed: bool
+) -> tuple[Floats, float]:
+    """Return the mean gain over the last third of Gibbs sweeps, and the CPU seconds."""
     rng = generator(seed, 0, 1)
     began = time.process_time()
     chain = Gibbs(begin.target, rng, begin.theta, collapsed=collapsed)
@@ -109,5 +111,5 @@ def swept(begin: Start, sweeps: int, seed: int, *, collapsed: bool) -> tuple[Flo
 
 
 def restored_sdr(spectrum: stft.Complexes, gain: Floats, model: Dictionary, clean: Floats) -> float:
-    """Return the SDR in dB of a spectrum times a gain, back in time."""
+    """Return the SDR in dB of a spectrum times a gain, in the time domain."""
     return sdr(clean, stft.inverse(spectrum * gain, model.frame, len(clean)))

@@ -1,4 +1,4 @@
-"""Clips and dictionary of ``alpha-mf-speech``: NOIZEUS, in three parts that share no sentence.
+"""Clips and dictionary of ``alpha-mf-speech``: NOIZEUS, in three disjoint parts.
 
 W is trained on the clean speech of 17 train sentences, hyperparameters are chosen on noisy clips of
 the other three (`TUNING`), and the table is of the test sentences. The six voices are the same in

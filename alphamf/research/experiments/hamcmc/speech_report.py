@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Record, mean_and_error
+from alphamf.research.experiments.base import JobRecord, mean_and_error
 from alphamf.research.experiments.hamcmc.speech import METHODS
 from alphamf.tools import libraries
 
@@ -19,7 +19,7 @@ ORDER = {
 """Order of the methods in fig. 3, which has no numbers."""
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return a row per method: mean and standard error over the clips."""
     rows = []
     for name, method in METHODS.items():
@@ -30,7 +30,7 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
             {
                 "method": name,
                 "SDR in dB": mean_and_error([r.numbers["sdr"] for r in found], 3),
-                "gain over the input": mean_and_error(_over(records, found), 3),
+                "improvement over the input": mean_and_error(_over(records, found), 3),
                 "steps": f"{found[0].job['steps']} on {part}" if method.steps else None,
                 "seconds per clip": f"{seconds:.2f}",
                 "clips": len(found),
@@ -47,12 +47,12 @@ def _method(row: str) -> str:
     return row
 
 
-def _over(records: list[Record], found: list[Record]) -> list[float]:
+def _over(records: list[JobRecord], found: list[JobRecord]) -> list[float]:
     noisy = {r.job["noisy"]: r.numbers["sdr"] for r in records if r.job["method"] == "noisy"}
     return [r.numbers["sdr"] - noisy[r.job["noisy"]] for r in found]
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 3: the gain over the input of each method."""
     Figure = libraries.load("matplotlib.figure").Figure
 

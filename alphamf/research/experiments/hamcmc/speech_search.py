@@ -1,4 +1,4 @@
-r"""``alpha-mf-speech-search``: hyperparameters of alpha-mf-speech, as many trials for every method.
+r"""``alpha-mf-speech-search``: tune hyperparameters, with equal trials per method.
 
 Each trial draws all hyperparameters of its method at random, uniformly in their logarithms, and
 runs as many steps as the table on the tuning clips, which are neither in W's training set nor in
@@ -31,7 +31,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.langevin import PSGLD, SGLD
-from alphamf.research.experiments.base import Job, Numbers, Record
+from alphamf.research.experiments.base import Job, JobRecord, Numbers
 from alphamf.research.experiments.hamcmc import speech_chain, speech_data
 from alphamf.research.experiments.hamcmc.interleaved import Interleaved
 from alphamf.tools import libraries
@@ -112,7 +112,9 @@ def work(job: Job) -> Numbers:
         )
         try:
             with np.errstate(all="ignore"):
-                gain, spent = speech_chain.sampled(begin, sampler, job["steps"], job["seed"])
+                gain, spent = speech_chain.mean_chain_gain(
+                    begin, sampler, job["steps"], job["seed"]
+                )
         except AlphaMFError:
             return {"sdr": [FAILED], "seconds": seconds}
         seconds += spent
@@ -120,7 +122,7 @@ def work(job: Job) -> Numbers:
     return {"sdr": scores, "seconds": seconds}
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return a row for each trial, the best of each method first."""
     rows = []
     for method in METHODS:
@@ -144,7 +146,7 @@ def _short(value: float | None) -> str | None:
     return None if value is None else f"{value:g}"
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw the SDR of every trial, by method."""
     Figure = libraries.load("matplotlib.figure").Figure
 

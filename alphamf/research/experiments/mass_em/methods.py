@@ -1,4 +1,4 @@
-"""The samplers of the Monte Carlo EM paper by name: each plain, and with an adaptive mass."""
+"""The samplers of the Monte Carlo EM paper by name: plain, and with an adaptive mass."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def sampler(
 def milliseconds(
     target: Any, samplers: Sequence[Any], start: Array, iterations: int
 ) -> list[list[float]]:
-    """Return the time of an iteration of each sampler, with one chain, in five parts of its run.
+    """Return the time per iteration of each sampler with one chain, in five parts of its run.
 
     The parts alternate between the samplers, so that other load affects all of them alike.
 
@@ -171,7 +171,7 @@ def milliseconds(
 
 
 def condition(sampler: Any, state: Any) -> float | None:
-    """Return the condition number of the adapted mass: the geometric mean over chains."""
+    """Return the condition number of the adapted mass: geometric mean over chains."""
     if not isinstance(getattr(state, "mass", None), MassEMState):
         return None
     inverse = sampler.mass.inverse(state.mass)
@@ -180,12 +180,12 @@ def condition(sampler: Any, state: Any) -> float | None:
 
 
 def ratio(numbers: Mapping[str, Any] | None) -> str | None:
-    """Return the time of an adaptive method over that of its plain form; None for the others."""
+    """Return the time of an adaptive method relative to its plain form; None for the others."""
     if not numbers or "plain" not in numbers:
         return None
     return f"{np.mean(numbers['milliseconds']) / np.mean(numbers['plain']):.2f}"
 
 
-def spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
-    """Return mean and standard error as text, or None where there are no values."""
+def format_spread(values: Sequence[float] | None, digits: int = 3) -> str | None:
+    """Format mean and standard error as text; None if there are no values."""
     return mean_and_error(values, digits) if values else None

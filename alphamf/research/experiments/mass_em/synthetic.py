@@ -1,9 +1,9 @@
-r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal law, and logistic regressions.
+r"""Tables 1 to 3 of the Monte Carlo EM paper: a normal distribution, and logistic regressions.
 
 *RMSE.* It is not defined in the paper. Here it is the root mean square of (draw - true value) over
-all kept draws, which reproduces the printed value of SGHMC (docs/log/research.md). Exact draws have
-an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is another
-quantity; the first row is the RMSE of exact draws.
+all kept draws, which reproduces the printed value of SGHMC (docs/experiments/searches.md). Exact
+draws have an RMSE of at least the posterior's width, so the printed RMSE of HMC-EM and RHMC is
+another quantity; the first row is the RMSE of exact draws.
 
 *Steps.* Theta is (mu, log tau) in the normal law. A leap of the paper's HMC moves theta by
 eps / 2, a misprint (see ``HMC``): steps are those of the usual leapfrog.
@@ -36,9 +36,9 @@ NORMAL: dict[str, dict[str, Any]] = {
 }
 """Printed: HMC's step, SGHMC's and SGNHT's A, SGR-NPHMC's A, one fixed-point iteration.
 
-The other steps are not: docs/log/research.md. SGNHT's friction must become A + h V / 2, and h times
-that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a tenth of the
-posterior's width.
+The other steps are not: docs/experiments/searches.md. SGNHT's friction must become A + h V / 2,
+and h times that must stay below 2, which excludes 1e-2. In RHMC and SGR-NPHMC a step of 0.1 is a
+tenth of the posterior's width.
 """
 
 LOGISTIC: dict[str, dict[str, Any]] = {
@@ -61,13 +61,13 @@ TRUE = {"normal-1d": (0.0, 1.0), "logistic-2d": (1.0, -1.0)}
 
 
 def normal_jobs(full: bool, seed: int) -> list[Job]:
-    """List a job per method: a chain per random stream, and the time of one chain."""
+    """List one job per method: one chain per random stream, and the time of one chain."""
     iterations = 5000 if full else 500
     return [_job("normal-1d", method, NORMAL, seed, iterations, full) for method in methods.METHODS]
 
 
 def logistic_jobs(full: bool, seed: int) -> list[Job]:
-    """List a job per method and data set.
+    """List one job per method and data set.
 
     The real data only give times, as in the paper. The Riemannian samplers, whose iterations cost
     about 20 ms, make a tenth of the iterations of the others.
@@ -122,7 +122,7 @@ def work(job: Job) -> Numbers:
     ):
         pass
     draws, true = trace.values, np.asarray(TRUE[job["experiment"]])
-    mean, variance, shape = exact(target)
+    mean, variance, shape = exact_moments(target)
     return {
         **numbers,
         "rmse": np.sqrt(((draws - true) ** 2).mean(0)).T.tolist(),
@@ -136,7 +136,7 @@ def work(job: Job) -> Numbers:
 
 
 def times(job: Job, target: Any, start: Array) -> Numbers:
-    """Return the times of an iteration of a method and of its plain form.
+    """Return the time per iteration of a method and of its plain form.
 
     Parameters
     ----------
@@ -165,13 +165,13 @@ def _sampler(job: Job, method: str) -> Any:
 
 
 def _problem(job: Job) -> tuple[Any, Array]:
-    """Return the target, and a start for each chain that all methods share."""
+    """Return the target, and an initial position per chain that all methods share."""
     rng, chains = generator(job["seed"], 0), (job["chains"],)
     if job["experiment"] == "normal-1d":
         target = NormalWishart(rng.standard_normal(job["points"]), batch=job["batch"])
         return target, 0.1 * rng.standard_normal((*chains, 2))
     if job["data"] == "synthetic":
-        features, labels = synthetic(rng, job["points"])
+        features, labels = draw_synthetic(rng, job["points"])
     else:
         with np.load(corpora.find(job["data"])) as file:
             features, labels = file["X"], file["y"]
@@ -180,8 +180,8 @@ def _problem(job: Job) -> tuple[Any, Array]:
     return regression, regression.start(rng, chains)
 
 
-def synthetic(rng: Any, points: int) -> tuple[Array, Array]:
-    """Return features from two normal laws about (1, -1) and (-1, 1), and labels.
+def draw_synthetic(rng: Any, points: int) -> tuple[Array, Array]:
+    """Draw features from two normal distributions centred at (1, -1) and (-1, 1), with labels.
 
     Labels are drawn with the probabilities of the model: labels without noise would be separable,
     and the posterior of the weights would not lie near (1, -1).
@@ -197,8 +197,8 @@ def _parameters(theta: Array, target: Any) -> Array:
     return np.stack(target.unpack(theta), -1) if isinstance(target, NormalWishart) else theta
 
 
-def exact(target: Any) -> tuple[Array, Array, float]:
-    """Return mean, variance and condition number of the covariance of a posterior.
+def exact_moments(target: Any) -> tuple[Array, Array, float]:
+    """Return the mean, the variance and the covariance's condition number of a posterior.
 
     In closed form, or on a grid about the mode. The condition number is that of theta's covariance,
     with log tau in the normal law.

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 of the Monte Carlo EM paper beside the printed ones, and drawn."""
+"""Compare tables 1 to 3 of the Monte Carlo EM paper with the printed ones, with figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Numbers, Record
+from alphamf.research.experiments.base import JobRecord, Numbers
 from alphamf.research.experiments.mass_em import methods
 from alphamf.tools import libraries
 
@@ -43,19 +43,19 @@ EXACT = "posterior"
 """Name of the first row: the posterior itself, by its moments."""
 
 
-def normal_table(records: list[Record]) -> list[dict[str, Any]]:
+def normal_table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 1."""
     return _table(records, "normal-1d", ("mu", "tau"), ("synthetic",))
 
 
-def logistic_table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return tables 2 and 3 in one."""
+def logistic_table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return tables 2 and 3 as one table."""
     data = ("synthetic", "australian-credit", "heart")
     return _table(records, "logistic-2d", ("W0", "W1"), data)
 
 
 def _table(
-    records: list[Record], experiment: str, names: tuple[str, str], data: tuple[str, ...]
+    records: list[JobRecord], experiment: str, names: tuple[str, str], data: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     times: dict[str, dict[str, Any]] = {name: {} for name in data}
     for job, result in records:
@@ -68,34 +68,38 @@ def _table(
         numbers: Numbers = found.get(method, {})
         row: dict[str, Any] = {"method": method}
         for i, name in enumerate(names):
-            own = first["exact"][i] if method == EXACT else methods.spread(numbers["rmse"][i])
+            own = (
+                first["exact"][i] if method == EXACT else methods.format_spread(numbers["rmse"][i])
+            )
             row[f"RMSE {name}"] = own
             row[f"paper {name}"] = paper[i] if paper else None
-        row["error of mean (sd)"] = methods.spread(numbers.get("of_mean"), 2)
+        row["error of mean (sd)"] = methods.format_spread(numbers.get("of_mean"), 2)
         row["ESS per 1000"] = f"{numbers['ess']:.0f}" if numbers else None
         row["condition of M"] = (
             first["exact_condition"] if method == EXACT else numbers["condition"]
         )
         for i, name in enumerate(data):
             suffix = "" if name == "synthetic" else f" {name}"
-            row[f"ms{suffix}"] = methods.spread(times[name].get(method, {}).get("milliseconds"))
+            row[f"ms{suffix}"] = methods.format_spread(
+                times[name].get(method, {}).get("milliseconds")
+            )
             row[f"paper ms{suffix}"] = paper[2 + i] if paper else None
             row[f"ratio{suffix}"] = methods.ratio(times[name].get(method))
         rows.append(row)
     return rows
 
 
-def normal_figure(records: list[Record]) -> Any:
+def normal_figure(records: list[JobRecord]) -> Any:
     """Draw the RMSE of each method beside the paper's."""
     return _figure(records, "normal-1d", (r"$\mu$", r"$\tau$"))
 
 
-def logistic_figure(records: list[Record]) -> Any:
+def logistic_figure(records: list[JobRecord]) -> Any:
     """Draw the RMSE of each method beside the paper's."""
     return _figure(records, "logistic-2d", ("$W_0$", "$W_1$"))
 
 
-def _figure(records: list[Record], experiment: str, names: tuple[str, str]) -> Any:
+def _figure(records: list[JobRecord], experiment: str, names: tuple[str, str]) -> Any:
     Figure = libraries.load("matplotlib.figure").Figure
 
     found = {job["method"]: n for job, n in records if "rmse" in n}

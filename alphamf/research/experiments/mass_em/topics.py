@@ -37,7 +37,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "SGR-NPHMC": {"step_size": 0.1, "fixed_points": 1, "thermostat_friction": 0.01},
     "SGNHT": {"step_size": 1e-3, "diffusion": 100.0},
 }
-"""Chosen on training documents (docs/log/research.md); the paper's are in a supplement."""
+"""Chosen on training documents (docs/experiments/searches.md); the paper's are in a supplement."""
 
 FIXED = "theta at rest"
 """An additional row: Gibbs moves of the topics alone, with theta fixed at its start."""
@@ -52,7 +52,7 @@ LEAPS = 10
 
 @dataclass(frozen=True)
 class Partly:
-    """An adaptive diagonal mass, except for log E, whose mass is I.
+    """An adaptive diagonal mass, except for log E, which has mass I.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class OneBatch:
         return self.target.start(rng, chains)
 
     def draw(self, rng: Any, theta: Array) -> Any:
-        """Return the potential of these leaps."""
+        """Return the potential for the current leaps."""
         if self.calls % self.leaps == 0:
             self.potential = self.target.draw(rng, theta)
         self.calls += 1
@@ -127,7 +127,7 @@ class OneBatch:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List a job per method and seed."""
+    """List one job per method and seed."""
     size = (
         {"documents": None, "rank": 100, "batch": 100, "burn_in": 1500, "keep": 1500, "thin": 100}
         if full
@@ -182,7 +182,7 @@ def work(job: Job) -> Numbers:
 def _sample(
     job: Job, target: TopicModel, sampler: Any, start: Array, record: Perplexity
 ) -> tuple[Any, float, list[list[float]], list[float]]:
-    """Return the last state, the seconds, and of each kept state a point and the total weight."""
+    """Return the last state, the seconds, and a point and the total weight for each kept state."""
     spent = after = 0.0
     curve: list[list[float]] = []
     totals = []
@@ -208,7 +208,7 @@ def _sample(
 
 
 def corpus(documents: int | None) -> tuple[Any, Any]:
-    """Return the counts of training and test documents; of at most `documents` each, if given."""
+    """Return the word counts of training and test documents, at most `documents` each."""
     from scipy.sparse import csr_array
 
     with np.load(corpora.find("newsgroups")) as file:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Numbers, Record
+from alphamf.research.experiments.base import JobRecord, Numbers
 from alphamf.research.experiments.mass_em import methods
 from alphamf.research.experiments.mass_em.topics import FIXED, SETTINGS
 from alphamf.tools import libraries
@@ -23,7 +23,7 @@ PAPER = {
 """Perplexity, and milliseconds of an iteration."""
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return table 4, of 20 Newsgroups."""
     found: dict[str, list[Numbers]] = {}
     for job, numbers in records:
@@ -37,27 +37,28 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "method": method,
-                "perplexity": methods.spread([n["perplexity"] for n in several], 4) or "diverged",
+                "perplexity": methods.format_spread([n["perplexity"] for n in several], 4)
+                or "diverged",
                 "paper": paper[0],
-                "ms": methods.spread([n["milliseconds"] for n in several]),
+                "ms": methods.format_spread([n["milliseconds"] for n in several]),
                 "paper ms": paper[1],
                 "ratio": _ratio(several, found.get(methods.base(method), [])),
                 "condition of M": float(np.exp(np.log(shapes).mean())) if shapes else None,
-                "total weight": methods.spread([n["total"] for n in several]),
+                "total weight": methods.format_spread([n["total"] for n in several]),
             }
         )
     return rows
 
 
 def _ratio(several: list[Numbers], plain: list[Numbers]) -> str | None:
-    """Return the time of an adaptive method over that of its plain form; None for the others."""
+    """Return the time of an adaptive method relative to its plain form; None for the others."""
     if several is plain or not several or not plain:
         return None
     own, base = (np.mean([n["milliseconds"] for n in each]) for each in (several, plain))
     return f"{own / base:.2f}"
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw figure 1: perplexity against iterations and against time, after the burn-in."""
     Figure = libraries.load("matplotlib.figure").Figure
 

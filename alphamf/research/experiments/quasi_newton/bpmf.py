@@ -1,4 +1,4 @@
-"""``bpmf``: ratings of films predicted by matrix factorisation, optimised and sampled.
+"""``bpmf``: predict film ratings by matrix factorisation, optimised and sampled.
 
 Fu, Luo & Zhang (UAI 2016), section 5.3: MovieLens-1M, rank 10, step 0.01, 10 leaps. The settings
 that it leaves out "follow from the demo code" of Salakhutdinov and Mnih, which starts its sampler
@@ -24,9 +24,9 @@ from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.bpmf import BPMF
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -49,11 +49,11 @@ VARIANCE = 0.1
 """Of the ratings, and of the prior of W and H."""
 
 GAMMA = {"QNHMC": 0.7, "HMC-BFGS": 0.3}
-"""Scale of the initial inverse Hessian, chosen on training ratings: docs/log/research.md."""
+"""Scale of the initial inverse Hessian: docs/experiments/searches.md."""
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List the jobs, one a method and seed."""
+    """List one job per method and seed."""
     settings = {
         "users": None if full else 600,
         "samples": 120 if full else 40,
@@ -70,7 +70,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def burn_in(job: Job) -> int:
-    """Return the number of discarded samples, with which QNHMC adapts C."""
+    """Return the number of discarded samples, during which QNHMC adapts C."""
     return int(job["samples"]) // 5
 
 
@@ -85,8 +85,8 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job, hold_out: float = 0.0) -> Numbers:
-    """Find the MAP estimate, and start the sampler from there."""
-    ratings = Ratings(job["users"], hold_out)
+    """Find the MAP estimate, and run the sampler from there."""
+    ratings = RatingSplit(job["users"], hold_out)
     target = ratings.target(
         rank=RANK,
         variance_w=job["variance"],
@@ -100,7 +100,7 @@ def work(job: Job, hold_out: float = 0.0) -> Numbers:
     if job["method"] == "MAP":
         rmse = ratings.rmse(target.predict(theta, *pairs))
         return {"rmse": rmse, "seconds": map_seconds, "curve": [[map_seconds, rmse]]}
-    theta = outside(target, theta, job["seed"])
+    theta = point_outside(target, theta, job["seed"])
     dropped = burn_in(job)
     total, seconds, curve = np.zeros(len(pairs[0])), 0.0, []
     begin = time.process_time()
@@ -148,8 +148,8 @@ def optimum(target: BPMF, theta: Array, steps: int = 150) -> Array:
     return optimum
 
 
-def outside(target: BPMF, mode: Array, seed: int) -> Array:
-    """Return a point slightly outside of the typical set about a mode.
+def point_outside(target: BPMF, mode: Array, seed: int) -> Array:
+    """Return a point slightly outside the typical set around a mode.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def outside(target: BPMF, mode: Array, seed: int) -> Array:
     return mode + WIDER * deviation * deviate
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return table 3, a row a method."""
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return table 3, one row per method."""
     rows = []
     for method, paper in METHODS.items():
         own = [numbers for job, numbers in records if job["method"] == method]
@@ -188,8 +188,8 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw the test RMSE against time, of the first seed."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw the test RMSE of the first seed against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")

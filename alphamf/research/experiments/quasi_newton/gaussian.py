@@ -1,4 +1,4 @@
-r"""``gaussian-qn``: HMC, HMC-BFGS and QNHMC on a Gaussian that is long in one direction.
+r"""``gaussian-qn``: HMC, HMC-BFGS and QNHMC on a Gaussian that is elongated in one direction.
 
 Fu, Luo & Zhang (UAI 2016), section 5.1: :math:`\mathcal{N}(0, 1 1^\top + 4 I)` in 100 dimensions,
 step 0.01, 10 leaps, 100 000 samples of which the last half counts. The paper's leapfrog is the
@@ -20,7 +20,7 @@ from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -41,7 +41,7 @@ FAR = 10.0
 
 
 class Gaussian:
-    """N(0, 11' + 4I), by its precision matrix."""
+    """N(0, 11' + 4I), given by its precision matrix."""
 
     positive = False
 
@@ -56,7 +56,7 @@ class Gaussian:
         return theta
 
     def draw(self, rng: Any, theta: Array) -> Gaussian:
-        """Return the potential of all data, which is the target itself."""
+        """Return the target itself, which is the potential of all data."""
         return self
 
     def grad(self, theta: Array) -> Array:
@@ -81,7 +81,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method; seeds are chains that move together."""
+    """List one job per method; seeds are chains run in one array."""
     sizes = {"size": 100, "leaps": 10, "samples": 100_000 if full else 4000}
     return [
         {
@@ -96,14 +96,14 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def along(theta: Array, target: Gaussian) -> Array:
-    """Return coordinates along the long axis and across it, and 2 U, shape (*chains, 3)."""
+    """Return the coordinates along and across the long axis, and 2 U, shape (*chains, 3)."""
     long = theta.sum(-1) / np.sqrt(target.size)
     across = (theta[..., 0] - theta[..., 1]) / np.sqrt(2)
     return np.stack([long, across, 2 * target.value(theta)], -1)
 
 
 def work(job: Job) -> Numbers:
-    """Run one method, and measure its time a step on a single chain."""
+    """Run one method, and measure its time per step for a single chain."""
     from scipy.stats import chi2
 
     target, sampler = Gaussian(job["size"]), sampler_of(job)
@@ -122,7 +122,7 @@ def work(job: Job) -> Numbers:
     burn_in = [int(steps.argmax()) + 1 if steps.any() else None for steps in inside.T]
     count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
     of_ess = [
-        diagnostics.ess(diagnostics.interleaved(kept[:, [c], :2], count))
+        diagnostics.ess(diagnostics.separate_chains(kept[:, [c], :2], count))
         for c in range(job["chains"])
     ]
     shown = np.unique(np.geomspace(1, job["samples"], 300).astype(int)) - 1
@@ -160,8 +160,8 @@ def seconds_a_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> flo
     return (time.process_time() - begin) / steps
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return table 1, a row a method, with its checks beside it."""
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return table 1, one row per method, with checks."""
     rows = []
     for job, numbers in records:
         # As in the paper: ESS from the sum of table 1, with its absolute values.
@@ -189,7 +189,7 @@ def _time(numbers: Numbers) -> float:
     return float(numbers["kept"] * numbers["seconds"])
 
 
-def figure(records: list[Record]) -> Any:
+def figure(records: list[JobRecord]) -> Any:
     """Draw fig. 1: the distance from the mode against the iteration."""
     Figure = libraries.load("matplotlib.figure").Figure
 

@@ -2,7 +2,8 @@
 
 Fu, Luo & Zhang (UAI 2016), section 5.2: 784 pixels, no intercept, 5 leaps, step 0.1, L-BFGS with 7
 pairs, and a "weakly informative" prior after Girolami & Calderhead, who take a variance of 100, and
-whose code standardises features. Ours are centred, and the variance is 1: docs/log/research.md.
+whose code standardises features. Ours are centred, and the variance is 1
+(docs/experiments/searches.md).
 
 The printed step has no scale: the largest curvature of U is 1e4. So all three samplers take it with
 an inverse mass, or an initial inverse Hessian, of gamma I; for HMC that is a step of
@@ -29,7 +30,7 @@ from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
 from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
@@ -38,7 +39,7 @@ MEMORY = 7
 STEP = 0.1
 
 GAMMA = 0.02
-"""Scale of the initial inverse Hessian, chosen on training digits: docs/log/research.md."""
+"""Scale of the initial inverse Hessian, chosen on training digits: docs/experiments/searches.md."""
 
 VARIANCE = 1.0
 """Of the prior, chosen on training digits as well."""
@@ -54,7 +55,7 @@ METHODS: dict[str, str | None] = {
 
 
 def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
-    """Return training pixels and labels, the first `rows` of them, and those of the test.
+    """Return training pixels and labels (the first `rows` of them), and those of the test set.
 
     Pixels of both are from 0 to 1, less the means of the training ones.
     """
@@ -69,7 +70,7 @@ def data(rows: int | None = None) -> tuple[Array, Array, Array, Array]:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method; seeds are chains that move together."""
+    """List one job per method; seeds are chains run in one array."""
     sizes = {
         "rows": None if full else 3000,
         "samples": 1024 if full else 256,
@@ -90,7 +91,7 @@ def sampler_of(job: Job) -> Any:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method on the training digits, and count its errors on those of the test."""
+    """Run one method on the training digits, and count its errors on the test digits."""
     x, y, x_test, y_test = data(job["rows"])
     target = LogisticRegression(x, y, prior_variance=job["variance"])
     if job["method"] in ("GD", "optimum"):
@@ -121,7 +122,7 @@ def work(job: Job) -> Numbers:
     level = energies[samples // 2 :]
     inside = energies < level.mean(0) + 2 * level.std(0)
     count = ENSEMBLE if job["method"] == "HMC-BFGS" else 1
-    ess = [diagnostics.ess(diagnostics.interleaved(kept[:, [c]], count)) for c in range(chains)]
+    ess = [diagnostics.ess(diagnostics.separate_chains(kept[:, [c]], count)) for c in range(chains)]
     return {
         "errors": curve[-1][1],
         "curve": curve,
@@ -135,7 +136,7 @@ def work(job: Job) -> Numbers:
 
 
 def descend(target: LogisticRegression, steps: int) -> Array:
-    """Return where gradient descent on U is after so many steps of 1 / L from zero.
+    """Run gradient descent on U for a number of steps of 1 / L from zero; return the end point.
 
     U's curvature is nowhere above L = |X|^2 / 4 + 1 / v, with the spectral norm of the features, so
     that U falls at every step.
@@ -157,7 +158,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
 
 
 def _optimum(target: LogisticRegression) -> Array:
-    """Return the weights of largest posterior density."""
+    """Return the weights with the highest posterior density."""
     from scipy.optimize import minimize
 
     potential = target.draw(None, np.zeros(target.size, np.float32))
@@ -170,8 +171,8 @@ def _optimum(target: LogisticRegression) -> Array:
     return found.astype(np.float32)
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return table 2, a row a method."""
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return table 2, one row per method."""
     rows = []
     for job, numbers in records:
         row = {
@@ -197,8 +198,8 @@ def table(records: list[Record]) -> list[dict[str, Any]]:
     return rows
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw the test error of the latter half of the samples so far against time."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw the test error, averaged over the latter half of the samples so far, against time."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(6, 4), layout="constrained")

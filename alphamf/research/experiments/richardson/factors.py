@@ -1,4 +1,4 @@
-r"""``richardson-mf``: ratings of films, by SGLD and by SGRRLD against time.
+r"""``richardson-mf``: film ratings with SGLD and SGRRLD, against time.
 
 Durmus et al. (NIPS 2016), section 5.2 and figure 5: MovieLens-1M, rank 10, all three variances one,
 no offset, step 2e-6, a tenth of the ratings a gradient; 10 500 iterations of SGLD, 500 of them
@@ -22,9 +22,9 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.langevin import SGLD
 from alphamf.inference.samplers.richardson import SGRRLD
-from alphamf.research.experiments.base import Job, Numbers, Record, mean_and_error
+from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.bpmf import RANK
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -39,7 +39,7 @@ METHODS = ("SGLD", "SGRRLD")
 
 
 class Stopwatch:
-    """A target that records when minibatches are drawn."""
+    """A target that records the times at which minibatches are drawn."""
 
     size: Any
     positive: Any
@@ -51,7 +51,7 @@ class Stopwatch:
         self.times: list[float] = []
 
     def start(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
-        """Draw the target's start."""
+        """Draw a start from the target."""
         theta: Array = self.target.start(rng, chains)
         return theta
 
@@ -61,7 +61,7 @@ class Stopwatch:
         return self.target.draw(rng, theta)
 
     def parallel(self, begin: float, end: float) -> float:
-        """Return the time of a step if its fine and coarse chain ran in parallel.
+        """Return the time per step if the fine and the coarse chain ran in parallel.
 
         A step of SGRRLD draws the noise of both chains; then it makes the two moves of the fine
         chain, and that of the coarse one.
@@ -73,7 +73,7 @@ class Stopwatch:
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a method and seed."""
+    """List one job per method and seed."""
     short = 1 if full else 10
     return [
         {
@@ -91,8 +91,8 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run one method, and record the RMSE of its averaged predictions against time."""
-    ratings = Ratings(job["users"])
+    """Run one method, and record the RMSE of its averaged predictions over time."""
+    ratings = RatingSplit(job["users"])
     target = Stopwatch(ratings.target(rank=RANK, offset=0.0, batch=len(ratings.train[2]) // 10))
     pairs, pair = ratings.test[:2], job["method"] == "SGRRLD"
     sampler: Any = SGRRLD(job["gamma"]) if pair else SGLD(job["gamma"])
@@ -120,8 +120,8 @@ def work(job: Job) -> Numbers:
     return {"curve": curve, "rmse": curve[-1][-1], "last": last, "times": [parallel, serial]}
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
-    """Return a row a method."""
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
+    """Return one row per method."""
     rows = []
     for method in METHODS:
         own = [record for record in records if record.job["method"] == method]
@@ -146,8 +146,8 @@ def _halfway(numbers: Numbers) -> float:
     return float(next(rmse for seconds, _, rmse in numbers["curve"] if seconds >= half))
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw fig. 5: the test RMSE against wall time, with the chains in parallel and in turn."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw fig. 5: the test RMSE against wall time, chains in parallel and in turn."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(9, 4), layout="constrained")

@@ -29,7 +29,7 @@ from alphamf.research.experiments.richardson.laws import (
     model,
     sampler_of,
 )
-from alphamf.research.experiments.richardson.moments import Moments
+from alphamf.research.experiments.richardson.moments import ErrorMoments
 
 STEPS, BURN_IN = 21_000, 1000
 GAMMA = 1e-3
@@ -38,7 +38,7 @@ PAIRS = ("SGRRLD", "SGRRHMC")
 
 
 def jobs(full: bool, seed: int) -> list[Job]:
-    """List one job a point of a figure."""
+    """List one job per point of a figure."""
     steps = np.geomspace(1e-6, GAMMA, 10 if full else 4)
     leaps = np.geomspace(1e-4, 1e-2, 7 if full else 3)
     slopes = GAMMA / 2 ** np.arange(0, 2.5, 0.5)
@@ -73,7 +73,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
 
 
 def work(job: Job) -> Numbers:
-    """Run chains of one method side by side, and compare the covariances with the posterior's."""
+    """Run chains of one method side by side, and compare covariances with the posterior's."""
     target = model(job["size"])
     sampler = sampler_of(job["method"], job["gamma"])
     rng = generator(job["seed"], 0)
@@ -81,7 +81,7 @@ def work(job: Job) -> Numbers:
     if job["figure"] == "slope":
         root = np.linalg.cholesky(target.covariance)
         start = target.mean + start @ root.T
-    record = Moments(target, job["burn_in"], job["steps"])
+    record = ErrorMoments(target, job["burn_in"], job["steps"])
     begin = time.process_time()
     states = run(target, sampler, steps=job["steps"], seed=job["seed"], start=start, record=record)
     for _ in states:

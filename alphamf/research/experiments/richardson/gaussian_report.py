@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.research.experiments.base import Record
+from alphamf.research.experiments.base import JobRecord
 from alphamf.research.experiments.richardson.gaussian import GAMMA
 from alphamf.tools import libraries
 
@@ -26,7 +26,7 @@ def slope(points: list[tuple[float, float]]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def table(records: list[Record]) -> list[dict[str, Any]]:
+def table(records: list[JobRecord]) -> list[dict[str, Any]]:
     """Return biases, mean square errors, slopes and rates."""
     rows = []
     for job, numbers in records:
@@ -70,19 +70,19 @@ def _row(what: str, **values: Any) -> dict[str, Any]:
     return {"figure": what, **empty, **values}
 
 
-def least(records: list[Record], method: str) -> list[tuple[float, float]]:
-    """Return, for each number of kept steps, the least MSE over the step sizes."""
+def least(records: list[JobRecord], method: str) -> list[tuple[float, float]]:
+    """Return the lowest MSE over the step sizes, for each number of kept steps."""
     own = [n for job, n in records if (job["figure"], job["method"]) == ("step", method)]
     return [(float(k), min(n["mse"][i] for n in own)) for i, k in enumerate(own[0]["kept"])]
 
 
-def figure(records: list[Record]) -> Any:
-    """Draw figures 1, 2 and 4, the least MSE against the length of the run, and the exact laws."""
+def figure(records: list[JobRecord]) -> Any:
+    """Draw figures 1, 2 and 4, the lowest MSE against the run's length, and exact laws."""
     Figure = libraries.load("matplotlib.figure").Figure
 
     drawing = Figure(figsize=(12, 10), layout="constrained")
     panels = drawing.subplots(3, 3).ravel()
-    lines: dict[tuple[str, str], list[Record]] = {}
+    lines: dict[tuple[str, str], list[JobRecord]] = {}
     for record in records:
         lines.setdefault((record.job["figure"], record.job["method"]), []).append(record)
     _draw_densities(panels[0], lines)
@@ -121,13 +121,13 @@ def figure(records: list[Record]) -> Any:
     return drawing
 
 
-def _largest(lines: dict[tuple[str, str], list[Record]], method: str) -> Record:
-    """Return the runs of figure 1 (a): those of "step" at its largest step size."""
+def _largest(lines: dict[tuple[str, str], list[JobRecord]], method: str) -> JobRecord:
+    """Return the runs of figure 1 (a): those of "step" with the largest step size."""
     return max(lines["step", method], key=lambda record: float(record.job["gamma"]))
 
 
-def _draw_densities(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> None:
-    """Draw the posterior, and the normal laws of the mean and variance that one run estimates."""
+def _draw_densities(panel: Any, lines: dict[tuple[str, str], list[JobRecord]]) -> None:
+    """Draw the posterior, and normal densities with the mean and variance estimated by one run."""
     estimates = {"true": _largest(lines, "SGLD").numbers["truth"]}
     estimates |= {m: _largest(lines, m).numbers["found"] for m in ("SGLD", "SGRRLD")}
     centre, variance = estimates["true"]
@@ -138,7 +138,7 @@ def _draw_densities(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> N
         panel.plot(theta, density / np.sqrt(2 * np.pi * max(square, 1e-9)), label=name)
 
 
-def _draw_bias_in_time(panel: Any, lines: dict[tuple[str, str], list[Record]]) -> None:
+def _draw_bias_in_time(panel: Any, lines: dict[tuple[str, str], list[JobRecord]]) -> None:
     for method in ("SGLD", "SGRRLD"):
         job, numbers = _largest(lines, method)
         each = numbers["seconds"] / job["steps"] / job["chains"]

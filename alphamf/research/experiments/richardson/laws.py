@@ -1,4 +1,4 @@
-r"""The linear Gaussian model of ``richardson``, and its samplers' stationary laws, exactly.
+r"""The linear Gaussian model of ``richardson``, and its samplers' exact stationary laws.
 
 .. math:: \theta \sim \mathcal{N}(0, 10 I), \qquad a_n \sim \mathcal{N}(0, I / 2), \qquad
    x_n \mid \theta \sim \mathcal{N}(a_n^\top \theta, 1), \qquad n = 1, \dots, 1000.
@@ -50,7 +50,7 @@ def model(size: int, seed: int = 0, batch: int | None = DATA // 10) -> LinearGau
 
 
 def sampler_of(method: str, gamma: float) -> Any:
-    """Return a sampler of phi, from the step size in theta."""
+    """Return a sampler of phi, given the step size in theta."""
     if method == "SGLD":
         return SGLD(gamma / PRIOR_VARIANCE)
     if method == "SGRRLD":
@@ -62,7 +62,7 @@ def sampler_of(method: str, gamma: float) -> Any:
 
 
 def law(target: LinearGaussian, sampler: Any) -> float:
-    r"""Return the stationary variance of theta about the posterior mean; one dimension only.
+    r"""Return the stationary variance of theta around the posterior mean; for one dimension only.
 
     With :math:`e = \phi - \mu` and a minibatch's :math:`\nabla \tilde U = \tilde P e + \tilde g`, a
     step is :math:`z' = (T_0 + \tilde P T_1) z + u \tilde g + v \xi`, whose second moments S solve
@@ -98,7 +98,7 @@ def law(target: LinearGaussian, sampler: Any) -> float:
 
 
 def _momentum(sampler: SGHMC, h: float) -> tuple[Array, Array, Array, Array]:
-    """Return T_0, T_1, u and v of a leap of SGHMC, for z = (e, p)."""
+    """Return T_0, T_1, u and v for one leap of SGHMC, with z = (e, p)."""
     if sampler.integrator == "splitting":
         drift = np.array([[1, h / 2], [0, 1]])
         before, after, decay = drift, drift, np.exp(-h * sampler.friction / 2)

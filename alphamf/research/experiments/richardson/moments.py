@@ -8,8 +8,8 @@ from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE
 from alphamf.tools.arrays import Array
 
 
-class Moments:
-    """Records each chain's mean of e = theta - mu and of e e', extrapolated for pairs of chains.
+class ErrorMoments:
+    """Records the mean of e = theta - mu and of e e' per chain, extrapolated for pairs of chains.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ class Moments:
             self.covariances.append(self.covariance())
 
     def arrays(self) -> dict[str, Array]:
-        """Return nothing: no checkpoint is written."""
+        """Return an empty dict, because no checkpoint is written."""
         return {}
 
     def load(self, arrays: dict[str, Array]) -> None:
-        """Do nothing: there is no checkpoint."""
+        """Do nothing, because there is no checkpoint."""
 
     def covariance(self) -> Array:
-        """Return theta's covariance about each chain's own mean, shape (*chains, D, D)."""
+        """Return theta's covariance around the mean of each chain, shape (*chains, D, D)."""
         mean = self.first / self.count
         own = self.second / self.count - mean[..., :, None] * mean[..., None, :]
         covariance: Array = PRIOR_VARIANCE * own

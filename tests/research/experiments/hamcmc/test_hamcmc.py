@@ -13,7 +13,7 @@ from alphamf.factorization.alpha_mf import FLOOR, AlphaMF, Source
 from alphamf.factorization.priors import Gamma, GeneralizedGamma
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
-from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.catalogue import EXPERIMENTS
 from alphamf.research.experiments.hamcmc import (
     linear,
@@ -183,7 +183,7 @@ def test_linear_table_and_figure():
     for job in LINEAR.jobs(False, 0):
         small = {"time": 1.0, "chains": 20} if "time" in job else {"steps": 30}
         jobs += [{**job, **small}] if job["seed"] == 0 else []
-    records = [Record(job, LINEAR.work(job)) for job in jobs]
+    records = [JobRecord(job, LINEAR.work(job)) for job in jobs]
     rows = LINEAR.table(records)
     assert len(rows) == 3 * len(linear.METHODS) + len(quartic.METHODS)
     assert "below SGLD, PSGLD" in markdown(rows)
@@ -302,7 +302,7 @@ def test_speech(small):
         if job["noisy"] == first:
             passes = "Gibbs" in job["method"]
             short = {"steps": min(job["steps"], 1 if passes else 60)}
-            records.append(Record(job | short, SPEECH.work(job | short)))
+            records.append(JobRecord(job | short, SPEECH.work(job | short)))
     found = {job["method"]: numbers["sdr"] for job, numbers in records}
     assert list(found) == list(speech.METHODS)
     assert 3 < found["noisy"] < 7
@@ -316,7 +316,7 @@ def test_speech(small):
 @pytest.mark.slow
 def test_speech_search(small):
     jobs = [job | {"steps": 40} for job in SEARCH.jobs(False, 0) if job["trial"] == 0]
-    records = [Record(job, SEARCH.work(job)) for job in jobs]
+    records = [JobRecord(job, SEARCH.work(job)) for job in jobs]
     assert all(len(numbers["sdr"]) == 3 for _, numbers in records)
     rows = SEARCH.table(records)
     assert [row["method"] for row in rows] == list(speech_search.METHODS)

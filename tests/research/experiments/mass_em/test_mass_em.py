@@ -12,7 +12,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.mass_em import MassEM
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.inference.targets.topics import TopicModel
-from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.catalogue import MASS_EM
 from alphamf.research.experiments.mass_em import methods, synthetic, tables, topics, topics_report
 
@@ -29,7 +29,7 @@ def data(shared):
 
 def done(experiment, jobs):
     """Run jobs, and return their records as a file would give them back."""
-    return [Record(*json.loads(json.dumps([job, experiment.work(job)]))) for job in jobs]
+    return [JobRecord(*json.loads(json.dumps([job, experiment.work(job)]))) for job in jobs]
 
 
 def smaller(job, **changes):
@@ -142,9 +142,9 @@ def test_unit_scale_of_a_diagonal_mass():
 @pytest.mark.slow
 def test_grid_moments_of_a_logistic_posterior():
     """By importance sampling from the normal law at the highest point."""
-    features, labels = synthetic.synthetic(generator(2), 60)
+    features, labels = synthetic.draw_synthetic(generator(2), 60)
     target = LogisticRegression(features, labels, batch=5)
-    mean, variance, shape = synthetic.exact(target)
+    mean, variance, shape = synthetic.exact_moments(target)
     full = LogisticRegression(features, labels).draw(None, mean)
     metric = Dense(full.metric(mean).g / 2)
     theta = mean + metric.inverse_root(generator(3).standard_normal((200_000, 2)))

@@ -9,9 +9,9 @@ import pytest
 
 from alphamf.inference.random import generator
 from alphamf.inference.targets.logistic import LogisticRegression
-from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.quasi_newton import bpmf, gaussian, mnist
-from alphamf.research.experiments.ratings import Ratings
+from alphamf.research.experiments.ratings import RatingSplit
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_qnhmc_turns_the_long_axis_faster_than_hmc():
     records = []
     for job in gaussian.jobs(True, 0):
         job |= {"size": 60, "samples": 800, "chains": 2}
-        records.append(Record(job, gaussian.work(job)))
+        records.append(JobRecord(job, gaussian.work(job)))
     of = {job["method"]: numbers for job, numbers in records}
     # At 10 leaps of 0.01 an axis of deviation s turns by 0.1 / s a step under HMC, 0.1 s under
     # QNHMC: s is 8 along and 2 across.
@@ -101,7 +101,7 @@ def test_digits_are_told_apart(data):
     records = []
     for job in mnist.jobs(False, 0):
         job |= {"rows": 600, "samples": 64, "chains": 2}
-        records.append(Record(job, mnist.work(job)))
+        records.append(JobRecord(job, mnist.work(job)))
     of = {job["method"]: numbers for job, numbers in records}
     assert 0.02 < of["GD"]["errors"][0] < 0.12
     assert max(of["HMC"]["errors"]) < 0.15
@@ -129,7 +129,7 @@ def test_averaged_samples_predict_ratings_better_than_one(data):
     records = []
     for job in bpmf.jobs(False, 0):
         job |= {"users": 100, "samples": 30}
-        records.append(Record(job, bpmf.work(job)))
+        records.append(JobRecord(job, bpmf.work(job)))
     of = {job["method"]: numbers for job, numbers in records}
     for method in ("HMC", "QNHMC", "HMC-BFGS"):
         assert of[method]["acceptance"] > 0.3
@@ -143,13 +143,13 @@ def test_averaged_samples_predict_ratings_better_than_one(data):
 
 @pytest.mark.slow
 def test_ratings_are_split_as_published_and_held_out_ones_are_training_ratings(data):
-    ratings = Ratings()
+    ratings = RatingSplit()
     assert (len(ratings.train[0]), len(ratings.test[0])) == (900_000, 100_209)
     assert ratings.shape == (6040, 3706)
-    held = Ratings(hold_out=0.1)
+    held = RatingSplit(hold_out=0.1)
     assert len(held.train[0]) + len(held.test[0]) == 900_000
     assert len(held.test[0]) == pytest.approx(90_000, rel=0.02)
-    few = Ratings(100)
+    few = RatingSplit(100)
     assert few.shape[0] == 100 and max(few.test[0]) < 100
     assert few.rmse(few.test[2] + 0.0) == 0
     assert few.rmse(np.full(len(few.test[0]), 9.0)) < few.rmse(np.full(len(few.test[0]), 9), False)

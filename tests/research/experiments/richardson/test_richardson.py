@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from alphamf.research.experiments.base import Record, markdown
+from alphamf.research.experiments.base import JobRecord, markdown
 from alphamf.research.experiments.richardson import factors, gaussian_report
 from alphamf.research.experiments.richardson import gaussian as linear
 from alphamf.research.experiments.richardson.laws import PRIOR_VARIANCE, law, model, sampler_of
-from alphamf.research.experiments.richardson.moments import Moments
+from alphamf.research.experiments.richardson.moments import ErrorMoments
 from tests.support.laws import Z_MOST, gaussian_draws, step_many
 
 SLOPES = [1e-3, 7e-4, 5e-4, 3.5e-4, 2.5e-4]
@@ -83,7 +83,7 @@ def test_chains_have_the_bias_of_the_law_and_extrapolation_takes_most_of_it():
         for gamma in (1e-3, 7e-4):
             job = {"figure": "slope", "method": method, "size": 1, "gamma": gamma}
             job |= {"steps": 300, "burn_in": 50, "chains": 300, "seed": 0}
-            records.append(Record(job, linear.work(job)))
+            records.append(JobRecord(job, linear.work(job)))
     for _, numbers in records:
         z = (numbers["bias"][0] - numbers["law"]) / numbers["error"][0]
         assert abs(z) < Z_MOST
@@ -101,7 +101,7 @@ def test_moments_are_those_of_each_chain():
     target = model(2)
     rng = np.random.default_rng(0)
     places = target.mean + 0.1 * rng.standard_normal((9, 3, 4, 2))
-    record = Moments(target, 1, 9)
+    record = ErrorMoments(target, 1, 9)
     assert record.steps == [1, 2, 4, 8]
     for step, place in enumerate(places, 1):
         record.add(State(step, *place), target)
@@ -121,7 +121,7 @@ def test_table_and_figure_of_all_points():
     records = []
     for job in linear.jobs(False, 0):
         job |= {"steps": 24, "burn_in": 4, "chains": 3}
-        records.append(Record(job, linear.work(job)))
+        records.append(JobRecord(job, linear.work(job)))
     rows = gaussian_report.table(records)
     assert len(rows) == len(records) + 4 and len({tuple(row) for row in rows}) == 1
     assert [row["law"] for row in rows[-4:-2]] == pytest.approx([1, 2], abs=0.3)
@@ -172,7 +172,7 @@ def test_ratings_are_learnt(shared, monkeypatch):
     for job in factors.jobs(False, 0):
         short = 1 if job["method"] == "SGLD" else 2
         job |= {"users": 300, "gamma": 1e-4, "steps": 160 // short, "burn_in": 40 // short}
-        records.append(Record(job, factors.work(job)))
+        records.append(JobRecord(job, factors.work(job)))
     for job, numbers in records:
         assert 0.8 < numbers["rmse"] < 1.5
         parallel, serial = numbers["times"]

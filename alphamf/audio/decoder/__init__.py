@@ -1,0 +1,1 @@
+"""Decode recordings in processes that can open nothing else."""

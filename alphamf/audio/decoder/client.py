@@ -1,0 +1,194 @@
+"""A recording that another process decodes, with the face of `soundfile.SoundFile`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.cut import Pieces
+from alphamf.audio.decoder import messages
+from alphamf.audio.decoder.connection import Connection, Unconfined
+from alphamf.audio.media.track import About
+from alphamf.audio.view import pack
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import printable_name, reason
+
+CHANNELS = 1024
+"""Most channels that libsndfile reads."""
+
+_LONGEST = 200
+"""Most characters of a name that a decoder gives."""
+
+_WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
+"""What is raised where an answer is not as it should be."""
+
+
+class Sound:
+    """A recording, decoded from its start by a process that can open nothing else.
+
+    Parameters
+    ----------
+    descriptor
+        The file's.
+    name, ending
+        Its name in messages, and its name's ending.
+    track
+        Number of the audio track, from 1 on; None: the default one.
+    pieces
+        What is read of the file; None: all of it.
+
+    Attributes
+    ----------
+    samplerate, channels, frames, format, subtype
+        As `soundfile.SoundFile` has them.
+    tagged
+        Whether libsndfile finds tags in it.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or has no such track.
+    Unconfined
+        There is no sandbox on this system.
+    """
+
+    samplerate: int
+    channels: int
+    frames: int
+    format: str
+    subtype: str
+    tagged: bool
+
+    def __init__(
+        self,
+        descriptor: int,
+        name: str,
+        ending: str = "",
+        track: int | None = None,
+        pieces: Pieces | None = None,
+    ) -> None:
+        asked = {"name": name, "ending": ending, "track": track, "pieces": pack(pieces)}
+        self._decoder = Connection(asked, [descriptor], f"{name} cannot be decoded")
+        try:
+            self._describe(self._decoder.facts(self._decoder.answer()))
+        except BaseException:
+            self._decoder.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the decoder."""
+        self._decoder.close()
+
+    def read(self, frames: int, dtype: str = "float32", **_: object) -> NDArray[Any]:
+        """Return the next samples, shape (n, channels); fewer than asked for at the end.
+
+        Raises
+        ------
+        Undecodable
+            The file is damaged here.
+        AlphaMFError
+            The decoder crashed.
+        """
+        if self._media:  # what `Track` reads is never wider
+            dtype = "float32"
+        kind, size = (messages.READ_WIDE, 8) if dtype == "float64" else (messages.READ, 4)
+        length = self._decoder.ask(kind, number=frames)
+        size *= self.channels
+        if length > frames * size or length % size:
+            raise self._decoder.crashed()
+        block = np.empty((length // size, self.channels), dtype)
+        if length:
+            self._decoder.fill(block.data.cast("B"))
+        return block
+
+    def seek(self, frames: int) -> None:
+        """Move to a sample."""
+        self._decoder.ask(messages.SEEK, number=frames)
+
+    def about(self) -> About | None:
+        """Return what is kept of the track of a media file, after it was read; None of others."""
+        if not self._media:
+            return None
+        facts = self._decoder.facts(self._decoder.ask(messages.ABOUT, number=0))
+        try:
+            number, count, index, bit_rate = (
+                int(facts[key]) for key in ("number", "count", "index", "bit_rate")
+            )
+            start = Fraction(int(facts["start"][0]), int(facts["start"][1]))
+            layout, codec = (_name(facts[key]) for key in ("layout", "codec"))
+            others = tuple(_name(other) for other in facts["others"])
+        except _WRONG:
+            raise self._decoder.crashed() from None
+        return About(number, count, index, start, bit_rate, layout, codec, others)
+
+    def _describe(self, facts: Any) -> None:
+        """Take over what the decoder says of the file, as far as it can be true."""
+        try:
+            self.samplerate, self.channels = int(facts["samplerate"]), int(facts["channels"])
+            self.frames = int(facts["frames"])
+            self.format, self.subtype = _name(facts["format"]), _name(facts["subtype"])
+            self.tagged, self._media = bool(facts["tagged"]), bool(facts["media"])
+        except _WRONG:
+            raise self._decoder.crashed() from None
+        if not 0 < self.channels <= CHANNELS or self.samplerate < 0 or self.frames < 0:
+            raise self._decoder.crashed()
+
+
+def _name(value: object) -> str:
+    return printable_name(str(value)[:_LONGEST]) if value != "" else ""
+
+
+def open_apart(path: Path, name: str, track: int | None, pieces: Pieces | None = None) -> Sound:
+    """Have a file decoded by a process that can open nothing else.
+
+    Parameters
+    ----------
+    path, name, track
+        As for `alphamf.audio.survey.open_sound`.
+    pieces
+        What is read of the file; None: all of it.
+
+    Raises
+    ------
+    AlphaMFError, Unconfined
+        As `Sound`.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
+    try:
+        return Sound(descriptor, name, path.suffix, track, pieces)
+    finally:
+        os.close(descriptor)
+
+
+def open_bytes_apart(data: bytes, name: str) -> Sound:
+    """Have the header of a file decoded by a process that can open nothing else.
+
+    Parameters
+    ----------
+    data, name
+        As for `alphamf.audio.survey.open_bytes`.
+
+    Raises
+    ------
+    AlphaMFError, Unconfined
+        As `Sound`.
+    """
+    if sys.platform != "linux":
+        raise Unconfined
+    with open(os.memfd_create("alphamf"), "w+b") as file:
+        file.write(data)
+        file.flush()
+        return Sound(file.fileno(), name)

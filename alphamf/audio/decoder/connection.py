@@ -1,0 +1,139 @@
+"""The connection to a confined process, and what it answers, checked."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+from typing import Any
+
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.decoder import helper, messages
+from alphamf.errors import AlphaMFError
+from alphamf.tools.files import printable_name, reason
+
+_TEXT = 1 << 20
+"""Most bytes of a sentence, or of what is known of a file."""
+
+
+class Unconfined(Exception):
+    """The kernel has nothing that confines a process, which has read nothing."""
+
+
+class Connection:
+    """A confined process that works on a file.
+
+    Parameters
+    ----------
+    asked
+        What it is to do; see `alphamf.audio.decoder.work`.
+    descriptors
+        The file, and another that it may write.
+    failure
+        What a sentence says where the process cannot go on, such as "a.wav cannot be decoded".
+
+    Raises
+    ------
+    AlphaMFError
+        It cannot be started.
+    Unconfined
+        There is no sandbox on this system.
+    """
+
+    def __init__(self, asked: dict[str, Any], descriptors: list[int], failure: str) -> None:
+        self._failure = failure
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            file, *others = descriptors
+            try:
+                request = json.dumps(asked).encode()
+                helper.request(request, [file, theirs.fileno(), *others])
+            except OSError as error:
+                raise self._unstarted(reason(error)) from error
+            self._channel = io.FileIO(ours.detach(), "r+")
+        layers = bytearray(1)
+        try:
+            messages.header(self._channel)
+            messages.fill(self._channel, memoryview(layers))
+        except EOFError:
+            self.close()
+            raise self._unstarted("it ended at once") from None
+        if not helper.record(layers[0]):
+            self.close()
+            raise Unconfined
+
+    def close(self) -> None:
+        """End the process."""
+        self._channel.close()
+
+    def ask(self, kind: bytes, data: Any = b"", *, number: int | None = None) -> int:
+        """Ask for something, and return how many bytes are the answer, which follow.
+
+        Parameters
+        ----------
+        kind, data, number
+            As for `messages.send`.
+
+        Raises
+        ------
+        AlphaMFError, Undecodable, ValueError, MemoryError
+            The process says so, or has crashed.
+        """
+        try:
+            messages.send(self._channel, kind, data, number=number)
+        except EOFError:
+            raise self.crashed() from None
+        return self.answer()
+
+    def answer(self) -> int:
+        """Return how many bytes are the next answer, as `ask` does."""
+        try:
+            kind, length = messages.header(self._channel)
+        except EOFError:
+            raise self.crashed() from None
+        if kind == messages.DONE:
+            return length
+        if kind == messages.MEMORY:
+            raise MemoryError
+        error = _ERRORS.get(kind)
+        if error is None:
+            raise self.crashed()
+        raise error(printable_name(self._bytes(length).decode("utf-8", "replace")))
+
+    def facts(self, length: int) -> Any:
+        """Return an answer that is JSON."""
+        try:
+            return json.loads(self._bytes(length))
+        except (ValueError, RecursionError):
+            raise self.crashed() from None
+
+    def fill(self, into: memoryview) -> None:
+        """Receive the bytes of an answer."""
+        try:
+            messages.fill(self._channel, into)
+        except EOFError:
+            raise self.crashed() from None
+
+    def crashed(self) -> AlphaMFError:
+        """Return the error of a process that has ended, or answers what cannot be."""
+        return AlphaMFError(f"{self._failure}: the decoder crashed")
+
+    def _bytes(self, length: int) -> bytearray:
+        if length > _TEXT:
+            raise self.crashed()
+        data = bytearray(length)
+        self.fill(memoryview(data))
+        return data
+
+    def _unstarted(self, why: str) -> AlphaMFError:
+        return AlphaMFError(
+            f"{self._failure}: no process can be started for it ({why}); --no-sandbox does "
+            "without one"
+        )
+
+
+_ERRORS: dict[bytes, type[Exception]] = {
+    messages.REFUSED: AlphaMFError,
+    messages.UNDECODABLE: Undecodable,
+    messages.INVALID: ValueError,
+}

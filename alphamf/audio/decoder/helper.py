@@ -1,0 +1,152 @@
+"""Start the process that makes decoders, and say whether there is one.
+
+The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
+library and for all processes that they start; ``--no-sandbox`` sets it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from alphamf.audio.decoder.confine import NAMES
+from alphamf.errors import AlphaMFError
+
+if TYPE_CHECKING:
+    import socket
+
+VARIABLE = "ALPHAMF_SANDBOX"
+
+_START = (
+    "import sys; sys.path.extend(sys.argv[1:]); "
+    "from alphamf.audio.decoder.server import main; main()"
+)
+_CONTROL = 3
+"""Descriptor of the helper's connection, in the helper."""
+
+_lock = threading.Lock()
+_control: socket.socket | None = None
+_layers: int | None = None
+
+
+def wanted() -> bool:
+    """Whether recordings are decoded in a process of their own that can open nothing else.
+
+    Raises
+    ------
+    AlphaMFError
+        The environment variable has another value than ``on`` and ``off``.
+    """
+    value = os.environ.get(VARIABLE, "on")
+    if value not in ("", "on", "off"):
+        raise AlphaMFError(f"{VARIABLE} must be on or off, not {value!r}")
+    return value != "off" and sys.platform == "linux" and bool(sys.executable) and _layers != 0
+
+
+def record(layers: int) -> bool:
+    """Remember what confines a decoder, and return whether anything does.
+
+    Where nothing does, recordings are decoded in this process from now on.
+
+    Parameters
+    ----------
+    layers
+        As from `alphamf.audio.decoder.confine.confine`.
+    """
+    global _layers
+    _layers = layers
+    return layers != 0
+
+
+def state() -> str:
+    """Return in a few words what confines the decoders of recordings, after one was read."""
+    if os.environ.get(VARIABLE) == "off":
+        return f"off (--no-sandbox, or {VARIABLE})"
+    if not _layers:
+        return "none: this system has neither seccomp nor Landlock"
+    return " and ".join(name for bit, name in NAMES.items() if _layers & bit)
+
+
+def prepare() -> None:
+    """Start the helper, which loads what decoders need while this process does other things."""
+    with suppress(AlphaMFError, OSError):  # whoever decodes says so
+        if wanted():
+            _connected()
+
+
+def request(data: bytes, descriptors: list[int]) -> None:
+    """Ask the helper for a decoder.
+
+    Parameters
+    ----------
+    data
+        What it is to do, in JSON; see `alphamf.audio.decoder.work`.
+    descriptors
+        The file, the channel on which the decoder is to answer, and a file that it may write.
+
+    Raises
+    ------
+    OSError
+        No helper can be started.
+    """
+    if sys.platform == "win32":
+        raise OSError
+    import socket
+
+    try:
+        socket.send_fds(_connected(), [data], descriptors)
+    except (BrokenPipeError, ConnectionResetError):  # it was killed
+        _disconnect()
+        socket.send_fds(_connected(), [data], descriptors)
+
+
+def _connected() -> socket.socket:
+    """Return the connection to the helper, which is started where there is none."""
+    if sys.platform == "win32":  # where `wanted` says no
+        raise OSError
+    import socket
+
+    global _control
+    with _lock:
+        if _control is None:
+            _control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                with theirs:
+                    _spawn(theirs)
+            except BaseException:
+                _control.close()
+                _control = None
+                raise
+        return _control
+
+
+def _spawn(theirs: socket.socket) -> None:
+    if sys.platform == "win32":
+        raise OSError
+    here = ""
+    with suppress(OSError):  # the current directory was deleted
+        here = os.getcwd()
+    places = [place for place in sys.path if os.path.isabs(place) and place != here]
+    nowhere = [(os.POSIX_SPAWN_OPEN, n, os.devnull, os.O_RDWR, 0) for n in range(3)]
+    os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-P", "-c", _START, *places],
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), _CONTROL), *nowhere],
+        setsigmask=[signal.SIGINT],
+    )
+
+
+@atexit.register
+def _disconnect() -> None:
+    """Leave the helper, which ends then."""
+    global _control
+    with _lock:
+        if _control is not None:
+            _control.close()
+            _control = None

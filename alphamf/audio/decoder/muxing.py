@@ -1,0 +1,101 @@
+"""A media file that another process writes, as it has to read the file whose tracks it copies."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from alphamf.audio.decoder import messages
+from alphamf.audio.decoder.connection import Connection
+from alphamf.audio.media.copy import Original
+from alphamf.audio.sink import Sink
+from alphamf.tools.files import printable_name
+
+
+class ConfinedMuxer:
+    """A `Muxer` in a process that can use nothing but the original and the output.
+
+    Parameters
+    ----------
+    original
+        The file whose other tracks are copied.
+    sink, output
+        What is written to, and its name in messages.
+    rate, channels, muxer, subtype, history
+        As for `alphamf.audio.media.muxer.Muxer`.
+
+    Attributes
+    ----------
+    subtype
+        The codec.
+    left_out
+        Tracks of the original that the container cannot hold, in words.
+
+    Raises
+    ------
+    AlphaMFError, ValueError
+        As `Muxer`.
+    Unconfined
+        There is no sandbox on this system.
+    """
+
+    def __init__(
+        self,
+        original: Original,
+        sink: Sink,
+        output: str,
+        rate: int,
+        channels: int,
+        *,
+        muxer: str,
+        subtype: str,
+        history: str | None,
+    ) -> None:
+        about = {**vars(original.track), "others": ()}
+        about["start"] = original.track.start.as_integer_ratio()
+        asked = {
+            "name": original.name,
+            "ending": "",
+            "output": output,
+            "rate": rate,
+            "channels": channels,
+            "muxer": muxer,
+            "subtype": subtype,
+            "history": history,
+            "about": about,
+            "cut": original.cut,
+        }
+        self.subtype: str = subtype
+        with original.path.open("rb") as file:
+            files = [file.fileno(), sink.fileno()]
+            self._process = Connection(asked, files, f"{output} cannot be written")
+        try:
+            found = self._process.facts(self._process.answer())
+            self.left_out: tuple[str, ...] = tuple(printable_name(str(words)) for words in found)
+        except BaseException:
+            self._process.close()
+            raise
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Write the end, unless something failed."""
+        try:
+            if kind is None:
+                self._process.ask(messages.FINISH)
+        finally:
+            self._process.close()
+
+    def write(self, data: Any) -> None:
+        """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
+
+        Raises
+        ------
+        AlphaMFError
+            They cannot be written, or a packet of another track.
+        """
+        kind = messages.INTEGERS if data.dtype == np.int32 else messages.FLOATS
+        self._process.ask(kind, np.ascontiguousarray(data))

@@ -1,0 +1,109 @@
+"""The process that makes decoders: one for each file, which reads that file and nothing else.
+
+It imports what decoders need once, and has no threads, so that a fork of it is quick and safe. It
+never looks into a file beyond its first bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import soundfile
+
+from alphamf.audio.decoder import messages, work
+from alphamf.audio.decoder.confine import confine, prepare
+from alphamf.audio.handle import Handle
+from alphamf.audio.media import kinds
+from alphamf.audio.sink import Sink
+
+CONTROL = 3
+"""Descriptor through which requests come; see `alphamf.audio.decoder.helper.request`."""
+
+_MOST = 1 << 17
+"""Most bytes of a request."""
+
+_LATE = "av.stream", "av.subtitles.codeccontext", "av.subtitles.stream"
+"""What PyAV imports when a file needs it, which is too late in a decoder."""
+
+_FILE, _CHANNEL, _OUTPUT = 3, 4, 5
+"""Descriptors of a decoder."""
+
+
+def main() -> None:
+    """Fork a decoder for each request, until whoever asks has ended."""
+    if sys.platform == "win32":
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C goes to all processes
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for decoders
+    _warm_up()
+    with socket.socket(fileno=CONTROL) as control:
+        while True:
+            request, descriptors, _, _ = socket.recv_fds(control, _MOST, 3)
+            if not request:
+                return
+            try:
+                if len(descriptors) > 1:  # or there was no place for them
+                    _fork(json.loads(request), descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+
+def _fork(asked: dict[str, Any], descriptors: list[int]) -> None:
+    """Make a decoder; it ends in here."""
+    if sys.platform == "win32":
+        return
+    with suppress(OSError, ImportError):
+        if kinds.find(Handle(descriptors[0], "")) is not None:
+            for module in _LATE:
+                import_module(module)
+    try:
+        if os.fork():
+            return
+    except OSError:  # the closed channel says so
+        return
+    try:
+        _work(asked, descriptors)
+    finally:  # what was raised has no one to be shown to
+        os._exit(0)
+
+
+def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
+    """Give up all rights but to the descriptors, and use them."""
+    if sys.platform == "win32":
+        return
+    gc.enable()
+    for place, descriptor in enumerate(descriptors, _FILE):
+        os.dup2(descriptor, place)
+    os.closerange(_FILE + len(descriptors), os.sysconf("SC_OPEN_MAX"))
+    source = Handle(_FILE, f"audio{asked['ending']}")
+    channel = io.FileIO(_CHANNEL, "r+")
+    sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
+    messages.send(channel, messages.DONE, bytes([confine(writes=sink is not None)]))
+    if sink is None:
+        work.decode(channel, source, asked)
+    else:
+        work.copy(channel, source, sink, asked)
+
+
+def _warm_up() -> None:
+    """Have everything loaded that the first file would load, memory for callbacks among it."""
+    prepare()
+    buffer = io.BytesIO()
+    soundfile.write(buffer, np.zeros((16, 2)), 8000, format="WAV")
+    buffer.seek(0)
+    with soundfile.SoundFile(buffer) as file:
+        file.copy_metadata()
+        file.read(16, dtype="float32", always_2d=True)
+    gc.disable()  # it would copy the memory that forks share
+    gc.freeze()

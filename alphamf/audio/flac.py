@@ -1,0 +1,76 @@
+"""FLAC files: where they end, what their header promises, and the sum of their samples."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from alphamf.audio import mp3, subtypes
+from alphamf.audio.cut import Extent, patched
+from alphamf.audio.view import find
+from alphamf.tools.arrays import Floats
+
+START = b"fLaC"
+
+_FIRST_BLOCKS = (b"\0\0\0\x22", b"\x80\0\0\x22")
+"""Headers of the first block of metadata, with or without others after it."""
+
+_COUNT = 2**36 - 1
+"""The bits of the number of samples."""
+
+
+def check(file: BinaryIO, size: int, name: str) -> Extent:
+    """Find the end, and let libsndfile read to it: it reads no more samples than the header counts.
+
+    Parameters
+    ----------
+    file, size, name
+        As for `alphamf.audio.headers.check_au`.
+    """
+    start = mp3.tag_end(file)
+    file.seek(start)
+    head = file.read(42)
+    if not head.startswith(START) or len(head) < 42:
+        return Extent(size, stops=False)
+    number = int.from_bytes(head[18:26], "big")
+    end = _end(file, start + 42, size)
+    pieces = patched(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
+    md5 = head[26:42] if any(head[26:42]) else None
+    return Extent(end, pieces, stops=False, frames=number & _COUNT or None, md5=md5)
+
+
+def _end(file: BinaryIO, at: int, size: int) -> int:
+    """Return where the next recording begins, or the end of the file."""
+    while (at := find(file, START, at)) >= 0:
+        file.seek(at + 4)
+        if file.read(4) in _FIRST_BLOCKS:
+            return at
+        at += 4
+    return size
+
+
+class Sum:
+    """The MD5 sum of samples, as FLAC has it.
+
+    Parameters
+    ----------
+    subtype
+        libsndfile's name of the samples.
+    """
+
+    def __init__(self, subtype: str) -> None:
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._bits = subtypes.get(subtype).bits
+
+    def add(self, block: Floats) -> None:
+        """Add samples, shape (n, channels)."""
+        steps: Any = (block * np.float32(2 ** (self._bits - 1))).astype("<i4")
+        data = steps[..., None].view(np.uint8)[..., : self._bits // 8]
+        self._md5.update(np.ascontiguousarray(data).data)
+
+    @property
+    def digest(self) -> bytes:
+        """The sum so far."""
+        return self._md5.digest()

@@ -1,0 +1,133 @@
+"""Open a recording in libsndfile or FFmpeg, to be decoded by this process."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from alphamf.audio.cut import Undecodable
+from alphamf.audio.media import kinds
+from alphamf.audio.media.kinds import Openable
+from alphamf.audio.media.track import Track
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arrays import Floats
+from alphamf.tools.files import reason, system_name
+
+Wide = NDArray[np.float64]
+"""Samples of any subtype, as they are."""
+
+_BARE = {".au": "ULAW", ".snd": "ULAW", ".vox": "VOX_ADPCM", ".gsm": "GSM610"}
+"""What libsndfile takes files without a header for by the endings of their names."""
+
+_BARE_RATE = 8000
+
+
+def open_here(source: Openable, name: str, track: int | None = None, *, ending: str = "") -> Any:
+    """Open a file in libsndfile, or an audio track of a media file in PyAV, to be read in order.
+
+    Parameters
+    ----------
+    source, name
+        The file, and its name in messages.
+    track
+        Number of the audio track, from 1 on; None: the default one.
+    ending
+        Of the file's name, where `source` has none.
+
+    Raises
+    ------
+    AlphaMFError
+        The file cannot be read, or has no such track.
+    """
+    import soundfile
+
+    try:
+        kind = kinds.find(source)
+    except OSError as error:
+        raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
+    if kind is not None:
+        return Track(source, name, kind, track)
+    if track not in (None, 1):
+        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
+    try:
+        file = _sound_file(source, ending.lower())
+    except TypeError:  # soundfile asks for the rate of what ends in .raw
+        raise AlphaMFError(
+            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
+            "rename it, or convert it to WAV"
+        ) from None
+    except soundfile.LibsndfileError as error:
+        if error.code == 1:
+            raise AlphaMFError(f"{name} is not audio of a known format") from None
+        what = error.error_string.rstrip(".")
+        raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
+    # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit
+    # reservoir at every block. Reading in order needs no seeks.
+    file.seekable = lambda: False
+    return file
+
+
+def _sound_file(source: Openable, ending: str) -> Any:
+    """Open a file in libsndfile, or as bare samples where its ending alone says what it is."""
+    import soundfile
+
+    if isinstance(source, os.PathLike):
+        ending = Path(source).suffix.lower()
+    try:
+        file = _opened(source)
+        if file.format != "RAW":
+            return file
+        file.close()  # libsndfile has lost the first bytes of ULAW
+    except soundfile.LibsndfileError as error:
+        if error.code != 1 or ending not in _BARE:
+            raise
+    return _opened(source, "r", _BARE_RATE, 1, _BARE[ending], format="RAW")
+
+
+def _opened(source: Openable, *words: Any, **named: Any) -> Any:
+    """Open a file in libsndfile, by its name or as an open file that is closed with it."""
+    import soundfile
+
+    if isinstance(source, os.PathLike):
+        return soundfile.SoundFile(system_name(Path(source)), *words, **named)
+    with ExitStack() as stack:
+        file = soundfile.SoundFile(stack.enter_context(source.open("rb")), *words, **named)
+        stack.callback(file.close)
+        file.close = stack.pop_all().close
+    return file
+
+
+def next_block(file: Any, size: int) -> Floats:
+    """Return the next samples, shape (n, channels) with n at most `size`, or 0 at the end.
+
+    Raises
+    ------
+    Undecodable
+        The file is damaged here.
+    """
+    import soundfile
+
+    try:
+        block: Floats = file.read(size, dtype="float32", always_2d=True)
+    except soundfile.LibsndfileError as error:
+        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
+    return block
+
+
+def next_wide_block(file: Any, size: int) -> Wide:
+    """Return the next samples like `next_block`, in double precision."""
+    block: Wide = file.read(size, dtype="float64", always_2d=True)
+    return block
+
+
+def tagged(file: Any) -> bool:
+    """Whether libsndfile finds tags in a file, beside the name of the program that wrote it."""
+    known = getattr(file, "tagged", None)
+    if known is None:
+        known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})
+    return bool(known)

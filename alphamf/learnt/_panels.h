@@ -1,0 +1,33 @@
+/* Products with matrices in half precision, for a few rows at a time. */
+#ifndef ALPHAMF_PANELS_H
+#define ALPHAMF_PANELS_H
+
+#include "../inference/_float32.h"
+
+/* Columns of a panel: a matrix lies panel by panel, and within one row by row, in half precision
+ * without numbers below the least normal one. */
+#define PANEL 64
+/* The bits of such a number, moved into those of a float, make it 2^-112 of what it is. */
+#define HALF 0x1p56f
+
+/* Products of rows, sums in the order of `depth`; every panel is read from memory once. */
+LOOP(void, product, (const float *restrict x, const int16_t *restrict panels, float *restrict out,
+      Py_ssize_t rows, Py_ssize_t depth, Py_ssize_t columns),
+     (x, panels, out, rows, depth, columns)) {
+    for (Py_ssize_t at = 0; at < columns; at += PANEL, panels += depth * PANEL) {
+        Py_ssize_t left = columns - at < PANEL ? columns - at : PANEL;
+        for (Py_ssize_t row = 0; row < rows; row++) {
+            const int16_t *weights = panels;
+            float sums[PANEL] = {0};
+            for (Py_ssize_t k = 0; k < depth; k++, weights += PANEL) {
+                float factor = x[row * depth + k] * HALF;
+                for (int i = 0; i < PANEL; i++)
+                    sums[i] += factor * as_float((uint32_t)(weights[i] * (1 << 13)) & 0x8FFFE000u);
+            }
+            for (int i = 0; i < PANEL; i++) sums[i] *= HALF;
+            memcpy(out + row * columns + at, sums, left * sizeof(float));
+        }
+    }
+}
+
+#endif

@@ -1,1 +1,0 @@
-"""Speed of alphamf, beside plain NumPy and beside a lower bound of the machine."""

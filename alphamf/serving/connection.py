@@ -1,0 +1,102 @@
+"""A connection of the server: its client has a deadline for whatever it has to do next."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from alphamf.serving.guard import ADMITTED
+from alphamf.serving.limits import Limits
+
+
+class Connection(H11Protocol):
+    """HTTP, with deadlines for requests and answers, and room for users among strangers.
+
+    Within `Limits.head` seconds after the connection or the last answer, the next request must have
+    come; within `Limits.idle` seconds, a part of an answer must have left. `upload.receive` has the
+    deadlines of uploads. Where there are `Limits.connections`, the oldest one that answers no
+    request of a user, who has the token, makes room for a new one.
+
+    Parameters
+    ----------
+    about
+        As for `H11Protocol`.
+    """
+
+    limits: Limits
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(**about)
+        self._began = self.loop.time()
+        self._request: asyncio.TimerHandle | None = None
+        self._answer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # holds one part, and pauses until it has left
+        self._make_room()
+        self._await_request()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        for timer in (self._request, self._answer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, and for what is left of this one."""
+        super().on_response_complete()
+        self._await_request()
+
+    def pause_writing(self) -> None:
+        """Wait until a part of an answer has left, also the last one of a closing connection."""
+        super().pause_writing()
+        self._answer = self.loop.call_later(self.limits.idle, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on with the next part."""
+        super().resume_writing()
+        if self._answer is not None:
+            self._answer.cancel()
+
+    def _await_request(self) -> None:
+        if self._request is not None:
+            self._request.cancel()
+        self._request = self.loop.call_later(self.limits.head, self._close_if_idle)
+
+    def _close_if_idle(self) -> None:
+        if self._is_idle():
+            self.transport.close()
+
+    def _is_idle(self) -> bool:
+        """Whether no request is being answered; the last one may not have come to its end."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def _serves_user(self) -> bool:
+        return not self._is_idle() and ADMITTED in self.cycle.scope["state"]
+
+    def _make_room(self) -> None:
+        if len(self.connections) < self.limits.connections:
+            return
+        others = [
+            each
+            for each in self.connections
+            if isinstance(each, Connection) and each is not self and not each._serves_user()
+        ]
+        if others:
+            oldest = min(others, key=lambda each: each._began)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+
+def protocol(allowed: Limits) -> type[asyncio.Protocol]:
+    """Return the protocol of connections within some limits."""
+
+    class Limited(Connection):
+        limits = allowed
+
+    return Limited

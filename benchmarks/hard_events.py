@@ -1,0 +1,352 @@
+r"""Measure how soon a stream at low latency recovers from tones, hum, clicks, mutes and the like.
+
+For example::
+
+    python -m benchmarks.hard_events --rate 16000 --minutes 60 -o hard-16k
+
+Calls of a voice in noise are made of dev material: voices of ``speech-16k`` and
+``librispeech-dev``, noises of ``noise-48k``. Before each part of a call something happens, one of
+`EVENTS`. One stream denoises all calls, one after the other; another stream begins with each part.
+OUTPUT.csv has SI-SDR in dB of both for every second with speech, and a table of the events is
+printed: the share of seconds in which the first stream is at most `CLOSE` dB below the second, and
+the same without the first second of each part ("later").
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from alphamf import Stream
+from alphamf.audio.resample import resample
+from alphamf.errors import AlphaMFError
+from alphamf.evaluation.mixing import mixture
+from alphamf.evaluation.score import si_sdr
+from alphamf.tools import tables
+from alphamf.tools.arrays import Floats
+from benchmarks.front_clips import manifest, mono
+
+Event = Callable[[Floats, int, np.random.Generator], Floats]
+"""Changes a part of a call, shape (samples,), given its rate in Hz."""
+
+RATE = 16000
+SECONDS = 12
+"""Length of a part with speech."""
+
+LENGTHS = (2, 10, 30, 60)
+LIKELY = (0.4, 0.3, 0.2, 0.1)
+"""Lengths of events in seconds, and how often they come."""
+
+PARTS = 6
+"""Parts of a call."""
+
+LEVELS = (-50.0, -20.0)
+SNRS = (5, 10, 15)
+CLOSE = 0.5
+PAUSE_DB = 20.0
+"""A second this far below the mean power of its part is a pause."""
+
+
+def _time(sound: Floats, rate: int) -> Floats:
+    return np.arange(len(sound)) / rate
+
+
+def tone(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return an exact tone."""
+    return 0.1 * np.sin(2 * np.pi * rng.choice([440, 1000, 1004.3]) * _time(sound, rate))
+
+
+def hum(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the mains with harmonics."""
+    first, time = rng.choice([50, 60]), _time(sound, rate)
+    return sum(0.1 / k * np.sin(2 * np.pi * first * k * time + k) for k in range(1, 12))
+
+
+def dial_tone(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the dial tone of a telephone."""
+    pair = (350, 440) if rng.random() < 0.5 else (425, 425)
+    return sum(0.1 * np.sin(2 * np.pi * hertz * _time(sound, rate)) for hertz in pair)
+
+
+def offset(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the DC of a muted interface."""
+    return np.full_like(sound, 0.01)
+
+
+def click(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part with a click of full scale shortly before its end."""
+    sound = sound.copy()
+    sound[-rate // 10 : -rate // 10 + max(1, rate // 1000)] = 1
+    return sound
+
+
+def huge(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part with a wrong sample shortly before its end."""
+    sound = sound.copy()
+    sound[-rate // 10] = 1e6
+    return sound
+
+
+def louder(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part 60 dB louder."""
+    return 1000 * sound
+
+
+def fainter(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part 60 dB fainter."""
+    return sound / 1000
+
+
+def mute(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return digital silence."""
+    return np.zeros_like(sound)
+
+
+def dropouts(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part with 20 to 100 ms missing four times a second."""
+    sound = sound.copy()
+    for start in np.arange(0, len(sound), rate // 4):
+        sound[start : start + int(rate * rng.uniform(0.02, 0.1))] = 0
+    return sound
+
+
+def resampled_silence(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return what resampling leaves of silence that follows a sound, and single precision of it."""
+    faint = np.float32(10 ** rng.uniform(-8, -5) * rng.standard_normal(len(sound)))
+    return resample(faint, rate, 2 * rate)[: len(sound)]
+
+
+def dither(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return silence of 16 bits with dither."""
+    return np.rint(rng.uniform(-1, 1, (2, len(sound))).sum(axis=0)) / 2**15
+
+
+def bursts(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return DC with bursts of samples near the end of single precision."""
+    sound = np.full_like(sound, 0.01)
+    for start in np.arange(rate // 2, len(sound) - rate // 4, rate // 2):
+        sound[start : start + rate // 100] = 1e30 * rng.choice([-1, 1])
+    return sound
+
+
+def none(sound: Floats, rate: int, rng: np.random.Generator) -> Floats:
+    """Return the part as it is: ordinary speech, for comparison."""
+    return sound
+
+
+EVENTS: dict[str, Event] = {
+    "tone": tone,
+    "hum": hum,
+    "dial tone": dial_tone,
+    "DC": offset,
+    "click": click,
+    "sample of 1e6": huge,
+    "60 dB louder": louder,
+    "60 dB fainter": fainter,
+    "mute": mute,
+    "dropouts": dropouts,
+    "resampled silence": resampled_silence,
+    "dither": dither,
+    "bursts of 1e30": bursts,
+    "none": none,
+}
+"""What happens before a part of a call."""
+
+
+class Part(NamedTuple):
+    """A part of a call: what happens before it by its name and sound, and the part.
+
+    Attributes
+    ----------
+    event
+        Its name.
+    before
+        Its sound, shape (samples,).
+    clean, noisy
+        The part that follows.
+    """
+
+    event: str
+    before: Floats
+    clean: Floats
+    noisy: Floats
+
+
+def calls(
+    rate: int, seed: int = 0, events: tuple[str, ...] = tuple(EVENTS), length: int = 0
+) -> Iterator[Part]:
+    """Yield parts of calls without end; every event comes equally often.
+
+    Parameters
+    ----------
+    rate
+        In Hz.
+    seed
+        Of all that is drawn.
+    events
+        Names.
+    length
+        Of events, in seconds; 0: one of `LENGTHS`.
+    """
+    rng = np.random.default_rng((6, seed))
+    voices: dict[str, list[Path]] = {}
+    for path, _, speaker in manifest("speech-16k") + manifest("librispeech-dev"):
+        voices.setdefault(speaker, []).append(path)
+    noises = [path for path, kind, _ in manifest("noise-48k") if kind == "stationary"]
+    names: list[str] = []
+    while True:
+        speaker = rng.choice(sorted(voices))
+        voice = np.concatenate([mono(path, rate) for path in voices[speaker]])
+        noise = mixture.noise(mono(noises[rng.integers(len(noises))], rate), rate)
+        snr, scale = rng.choice(SNRS), 10 ** (rng.uniform(*LEVELS) / 20)
+        for _ in range(PARTS):
+            names = names or list(rng.permutation(events))
+            name = names.pop()
+            before = (length or rng.choice(LENGTHS, p=LIKELY)) * rate
+            start = rng.integers(len(voice))
+            clean = np.resize(np.roll(voice, -start), before + SECONDS * rate)
+            clean = clean * np.float32(scale / np.sqrt(np.mean(clean**2)))
+            noisy = mixture.mix(clean, mixture.power(clean, rate, "plain"), noise, snr, rng)[0]
+            changed = EVENTS[name](noisy[:before], rate, rng).astype(np.float32)
+            yield Part(name, changed, clean[before:], noisy[before:])
+
+
+def denoised(sound: Floats, rate: int) -> Floats:
+    """Return what a stream of its own makes of a sound, shape (samples,)."""
+    with Stream(rate, 1, latency="low") as stream:
+        return np.concatenate([stream.process(sound), stream.flush()[:, 0]])
+
+
+def by_second(clean: Floats, out: Floats, rate: int) -> Floats:
+    """Return the SI-SDR in dB of every whole second, NaN of a pause."""
+    count, power = len(clean) // rate, np.mean(clean.astype(float) ** 2)
+    found = np.full(count, np.nan)
+    for k in range(count):
+        part = slice(k * rate, (k + 1) * rate)
+        if np.mean(clean[part].astype(float) ** 2) > power * 10 ** (-PAUSE_DB / 10):
+            found[k] = si_sdr(clean[part], out[part])
+    return found
+
+
+class Scores(NamedTuple):
+    """SI-SDR in dB of a part's seconds, by the stream that goes on and by one that begins."""
+
+    event: str
+    going_on: Floats
+    fresh: Floats
+
+
+def measured(parts: Iterator[Part], rate: int, minutes: float) -> Iterator[Scores]:
+    """Yield the scores of one part after the other, of so many minutes together."""
+    taken = 0
+    with Stream(rate, 1, latency="low") as stream:
+        late, out, waiting = round(stream.latency * rate), np.empty(0, np.float32), []
+        while taken < minutes * 60 * rate:
+            part = next(parts)
+            taken += len(part.before) + len(part.noisy)
+            waiting.append(part)
+            out = np.concatenate([out, stream.process(np.concatenate([part.before, part.noisy]))])
+            out = yield from _scored(waiting, out, rate)
+        out = np.concatenate([out, stream.process(np.zeros(late + rate, np.float32))])
+        yield from _scored(waiting, out, rate)
+
+
+def _scored(waiting: list[Part], out: Floats, rate: int) -> Iterator[Scores]:
+    """Yield scores of parts that are out; return the sound that belongs to later ones."""
+    while waiting and len(out) >= len(waiting[0].before) + len(waiting[0].noisy):
+        part = waiting.pop(0)
+        size = len(part.before) + len(part.noisy)
+        own, fresh = out[len(part.before) : size], denoised(part.noisy, rate)
+        out = out[size:]
+        yield Scores(part.event, *(by_second(part.clean, each, rate) for each in (own, fresh)))
+    return out
+
+
+def close(scores: list[Scores], skipped: int) -> list[bool]:
+    """Say of each second with speech whether the stream that goes on is close.
+
+    Parameters
+    ----------
+    scores
+        Of parts.
+    skipped
+        Seconds of each part that are left out.
+    """
+    found = []
+    for each in scores:
+        pairs = zip(each.going_on[skipped:], each.fresh[skipped:], strict=True)
+        found += [bool(own >= fresh - CLOSE) for own, fresh in pairs if not np.isnan(fresh)]
+    return found
+
+
+def seconds_to_recovery(scores: Scores) -> int:
+    """Return the first second from which on no two seconds in a row are not close."""
+    far = scores.going_on < scores.fresh - CLOSE
+    twice = np.flatnonzero(far[:-1] & far[1:])
+    return int(twice[-1]) + 2 if len(twice) else int(far[0])
+
+
+def table(scores: list[Scores]) -> str:
+    """Return a Markdown table with a line for each event."""
+    lines = []
+    for name in [*EVENTS, "all"]:
+        own = [each for each in scores if name in (each.event, "all")]
+        if not own:
+            continue
+        late = [
+            np.concatenate([getattr(s, field)[1:] for s in own]) for field in Scores._fields[1:]
+        ]
+        means = (f"{np.nanmean(np.maximum(each, -30)):.2f}" for each in late)
+        shares = (f"{100 * np.mean(close(own, skipped)):.1f}" for skipped in (0, 1))
+        worst = max(map(seconds_to_recovery, own))
+        lines.append([name, f"{len(own)}", *means, *shares, f"{worst}"])
+    headings = [
+        "event",
+        "times",
+        "SI-SDR dB",
+        "fresh dB",
+        "close %",
+        "later %",
+        "recovered after s",
+    ]
+    return tables.markdown(headings, lines)
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.hard_events",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rate", type=int, choices=(8000, RATE, 48000), default=RATE)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path, default=Path("hard"))
+    asked = parser.parse_args()
+    scores = []
+    try:
+        with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["part", "event", "second", "going on", "fresh"])
+            for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
+                for k, pair in enumerate(zip(*each[1:], strict=True)):
+                    row = (len(scores), each.event, k, *(f"{value:.3f}" for value in pair))
+                    writer.writerow(row)
+                file.flush()
+                scores.append(each)
+                print(f"\r{len(scores)} parts", end="", file=sys.stderr)
+    except AlphaMFError as error:
+        parser.error(str(error))
+    print(file=sys.stderr)
+    print(table(scores))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Predicted and true errors of the gain, on made-up cells."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks import calibration
+
+
+def test_calibrated_and_overconfident_variances():
+    """Errors of the predicted variance lie on the line; of half of it, above it."""
+    rng = np.random.default_rng(0)
+    variance = rng.uniform(0.01, 0.1, (3, 20_000)) ** 2
+    error = variance * rng.standard_normal(variance.shape) ** 2
+    power = rng.uniform(0, 2, variance.shape)
+    clips = [calibration.Cells(*x) for x in zip(variance, error, power, strict=True)]
+    right = calibration.curve(clips)
+    np.testing.assert_allclose(right.error, right.variance, rtol=0.1)
+    assert len(right.correlations) == 3 and min(right.correlations) > 0.4
+    half = calibration.curve([each._replace(variance=each.variance / 2) for each in clips])
+    assert (half.error > 1.5 * half.variance).all()
+    blind = calibration.curve([each._replace(variance=rng.permutation(v)) for each, v in zip(
+        clips, variance, strict=True)])  # fmt: skip
+    assert np.abs(blind.correlations).max() < 0.05
+    assert calibration.table({"right": right}).count("\n") == 3
+
+
+@pytest.mark.parametrize("wrong", [("--snr", "7"), ("--split", "tset"), ("--presets", "good")])
+def test_calibration_refuses_what_is_not_there(wrong, shared, monkeypatch, capsys):
+    monkeypatch.setenv("ALPHAMF_DATA", str(shared))
+    monkeypatch.setattr(sys, "argv", ["calibration", *wrong])
+    with pytest.raises(SystemExit):
+        calibration.main()
+    assert "no such files" in (said := capsys.readouterr().err) or "no preset 'good'" in said

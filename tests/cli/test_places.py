@@ -1,0 +1,192 @@
+"""One folder under two paths, names without case, a current folder that is gone, long paths."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from alphamf.tools import paths
+from alphamf.tools.paths import identify, lies_in
+from tests.support.commands import COMMAND, QUICK, here, run, sound
+
+__all__ = ["here"]
+
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX paths")
+
+QUICK_ONES = ("output", "mix", "denoise")
+"""Cases that the quick suite has."""
+
+MOUNT = ["unshare", "--mount", "sh", "-c", 'mount --bind in same && exec "$@"', "sh"]
+
+
+def mounts() -> bool:
+    """Whether this user may mount a folder under a second path."""
+    words = ["unshare", "--mount", "mount", "--bind", "/", "/"]
+    return (
+        bool(shutil.which("unshare"))
+        and not subprocess.run(words, capture_output=True, check=False).returncode
+    )
+
+
+EVALUATE = ["evaluate", "--pairs", "in/p.csv", "--clean", "in/audio/clean", "--noisy", "in"]
+
+SAME = {
+    "output": (["denoise", "in/0.wav", "-o", "same/0.wav"], "is also its own output"),
+    "of another": (["denoise", "in/0.wav", "same/1.wav", "--output-dir", "in"], "own output"),
+    "folder": (["denoise", "in", "--output-dir", "same"], "is also its own output"),
+    "noise": (
+        ["denoise", "in/0.wav", "-o", "x.wav", "--noise-output", "same/0.wav"],
+        "is also the input or another output",
+    ),
+    "reference": (
+        ["denoise", "in/0.wav", "-o", "same/1.wav", "--reference", "in/1.wav"],
+        "would replace --reference in/1.wav",
+    ),
+    "mix": (
+        ["mix", "in/clean/0.flac", "--noise", "noise.wav", "-o", "same"],
+        "in/clean/0.flac lies where the corpus same goes",
+    ),
+    "evaluate": (
+        [*EVALUATE, "--method", "noisy", "-o", "same", "--jobs", "1"],
+        "in/audio/clean/0.flac lies where --output same has a result",
+    ),
+}
+"""Commands by whose outputs in `same` a file of `in` would be lost, and what they say."""
+
+
+@pytest.mark.skipif(not mounts(), reason="needs root, to mount a folder under a second path")
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(SAME[n], id=n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in SAME],
+)
+def test_no_input_is_replaced_under_another_path(here, case):
+    words, sentence = case
+    Path("same").mkdir()
+    for place in ("in/clean", "in/audio/clean"):
+        Path(place).mkdir(parents=True)
+        sound(f"{place}/0.flac")
+    sound("noise.wav")
+    Path("in/p.csv").write_text("clean,noisy\n0.flac,1.wav\n")
+    if words[0] == "evaluate":
+        Path("in/results.jsonl").touch()
+    before = {path: path.read_bytes() for path in Path("in").rglob("*.*")}
+    options = [] if words[0] == "evaluate" else ["--overwrite"]
+    options += QUICK if words[0] == "denoise" else []
+    done = subprocess.run(
+        [*MOUNT, *COMMAND, *words, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and sentence in done.stderr, done.stderr
+    assert {path: path.read_bytes() for path in Path("in").rglob("*.*")} == before
+
+
+def test_a_file_is_the_same_under_all_its_names(here):
+    Path("below").mkdir()
+    assert identify("in/0.wav") == identify("below/../in/0.wav") == identify(Path("in/0.wav"))
+    assert identify("in/0.wav") != identify("in/1.wav") != identify("below/1.wav")
+    assert identify("new/x.wav") == identify("below/../new/x.wav") != identify("x.wav")
+    assert lies_in("in/0.wav", ".") and lies_in("in/new/0.wav", "in")
+    assert not lies_in("in/0.wav", "below") and not lies_in("in/0.wav", "gone")
+
+
+@posix
+def test_a_hard_link_is_another_file(here):
+    """Replacing it leaves the first as it is."""
+    os.link("in/0.wav", "x.wav")
+    before = Path("in/0.wav").read_bytes()
+    run("denoise", "in/0.wav", "-o", "x.wav", "--overwrite", *QUICK)
+    assert Path("in/0.wav").read_bytes() == before != Path("x.wav").read_bytes()
+
+
+def test_case_counts_where_the_file_system_says_so(here, monkeypatch):
+    """Stands in for a file system that ignores case: a name is there that is not listed."""
+    lexists = os.path.lexists
+
+    def ignoring(path):
+        folder, name = os.path.split(path)
+        names = os.listdir(folder or ".") if os.path.isdir(folder or ".") else []
+        return lexists(path) or name.casefold() in {each.casefold() for each in names}
+
+    sound("talk.wav")
+    assert identify("TALK.wav") != identify("talk.wav")
+    monkeypatch.setattr(os.path, "lexists", ignoring)
+    paths._ignores_case.cache_clear()
+    assert identify("TALK.wav") == identify("talk.wav") != identify("walk.wav")
+    before = Path("talk.wav").read_bytes()
+    os.link("talk.wav", "Talk.wav")
+    refused = run("denoise", "talk.wav", "-o", "Talk.wav", "--overwrite", *QUICK, code=2)
+    assert "talk.wav is also its own output" in refused.stderr
+    Path("more").mkdir()
+    sound("more/Talk.wav", seed=1)
+    words = ["talk.wav", "more/Talk.wav", "--output-dir", "out", "--overwrite", *QUICK]
+    assert "has the same output as talk.wav" in run("denoise", *words, code=2).stderr
+    assert Path("talk.wav").read_bytes() == before
+    paths._ignores_case.cache_clear()
+
+
+GONE = {
+    "denoise": ["denoise", "{0}/in/0.wav", "-o", "{1}/x.wav", *QUICK],
+    "denoise-2": ["denoise", "{0}/in", "--output-dir", "{1}/out", *QUICK[:-2], "--jobs", "2"],
+    "info": ["info", "{1}/in/0.wav"],
+    "train": ["train", "{0}/in", "-o", "{1}/m.npz", "--rank", "2", "--steps", "2"],
+    "mix": ["mix", "{0}/in/0.wav", "--noise", "{0}/in/1.wav", "-o", "{1}/out", "--snr", "5"],
+    "evaluate": [
+        "evaluate", "--pairs", "{0}/in/p.csv", "--method", "noisy", "-o", "{1}/out", "--jobs", "2"
+    ],
+    "experiment": ["experiment", "normal-1d", "--output", "{1}/out"],
+    "models": ["models"],
+}  # fmt: skip
+
+
+@posix
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in GONE]
+)
+def test_a_current_folder_that_was_removed(here, name):
+    """Files that are named from the root are done; others are not there, which is a sentence."""
+    gone = here / "gone"
+    for place, code in ((str(here), 0), (".", 0 if name == "models" else 2)):
+        if name == "experiment" and not code:
+            continue  # takes a minute
+        gone.mkdir()
+        done = subprocess.run(
+            ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *COMMAND]
+            + [word.format(here, place) for word in GONE[name]],
+            cwd=gone, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr and str(here) not in done.stderr.split(": ")[-1]
+        assert ("Error: " in done.stderr) == (code == 2)
+
+
+LONG = {
+    "denoise": ["denoise", "{}/0.wav", *QUICK],
+    "folder": ["denoise", "in", "--output-dir", "{}", *QUICK],
+    "extra": ["denoise", "in/0.wav", "-o", "x.wav", "--vad", "{}/v.csv", *QUICK],
+    "info": ["info", "{}/0.wav"],
+    "train": ["train", "in", "-o", "{}/m.npz", "--rank", "2", "--steps", "2"],
+    "mix": ["mix", "in/0.wav", "--noise", "in/1.wav", "-o", "{}", "--snr", "5"],
+    "evaluate": ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "-o", "{}", "--jobs", "1"],
+}
+
+
+@posix
+@pytest.mark.parametrize("length", [2000, 4080, 4200])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in QUICK_ONES else pytest.mark.slow) for n in LONG]
+)
+def test_long_paths_work_or_are_one_sentence(here, name, length):
+    folder = "/".join(["d" * 199] * (length // 200))
+    with_folders = Path()
+    if length < 4096 - len(str(here)):
+        with_folders = Path(folder)
+        with_folders.mkdir(parents=True)
+        shutil.copy("in/0.wav", with_folders)
+    words = [word.format(folder) for word in LONG[name]]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(errors) >= (done.returncode == 2) and all("Errno" not in line for line in errors)

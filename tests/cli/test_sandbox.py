@@ -1,0 +1,119 @@
+"""Every command that reads recordings has them decoded by a process that can open nothing else."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import soundfile
+
+from benchmarks import page_server
+from tests.support.claps import Sound, make
+from tests.support.commands import QUICK, here, in_a_process, run
+from tests.support.places import ROOT
+from tests.support.sandbox import CRASH, NO_KERNEL, READ_HERE, watched
+
+__all__ = ["here"]
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="seccomp and Landlock are Linux'")
+pytest.importorskip("av", reason="the extra media is not installed")
+
+DENOISE = ["denoise", "in", "--output-dir", "out", *QUICK[:-2]]
+
+COMMANDS = {
+    "info": ["info", "in/0.wav"],
+    "info -": ["info", "-"],
+    "denoise": ["denoise", "in/0.wav", *QUICK],
+    "denoise -": ["denoise", "-", "-o", "out.wav", *QUICK],
+    "denoise at low latency": ["denoise", "-", "-o", "-", "--latency", "low"],
+    "denoise of a video": ["denoise", "clap.mp4", *QUICK],
+    "denoise to MP3": ["denoise", "in/0.wav", "-o", "out.mp3", *QUICK],
+    "denoise --reference": ["denoise", "in/0.wav", "--reference", "in/0.wav", *QUICK],
+    "denoise of several": [*DENOISE, "--jobs", "1"],
+    "denoise side by side": [*DENOISE, "--jobs", "2"],
+    "denoise --cluster": [*DENOISE, "--jobs", "1", "--cluster", "local"],
+    "train": ["train", "in", "-o", "m.npz", "--rank", "2", "--steps", "2"],
+    "train --stream": ["train", "in", "-o", "m.npz", "--rank", "2", "--steps", "2", "--stream"],
+    "mix": ["mix", "in/0.wav", "--noise", "in/1.wav", "-o", "corpus", "--snr", "5"],
+    "evaluate": ["evaluate", "--pairs", "in/p.csv", "--method", "noisy", "-o", "results"],
+    "adapt": ["adapt", "--clean", "in", "--noise", "in", "-o", "n.npz"],
+}
+"""Commands by what they do; those that are slow are marked so."""
+
+SLOW = [
+    "denoise of several",
+    "denoise side by side",
+    "denoise --cluster",
+    "train",
+    "train --stream",
+]
+SLOW += ["denoise --reference", "evaluate", "adapt"]
+
+CASES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in COMMANDS]
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("off", [False, True])
+def test_no_command_decodes_in_its_own_process_unless_told_to(here, name, off):
+    if "cluster" in name:
+        pytest.importorskip("distributed", reason="the extra cluster is not installed")
+    if name == "adapt":
+        pytest.importorskip("torch", reason="the extra learn is not installed")
+    if "video" in name:
+        make(here / "clap.mp4", "mp4", Sound())
+    given = (here / "in/0.wav").read_bytes() if "-" in COMMANDS[name] else None
+    words = [*COMMANDS[name], *(["--no-sandbox"] if off else [])]
+    done = in_a_process(here, *words, env=watched(here / "start"), input=given)
+    assert name == "adapt" or done.returncode == 0, done.stderr
+    assert (READ_HERE.encode() in done.stderr) == off, done.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_decoder_that_crashes_costs_its_file_alone(here, jobs):
+    soundfile.write("in/1.wav", np.full((800, 3), 0.1), 8000)
+    words = [*DENOISE, "--jobs", str(jobs)]
+    done = in_a_process(here, *words, env=watched(here / "start", CRASH))
+    sentence = b"Error: in/1.wav cannot be decoded: the decoder crashed\n"
+    assert (done.returncode, done.stderr) == (2, sentence)
+    assert sorted(path.name for path in here.glob("out/*")) == ["0.wav", "2.wav"]
+
+
+def test_info_says_what_confines_decoders(here):
+    for env, words, line in (
+        (watched(here / "a"), [], b"seccomp and Landlock"),
+        (watched(here / "b"), ["--no-sandbox"], b"off (--no-sandbox, or ALPHAMF_SANDBOX)"),
+        (watched(here / "c", NO_KERNEL), [], b"none: this system has neither seccomp nor Landlock"),
+    ):
+        done = in_a_process(here, "info", "in/0.wav", *words, env=env)
+        assert done.stdout.splitlines()[-1].split(None, 1) == [b"sandbox", line]
+
+
+def test_the_variable_has_two_values(here, monkeypatch):
+    monkeypatch.setenv("ALPHAMF_SANDBOX", "no")
+    error = run("info", "in/0.wav", code=2).stderr
+    assert error == "Error: ALPHAMF_SANDBOX must be on or off, not 'no'\n"
+
+
+def test_without_a_sandbox_the_result_is_the_same(here):
+    words = ["denoise", "in/0.wav", "-q", *QUICK]
+    made = []
+    for k, spoil in enumerate(("pass", NO_KERNEL)):
+        env = watched(here / f"start{k}", spoil)
+        done = in_a_process(here, *words, "-o", f"{k}.wav", env=env)
+        assert done.returncode == 0 and (READ_HERE.encode() in done.stderr) == (k == 1)
+        made.append((here / f"{k}.wav").read_bytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("off", [False, True])
+def test_the_page_decodes_no_upload_in_its_own_processes_unless_told_to(here, monkeypatch, off):
+    pytest.importorskip("starlette", reason="the extra web is not installed")
+    pytest.importorskip("uvicorn", reason="the extra web is not installed")
+    monkeypatch.setenv("PYTHONPATH", watched(here / "start")["PYTHONPATH"])
+    monkeypatch.chdir(ROOT)
+    options = ["--jobs", "1", *(["--no-sandbox"] if off else [])]
+    with page_server.running(here / "page", *options) as server:
+        server.wait(server.send(here / "in/0.wav"))
+        assert (READ_HERE in server.said()) == off

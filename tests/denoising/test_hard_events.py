@@ -1,0 +1,144 @@
+"""Low latency after tones, hum, clicks, steps and the like: the voice is back within a second."""
+
+from __future__ import annotations
+
+import logging
+from functools import cache
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alphamf import AlphaMFError, Stream
+from alphamf.audio.resample import resample
+from benchmarks.hard_events import EVENTS, by_second
+from tests.support.places import DATA
+
+RATE = 8000
+SECONDS = 12
+"""Length of an event."""
+
+LOSS = 1.0
+"""Most dB that the mean SI-SDR after the first second is below that of a fresh start; over three
+seconds of voice twice as many."""
+
+
+def voice(name="noisy"):
+    sound, rate = soundfile.read(DATA / f"sample-{name}.wav", dtype="float32")
+    return resample(sound, rate, RATE)
+
+
+def denoised(*sounds, rate=RATE):
+    with Stream(rate, 1, latency="low") as stream:
+        return np.concatenate([*(stream.process(each) for each in sounds), stream.flush()[:, 0]])
+
+
+@cache
+def fresh_voice(samples):
+    return denoised(voice()[:samples])
+
+
+def loss(before, samples=None):
+    """Return by how many dB a voice is worse after some sound, from its second second on."""
+    clean, noisy = voice("clean")[:samples], voice()[:samples]
+    own, fresh = denoised(before, noisy)[len(before) :], fresh_voice(samples)
+    assert np.isfinite(own).all()
+    seconds = [by_second(clean, each, RATE)[1:] for each in (own, fresh)]
+    return np.nanmean(seconds[1]) - np.nanmean(seconds[0])
+
+
+def happening(event, level=1.0, seconds=SECONDS):
+    noisy = np.resize(voice(), seconds * RATE) * np.float32(level)
+    rng = np.random.default_rng(0)
+    return EVENTS[event](noisy, RATE, rng).astype(np.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_voice_is_back_within_a_second(event):
+    assert loss(happening(event)) < LOSS
+
+
+@pytest.mark.parametrize("event", ["DC", "sample of 1e6", "60 dB louder"])
+def test_a_voice_is_back_within_a_second_after_a_short_event(event):
+    assert loss(happening(event, seconds=3), 3 * RATE) < 2 * LOSS
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_bursts_near_the_end_of_single_precision_leave_finite_sound(channels):
+    sound = np.stack([happening("bursts of 1e30", seconds=3)] * channels, axis=1)
+    stream = Stream(RATE, channels, latency="low")
+    out = np.concatenate([stream.process(sound), stream.flush()])
+    assert np.isfinite(out).all()
+
+
+PIECES = st.lists(
+    st.tuples(
+        st.sampled_from(["noise", "constant", "sample", "tone"]),
+        st.floats(width=32, allow_nan=False, allow_infinity=False),
+        st.integers(1, 3000),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def sound_of(kind, size, count):
+    time = np.arange(count)
+    if kind == "noise":
+        unit = np.random.default_rng(count).uniform(-1, 1, count)
+    elif kind == "tone":
+        unit = np.sin(0.3 * time)
+    else:
+        unit = (time == 0) if kind == "sample" else np.ones(count)
+    return (unit * size).astype(np.float32)
+
+
+@pytest.mark.slow
+@settings(max_examples=10, deadline=None)
+@given(PIECES)
+def test_after_any_finite_sound_speech_recovers(pieces):
+    before = np.concatenate([sound_of(*piece) for piece in pieces])
+    # Samples of 1e12 and more may take the stream three seconds, not one.
+    lead, last = voice()[: 4 * RATE], slice(-3 * RATE, None)
+    clean, noisy = voice("clean")[: 3 * RATE], voice()[: 3 * RATE]
+    out = denoised(before, lead, noisy)
+    assert np.isfinite(out).all()
+    own, wanted = (by_second(clean, each, RATE) for each in (out[last], fresh_voice(3 * RATE)))
+    assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
+
+
+STATES = {
+    "noise": lambda low: low._chain._noise.power,
+    "response": lambda low: low._chain._response.gain,
+    "level": lambda low: low._chain._level,
+    "activations": lambda low: low._chain._h,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_that_is_not_finite_starts_anew_and_says_so_once(state, caplog):
+    noisy = voice()[: 3 * RATE]
+    stream = Stream(RATE, 1, latency="low")
+    parts = []
+    with caplog.at_level(logging.WARNING):
+        for part in np.array_split(noisy, 3):
+            parts.append(stream.process(part))
+            STATES[state](stream._denoiser._low)[...] = np.nan
+    out = np.concatenate([*parts, stream.flush()[:, 0]])
+    assert np.isfinite(out).all()
+    sentences = [record.getMessage() for record in caplog.records]
+    assert sentences == ["the state at low latency was no longer finite, and starts anew"]
+    assert np.abs(out[-RATE // 2 :]).max() > 0.01
+
+
+@pytest.mark.parametrize("latency", ["segments", "low"])
+@pytest.mark.parametrize("sample", [np.nan, np.inf, -np.inf, 1e300])
+def test_samples_that_are_not_finite_are_refused_alike(latency, sample):
+    sound = np.zeros((100, 1))
+    sound[50] = sample
+    stream = Stream(RATE, 1, latency=latency)
+    with pytest.raises(AlphaMFError, match=r"NaN or infinite|range of float32"):
+        stream.process(sound)

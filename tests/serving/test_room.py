@@ -1,0 +1,149 @@
+"""What the server writes leaves the disk its room, and what it sends is of bounded size."""
+
+from __future__ import annotations
+
+import io
+import time
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import soundfile
+
+pytest.importorskip("starlette", reason="the extra web is not installed")
+pytest.importorskip("uvicorn", reason="the extra web is not installed")
+
+from alphamf.denoising.api import PRESETS
+from alphamf.errors import AlphaMFError
+from alphamf.serving import store
+from alphamf.serving.limits import Limits
+from alphamf.serving.render import Render
+from alphamf.serving.sound import PART, SOURCE, SoundShape
+from alphamf.serving.tasks import Look, Preview, Whole
+from tests.support.page import Page
+
+RATE, FRAMES = 8000, 12_000
+SPARE = 1_000_000
+NEVER = 10**18
+"""Bytes that no disk has."""
+
+
+class Usage(NamedTuple):
+    """As of `shutil.disk_usage`."""
+
+    free: int
+
+
+def wav(channels: int = 1) -> bytes:
+    sound = 0.1 * np.random.default_rng(1).standard_normal((FRAMES, channels))
+    file = io.BytesIO()
+    soundfile.write(file, sound, RATE, format="WAV")
+    return file.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Make chains short."""
+    monkeypatch.setitem(PRESETS, "fast", replace(PRESETS["fast"], steps=4, keep=2))
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Have the application, which leaves a megabyte free and wants uploads that go on."""
+    made = Page(tmp_path, Limits(spare=SPARE, idle=0.5, least_rate=1000))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    """Have a disk of 3 MB."""
+
+    def usage(_):
+        used = sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
+        return Usage(3_000_000 - used)
+
+    monkeypatch.setattr(store.shutil, "disk_usage", usage)
+
+
+@pytest.mark.parametrize("length", [{}, {"content-length": "4000000"}])
+def test_an_upload_leaves_the_spare_room_whether_it_says_its_length_or_not(
+    length, page, tmp_path, disk
+):
+    exchange = page.begin("POST", "/api/recordings", length)
+    for _ in range(40):
+        exchange.feed(bytes(100_000))
+        page.run()
+    assert exchange.wait().status == 507
+    assert "no room" in exchange.json()["error"]
+    page.until(lambda: not list(tmp_path.iterdir()))
+
+
+def test_uploads_that_come_at_once_leave_the_spare_room_together(page, tmp_path, disk):
+    begin = partial(page.begin, "POST", "/api/recordings", {"content-length": "900000"})
+    exchanges = [begin() for _ in range(3)]
+    for _ in range(9):
+        for exchange in exchanges:
+            exchange.feed(bytes(100_000))
+            page.run()
+            assert store.shutil.disk_usage(tmp_path).free >= SPARE
+    for exchange in exchanges:
+        exchange.feed(b"", more=False)
+    assert 507 in [exchange.wait().status for exchange in exchanges]
+
+
+def test_no_task_writes_where_there_is_no_room(tmp_path):
+    (tmp_path / SOURCE).write_bytes(wav())
+    sound = SoundShape(RATE, 1, FRAMES)
+    tasks = (
+        lambda spare: Look(tmp_path, 10**9, spare),
+        lambda spare: Preview(tmp_path, sound, 0, 0, 1, spare),
+        lambda spare: Whole(tmp_path, "fast", 0, 1, spare),
+        lambda spare: Render(tmp_path, "other", True, 0.5, sound, (FRAMES,), spare),
+    )
+    for task in tasks:
+        before = {path.name for path in tmp_path.iterdir()}
+        with pytest.raises(AlphaMFError, match="the server's disk has no room"):
+            task(NEVER).run(None)
+        new = [path for path in tmp_path.iterdir() if path.name not in before]
+        assert not any(path.stat().st_size for path in new), new
+        task(0).run(None)
+
+
+def test_an_upload_that_was_fast_at_first_may_not_be_slow_later(page):
+    exchange = page.begin("POST", "/api/recordings").feed(bytes(1_000_000))
+    begun = time.monotonic()
+    while not exchange.done() and time.monotonic() < begun + 30:
+        exchange.feed(b"a")
+        page.run()
+        time.sleep(0.02)
+    assert exchange.wait().status == 408
+
+
+@pytest.mark.parametrize(
+    "path", ["{one}/sound?frames=12000", "{one}/result", "/api/archive?id={id}"]
+)
+def test_an_answer_goes_out_in_parts_of_bounded_size(path, page):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav(12)).json()["id"]
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    exchange = page.ask("GET", path.format(id=key, one=f"/api/recordings/{key}"))
+    assert exchange.status == 200 and len(exchange.body) > PART
+    assert max(map(len, exchange.parts)) <= PART + 1000
+
+
+def test_sound_is_channel_after_channel_of_input_and_speech(page):
+    key = page.ask("POST", "/api/recordings?preset=fast", wav(3)).json()["id"]
+    one = f"/api/recordings/{key}"
+    page.work(page.short)
+    page.work(page.short)
+    page.work(page.long)
+    audio, _ = soundfile.read(io.BytesIO(wav(3)), dtype="float32")
+    speech, _ = soundfile.read(io.BytesIO(page.ask("GET", f"{one}/result").body), dtype="float32")
+    sound = page.ask("GET", f"{one}/sound?start=100&frames=5000")
+    planes = np.frombuffer(sound.body, "<f4").reshape(2, 3, 5000)
+    assert np.array_equal(planes[0].T, audio[100:5100])
+    assert np.abs(planes[1].T - speech[100:5100]).max() <= 2**-15
