@@ -1,9 +1,9 @@
-"""Denoising within 40 ms: frame by frame, by the online chain, with nothing to wait for.
+"""Denoising at 40 ms of latency: frame by frame, with the online chain.
 
-The way of a frame: spectrum of its channels at their own rate (`causal`), power on the dictionary's
-bins, gain of the online chain (`alphamf.factorization.online`), one gain for channels that share a
-voice, back to the rate's bins, limit, sound. These are links 1 to 4 and 6 of the chain of gains
-(`gain`); the network of link 2 is a causal one.
+The steps for a frame: the spectrum of its channels at their own rate (`asymmetric_windows`), power
+on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
+interpolation to the rate's bins, one gain for channels that share a voice, limit, sound. These are
+links 1 to 4 and 6 of the chain of gains (`gain`); the network of link 2 is a causal one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from alphamf.tools.arrays import Floats
 
 SILENT = 1e-14
 """Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
-let through, and nothing is learnt from it."""
+passed through, and nothing is learned from it."""
 
 HIGHEST = np.float32(1e12)
 """Full scales that larger samples are read as, so that squares of their sums do not overflow."""
@@ -43,7 +43,7 @@ _LOGGER = logging.getLogger(__name__)
 def online_chain(
     dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
 ) -> OnlineAlphaMF:
-    """Return the online chain of a dictionary.
+    """Return the online chain for a dictionary.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def online_chain(
 
 
 class LowLatency:
-    """Denoises sound that comes in blocks of any size.
+    """Denoises sound in blocks of any size at low latency.
 
     Parameters
     ----------
@@ -122,18 +122,18 @@ class LowLatency:
         self._delayed = np.empty((0, channels), np.float32)
 
     def _begin(self) -> None:
-        """Forget all that was learnt of the sound."""
+        """Forget all that was learned from the sound."""
         self._chain = self._new_chain()
         channels = len(self._chain.noise)
         self._memories = self._refiner.memories(channels) if self._refiner else None
 
     def push(self, block: Floats) -> Segment:
-        """Take in samples, shape (samples, channels), and return what is ready."""
+        """Process samples, shape (samples, channels), and return the output that is ready."""
         self._delayed = np.concatenate([self._delayed, block])
         return self._ready(np.clip(block, -HIGHEST, HIGHEST))
 
     def finish(self) -> Segment:
-        """Return what is held back: the recording is over."""
+        """End the recording and return the output that is still held back."""
         left = len(self._delayed)
         silence = np.zeros((self.latency + self._native.frame.hop_length, 1), np.float32)
         return self._ready(np.broadcast_to(silence, (len(silence), self._waiting.shape[1])), left)
@@ -157,7 +157,7 @@ class LowLatency:
         return Segment(mixed, audio - speech, gain, std, [self._acceptance, 1.0], activity)
 
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
-        """Yield speech, gain, its deviation and the probability of speech, hop by hop."""
+        """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
         for block in hops:
             spectrum = self._frames.analyse(block)
             power: Floats = (
@@ -169,19 +169,19 @@ class LowLatency:
             yield self._frames.synthesise(spectrum * gain), gain, std, probability
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its deviation on the rate's own bins, shape (channels, bins)."""
+        """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
         loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
         if not loud.any():
             return np.ones_like(power), np.zeros_like(power)
-        # A silent channel beside others hears what they hear, and its gain changes nothing.
-        heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
-        gain, std = (self._outwards(each) for each in self._found(self._inwards(heard)))
+        # A silent channel gets the power of the others; its own gain has no effect.
+        filled = np.where(loud[:, None], power, power[loud].mean(axis=0))
+        gain, std = (self._outwards(each) for each in self._found(self._inwards(filled)))
         if self._sharing is not None:
             gain = self._sharing.link_gains(spectrum, gain)
         return gain, std
 
     def _found(self, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its deviation on the dictionary's bins, given |X|^2 there."""
+        """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
             if not self._anew:
@@ -192,7 +192,7 @@ class LowLatency:
         return gain, std
 
     def _refined(self, power: Floats) -> tuple[Floats, Floats]:
-        """Do as `_found`, without a look at whether the numbers are finite."""
+        """Return gain and standard deviation as `_found` does, which may not be finite."""
         found = self._chain.step(power)
         self._acceptance = found.acceptance
         if self._refiner is None or self._memories is None:
