@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from alphamf.denoising.activity import Stretch, speech_stretches
     from alphamf.denoising.agreement import Agreement
-    from alphamf.denoising.api import Denoised, denoise, denoise_stream
-    from alphamf.denoising.background import denoise_async
+    from alphamf.denoising.api import denoise, denoise_async, denoise_stream
+    from alphamf.denoising.denoised import Denoised
+    from alphamf.denoising.segments import Segment
     from alphamf.denoising.settings import PRESETS, Settings
-    from alphamf.denoising.stream import Segment, Stream
+    from alphamf.denoising.stream import Stream
     from alphamf.denoising.weights import Weights
     from alphamf.errors import AlphaMFError
     from alphamf.inference.samplers.registry import SAMPLERS
@@ -49,15 +50,15 @@ _HOME = {
     "SAMPLERS": "inference.samplers.registry",
     "Agreement": "denoising.agreement",
     "AlphaMFError": "errors",
-    "Denoised": "denoising.api",
+    "Denoised": "denoising.denoised",
     "Dictionary": "learnt.dictionary",
-    "Segment": "denoising.stream",
+    "Segment": "denoising.segments",
     "Settings": "denoising.settings",
     "Stream": "denoising.stream",
     "Stretch": "denoising.activity",
     "Weights": "denoising.weights",
     "denoise": "denoising.api",
-    "denoise_async": "denoising.background",
+    "denoise_async": "denoising.api",
     "denoise_stream": "denoising.api",
     "load": "learnt.dictionary",
     "speech_stretches": "denoising.activity",

@@ -61,8 +61,6 @@ def check(
 
 def low_latency_request(request: Request) -> Request:
     """Return a copy of the request with the settings for low latency."""
-    from alphamf.denoising.flow import estimate
-
     return replace(
         request,
         settings=replace(
@@ -71,14 +69,14 @@ def low_latency_request(request: Request) -> Request:
         refiner="none",
         second_stage="none",
         causal="auto",
-        estimate=estimate,
+        latency="low",
     )
 
 
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
     """Denoise standard input to standard output in real time."""
     from alphamf.audio.flow import raw_kind
-    from alphamf.denoising import flow
+    from alphamf.denoising import pipes
 
     def write(data: bytes) -> None:
         try:
@@ -91,7 +89,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
 
     with report.user_errors():
         try:
-            seconds = flow.run(
+            seconds = pipes.run(
                 sys.stdin.fileno(),
                 write,
                 request.settings,

@@ -19,9 +19,9 @@ from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.denoising.api import Settings
     from alphamf.denoising.hints import Stretches
     from alphamf.denoising.part import Part
+    from alphamf.denoising.settings import Settings
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -225,13 +225,13 @@ def wanted_stretches(
     AlphaMFError
         One of them is none, is too short, or overlaps another.
     """
-    from alphamf.denoising.hints import OPTIONS, checked
+    from alphamf.denoising.hints import OPTIONS, check_stretches
 
     def found(option: str, texts: Sequence[str] | None) -> list[tuple[float, float]]:
         return [stretch(option, each) for text in texts or () for each in text.split(",")]
 
     noise, speech = map(found, OPTIONS, (noise_from, speech_from))
-    return checked(noise, speech, OPTIONS)
+    return check_stretches(noise, speech, OPTIONS)
 
 
 def wanted_loudness(normalize: str | None) -> float | None:
@@ -274,7 +274,7 @@ def build_settings(preset: str, overrides: Mapping[str, Any]) -> Settings:
     AlphaMFError
         A value is out of range; the sentence speaks of options.
     """
-    from alphamf.denoising.api import PRESETS
+    from alphamf.denoising.settings import PRESETS
 
     base = PRESETS[preset]
     changes = {name: value for name, value in overrides.items() if value is not None}

@@ -1,1 +1,1 @@
-"""The product: a noisy recording in, a clean one out."""
+"""Denoising: arrays, files, streams and live sound."""

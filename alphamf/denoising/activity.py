@@ -1,4 +1,4 @@
-"""Where speech is: its probability frame by frame, and stretches of it."""
+"""Voice activity: the probability of speech per frame, and the time ranges with speech."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from alphamf.tools.arguments import shown_value
 from alphamf.tools.arrays import Floats, Reals
 
 BAND = (150.0, 4000.0)
-"""Frequencies in Hz that are listened to."""
+"""Range of frequencies in Hz that is used."""
 
 SPAN = 0.14
-"""Seconds over which both measures of a frame are averaged."""
+"""Seconds over which both features of a frame are averaged."""
 
 RATIO = (-3.0, 3.0)
 """Range of the log of speech over noise in a frame."""
@@ -24,18 +24,18 @@ LEVEL = (-8.0, 0.0)
 """Range of the log of a frame's speech over that of the loudest fifth of the segment's frames."""
 
 WEIGHTS = (0.72, 0.40, 1.99)
-"""Of both measures, and a constant: a logistic regression on ten voices of LibriSpeech in noise of
-5 and 15 dB and in none (docs/quality.md)."""
+"""Weights of both features, and a constant: a logistic regression on ten voices of LibriSpeech,
+in noise of 5 and 15 dB and in none (docs/quality.md)."""
 
 LEAST = 0.5
-"""Probability from which on a frame counts as speech."""
+"""Least probability of a frame that counts as speech."""
 
 PAUSE, SHORTEST = 0.3, 0.1
-"""Seconds: shorter pauses belong to the speech, and shorter speech is none."""
+"""Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""
 
 
 class Stretch(NamedTuple):
-    """A stretch of speech: `start` and `end` in seconds, and its mean `probability`.
+    """A time range with speech: `start` and `end` in seconds, and its mean `probability`.
 
     Examples
     --------
@@ -49,16 +49,16 @@ class Stretch(NamedTuple):
 
 
 def probability(power: Floats, gain: Floats, grid: Grid) -> Floats:
-    """Return the probability of speech in every frame of a segment, shape (frames,).
+    """Return the probability of speech in each frame of a segment, shape (frames,).
 
     Parameters
     ----------
     power
         |X|^2, shape (bins, frames).
     gain
-        Of the speech, of the same shape, without a limit.
+        Gain of the speech without a limit, of the same shape.
     grid
-        Of both.
+        Grid of both.
     """
     spacing = grid.rate / grid.frame.n_fft
     bins = slice(int(BAND[0] / spacing), int(BAND[1] / spacing) + 1)
@@ -102,7 +102,7 @@ def _checked(name: str, values: Floats) -> Floats:
 
 
 def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
-    """Return the stretches of speech of a recording.
+    """Return the time ranges of a recording that contain speech.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def speech_stretches(activity: Floats, frame_times: Floats) -> list[Stretch]:
     Raises
     ------
     AlphaMFError
-        Either is no array of finite numbers, or they are not of one length.
+        One is not an array of finite numbers, or their lengths differ.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-r"""How far chains that ran side by side agree on a recording.
+r"""Measures of how well parallel chains agree on a recording.
 
-Each of C chains makes an output :math:`y_c` of its own: the sound of its gain, after the refiner
-where there is one, before the limit and any second stage, at the dictionary's rate. The output is
-made of all chains together, :math:`\bar y`. With :math:`s^2` the variance of :math:`y_c` over the
+Each of C chains has an output :math:`y_c` of its own: the sound of its gain, after the refiner
+if there is one, before the limit and any second stage, at the dictionary's rate. The output of all
+chains together is :math:`\bar y`. With :math:`s^2` the variance of :math:`y_c` over the
 chains at a sample, a relative error is
 
 .. math:: r(k) = \sqrt{k \sum s^2 \Big/ \sum \bar y^2},
 
 sums over all samples. :math:`r(1 / C)` is the Monte Carlo standard error of the output, and
-:math:`r(2)` the difference between two chains. Both are told as the change in level that they make
-where they add to the output: :math:`20 \log_{10} (1 + r)` dB.
+:math:`r(2)` the difference between two chains. Both are given as the change in level that they
+cause when added to the output: :math:`20 \log_{10} (1 + r)` dB.
 
 Only sums are kept, over cells, channels and segments, so hours of sound need no more memory.
 """
@@ -29,13 +29,13 @@ from alphamf.inference.moments import split_rhat
 from alphamf.tools.arrays import Array, Reals, to_host
 
 EDGES = np.geomspace(0.7, 70, 1001)
-"""Between the classes that the cells' R-hat are counted in, of half a per cent each; what lies
-beyond counts with the last."""
+"""Edges of the histogram of the cells' R-hat, half a per cent apart; larger values are counted in
+the last class."""
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """How far the chains of a run agree: what ``chains=2`` or more adds to a result.
+    """Measures of how well the chains of a run agree; part of a result if ``chains`` is 2 or more.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Agreement:
 
     @property
     def difference_db(self) -> float:
-        r"""How far the outputs of two chains lie apart, in dB: :math:`20 \log_{10}(1 + r(2))`."""
+        r"""Difference between the outputs of two chains in dB: :math:`20 \log_{10}(1 + r(2))`."""
         return self._decibels(2)
 
     @property
@@ -75,33 +75,34 @@ class Agreement:
 
     @property
     def ess(self) -> float:
-        """Effective sample size of the posterior mean of the gain, of all chains together.
+        """Effective sample size of the posterior mean of the gain, over all chains.
 
-        As many independent draws would give the output the same error: the variance of a draw over
-        the squared standard error of the mean, which is found from the differences between chains;
-        each summed over the cells by their power. At most the number of draws.
+        So many independent draws would give the output the same error: the variance of a draw over
+        the squared standard error of the mean, which is estimated from the differences between
+        chains; both are summed over the cells, weighted by their power. It is at most the number of
+        draws.
         """
         most = self.chains * self.draws
         return most if self._variance >= most * self._error else self._variance / self._error
 
     @property
     def rhat(self) -> float | None:
-        """Median over cells of split R-hat of the gain; None where a chain kept below four draws.
+        """Median over cells of split R-hat of the gain; None if a chain kept fewer than four draws.
 
-        Cells count by their power in the output. Independent draws give 1.
+        Cells are weighted by their power in the output. Independent draws give 1.
         """
         return self._quantile(0.5)
 
     @property
     def rhat_95(self) -> float | None:
-        """The same, but what only 5 % of the output's power are above.
+        """95th percentile of split R-hat of the gain, weighted by the output's power.
 
-        Of few draws it is above 1 even where these are independent: 1.16 for two chains of 12.
+        With few draws it is above 1 even if these are independent: 1.16 for two chains of 12.
         """
         return self._quantile(0.95)
 
     def facts(self) -> dict[str, float | None]:
-        """Return all of them, as ``alphamf denoise --json`` prints them."""
+        """Return all measures, as ``alphamf denoise --json`` prints them."""
         names = ("chains", "draws", "rhat", "rhat_95", "ess", "mcse_db", "difference_db")
         return {name: getattr(self, name) for name in names}
 
@@ -112,7 +113,7 @@ class Agreement:
         return all(np.array_equal(one, two) for one, two in zip(own, others, strict=True))
 
     def __add__(self, other: Agreement) -> Agreement:
-        """Return the agreement on two sounds together, of the same number of chains."""
+        """Combine the agreement of two recordings that have the same number of chains."""
         rhats = None
         if self._rhats is not None and other._rhats is not None:
             rhats = self._rhats + other._rhats
@@ -141,30 +142,30 @@ class Agreement:
 def agreements(
     spectra: Sequence[Complexes],
     posterior: Posterior,
-    refined: Callable[[Posterior], tuple[Array, Array]],
+    refine: Callable[[Posterior], Array],
     frame: Frame,
     units: Sequence[float],
 ) -> Sequence[Agreement | None]:
-    """Return for each clip how far the chains of a posterior agree, None for one chain alone.
+    """Compute for each clip how well the chains of a posterior agree; None for a single chain.
 
     Parameters
     ----------
     spectra
         X of each clip, shape (bins, frames).
     posterior
-        Given |X|^2 of all of them.
-    refined
-        Gives the gain and its standard deviation after link 2 of the chain of gains.
+        Given |X|^2 of all clips.
+    refine
+        Returns the gain after link 2 of the chain of gains.
     frame
-        Of the spectra.
+        Window and hop of the spectra.
     units
-        What a power of one stands for in each clip.
+        Power in the recording that a power of one stands for, for each clip.
     """
     chains = posterior.chains
     if chains is None:
         return [None] * len(units)
     shape = len(units), *spectra[0].shape
-    each_refined = [to_host(refined(each)[0]).reshape(shape) for each in chains.posteriors]
+    each_refined = [to_host(refine(each)).reshape(shape) for each in chains.posteriors]
     each_mean = [to_host(each.gain).reshape(shape) for each in chains.posteriors]
     gains, means = np.stack(each_refined, axis=1), np.stack(each_mean, axis=1)
     variances = to_host(posterior.gain_std).reshape(shape) ** 2
@@ -186,18 +187,18 @@ def _agreement(
     draws: int,
     frame: Frame,
 ) -> Agreement:
-    """Return how far chains agree on a clip.
+    """Compute how well the chains agree on a clip.
 
     Parameters
     ----------
     spectrum
         X, shape (bins, frames).
     gains, means
-        Of each chain, after links 2 and 1 of the chain of gains; shape (chains, bins, frames).
+        Gains of each chain after link 2 and link 1; shape (chains, bins, frames).
     variance
-        Of all draws of the gain, shape (bins, frames).
+        Variance over all draws of the gain, shape (bins, frames).
     rhat
-        Of the gain, or None.
+        R-hat of the gain, or None.
     unit, draws, frame
         As in `agreements` and `Agreement`.
     """
@@ -207,10 +208,10 @@ def _agreement(
         samples = (spectrum.shape[1] - 1) * frame.hop_length
         return unit * float((stft.inverse(gain * spectrum, frame, samples) ** 2).sum())
 
-    heard = power * mean**2
+    weights = power * mean**2
     counts = None
     if rhat is not None:
-        counts = np.histogram(rhat.clip(EDGES[0], EDGES[-1]), EDGES, weights=heard)[0]
+        counts = np.histogram(rhat.clip(EDGES[0], EDGES[-1]), EDGES, weights=weights)[0]
     return Agreement(
         chains=len(gains),
         draws=draws,

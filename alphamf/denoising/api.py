@@ -1,76 +1,39 @@
-"""Noise out, speech left: a gain from the posterior of alpha-MF, segment by segment.
+"""Denoise arrays: a recording in memory, in this thread or for asyncio, or a stream of blocks.
 
-A segment of one channel goes at the dictionary's rate through STFT, alpha-MF and a sampler, whose
-posterior a small network may then refine (`Settings.refine`); what comes back is a gain, laid over
-the STFT of the segment at its *own* rate. At 16 kHz and above, a second network then says, in short
-windows, how much of that and how much of the sound itself is taken. The sound is changed in its own
-spectrogram alone, so rate, length and alignment are the input's.
+A segment of one channel goes through an STFT, alpha-MF and a sampler at the dictionary's rate; a
+small network may refine the posterior (`Settings.refine`). The resulting gain is applied to the
+STFT of the segment at its *own* rate. At 16 kHz and above, a second network then decides, in short
+windows, how much of the result and how much of the input is taken. The sound is changed in its own
+spectrogram only, so rate, length and alignment are those of the input.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from functools import partial
 from os import PathLike
-from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.audio.stft import Frame, frame_count
-from alphamf.audio.survey import BLOCK
-from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.grids import Grid, native_grid
-from alphamf.denoising.hints import NAMES, Hints, Stretches, checked, hints_of
-from alphamf.denoising.samples import (
-    Samples,
-    check_orientation,
-    checked_rate,
-    kind_of,
-    real,
-    to_float,
-)
-from alphamf.denoising.settings import PRESETS, Settings
-from alphamf.denoising.stream import Segment, Stream
-from alphamf.denoising.weights import Weights, find
-from alphamf.denoising.workers import Cancel
-from alphamf.errors import AlphaMFError
+from alphamf.denoising.denoised import Denoised, denoise_array, denoise_blocks
+from alphamf.denoising.hints import Hints, Stretches
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import PRESETS, Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, StreamOptions
+from alphamf.denoising.weights import Weights
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import flag, instance, whole
-from alphamf.tools.arrays import Floats
-from alphamf.tools.sums import total
 
-__all__ = ["PRESETS", "Denoised", "Segment", "Settings", "denoise", "denoise_stream"]
-
-
-class Denoised(NamedTuple):
-    """A denoised recording; `audio` and `noise` have the input's shape, the rest is a `Segment`'s.
-
-    Integers make integers of the same kind, and everything else makes float32.
-
-    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain. Of ``activity``,
-    `alphamf.speech_stretches` makes stretches of speech. With ``chains=2`` or more in the settings,
-    ``agreement`` says how far these agree (`alphamf.Agreement`).
-
-    Examples
-    --------
-    >>> import soundfile
-    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
-    >>> result = denoise(audio, rate, "fast")
-    >>> bool(abs(result.audio + result.noise - audio).max() < 1e-5)
-    True
-    """
-
-    audio: Samples
-    noise: Samples
-    gain: Floats
-    gain_std: Floats
-    acceptance: list[float]
-    frame_times: Floats
-    frequencies: Floats
-    activity: Floats
-    agreement: Agreement | None = None
+__all__ = [
+    "PRESETS",
+    "Denoised",
+    "Segment",
+    "Settings",
+    "denoise",
+    "denoise_async",
+    "denoise_stream",
+]
 
 
 def denoise(
@@ -94,34 +57,34 @@ def denoise(
     Parameters
     ----------
     audio
-        Samples, shape (samples,) or (samples, channels): finite floating-point numbers, 1 at full
-        scale, or integers, whose full scale is their range (int16, int32, int8, and uint8, which
-        is silent at 128).
+        Samples, shape (samples,) or (samples, channels): finite floating-point numbers with full
+        scale 1, or integers with their range as full scale (int16, int32, int8, and uint8, where
+        128 is silence).
     rate
         Sampling rate in Hz, from 1000 to 768000.
     settings
         The name of a preset, or `Settings`, for example
         ``dataclasses.replace(PRESETS["fast"], dry=0.1)``.
     model
-        A dictionary, a file, the name of a shipped one, or ``"auto"``: the one for the rate. The
-        networks that fit it are found with it; `alphamf.Weights` name them all.
+        A dictionary, its file, the name of a shipped one, or ``"auto"``: the one for the rate. The
+        networks that fit the dictionary are loaded with it; `alphamf.Weights` names all of them.
     seed
         The same seed gives the same bits.
     device
         Where the sampling runs: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     jobs
-        Segments side by side. On the CPU this makes no difference to the result; on a device it
-        decides which segments share random numbers.
+        Segments processed side by side. On the CPU the result does not depend on it; on a GPU it
+        determines which segments share random numbers.
     max_channels
-        More are refused, as each costs as much as a recording.
+        The most channels that are accepted, because each takes as long as a recording.
     channels_first
-        Whether the channels are along the first axis, as librosa and torch have them.
+        Whether the channels are along the first axis, as in librosa and torch.
     noise_from
-        Stretches that hold noise alone, such as ``[(0, 3)]``: starts and ends in seconds. The
-        noise has their spectra beside those that each segment teaches, and they are silent in the
-        result, but for what `dry` and `max_attenuation` leave.
+        Time ranges with noise only, such as ``[(0, 3)]``: starts and ends in seconds. Their spectra
+        are used for the noise in the whole recording, beside those learned from each segment. They
+        are silent in the result, except for what `dry` and `max_attenuation` leave.
     speech_from
-        Stretches that surely hold speech: their `activity` is 1.
+        Time ranges that certainly contain speech: their `activity` is 1.
     progress
         Called with the seconds of sound done so far.
     cancel
@@ -132,9 +95,9 @@ def denoise(
     concurrent.futures.CancelledError
         `cancel` was set.
     AlphaMFError
-        The audio is empty, not finite, not of real numbers or of another shape; it has too many
-        channels; the rate is none of sound; a setting or the model does not do; a stretch is too
-        short, ends before it starts or beyond the recording, or overlaps another.
+        The audio is empty, not finite, not real or of another shape; it has too many channels; the
+        rate is out of range; a setting or the model cannot be used; a time range is too short, ends
+        before it starts or after the recording, or overlaps another.
 
     Examples
     --------
@@ -144,103 +107,86 @@ def denoise(
     >>> result.audio.shape == audio.shape, result.gain.shape  # channels, bins, frames
     (True, (1, 513, 126))
     """
-    array, rate = real(audio), checked_rate(rate)
-    max_channels = whole("max_channels", max_channels, 1)
-    channels_first = flag("channels_first", channels_first)
-    if array.ndim not in (1, 2) or not array.size:
-        raise AlphaMFError(
-            f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
-        )
-    check_orientation(array.shape, max_channels, channels_first=channels_first)
-    known = checked(noise_from, speech_from, NAMES)
-    weights = find(rate, model)
-    frame = native_grid(weights.dictionary, rate).frame
-    found = _Collected(array, frame, channels_first=channels_first)
-    hints = hints_of(map(to_float, found.blocks()), rate, found.samples / rate, known)
-    for segment in denoise_stream(
-        found.blocks(),
-        rate,
-        settings,
-        model=weights,
+    options = StreamOptions(
+        choose_settings(settings),
+        model=model,
         seed=seed,
         device=device,
         jobs=jobs,
         max_channels=max_channels,
+        channels_first=channels_first,
         progress=progress,
         cancel=cancel,
-        hints=hints,
-    ):
-        found.add(segment)
-    return found.result(rate)
+    )
+    return denoise_array(audio, rate, options, noise_from, speech_from)
 
 
-class _Collected:
-    """A recording in memory and what is found of it, each held once.
+async def denoise_async(
+    audio: ArrayLike,
+    rate: int,
+    settings: Settings | str = "fast",
+    *,
+    model: str | PathLike[str] | Dictionary | Weights = "auto",
+    seed: int = 0,
+    device: str = "cpu",
+    jobs: int = 1,
+    max_channels: int = CHANNELS,
+    channels_first: bool = False,
+    noise_from: Stretches = (),
+    speech_from: Stretches = (),
+    progress: Callable[[float], None] | None = None,
+) -> Denoised:
+    """Denoise a recording held in memory, in a thread of the event loop's executor.
+
+    If the task is cancelled, the work stops, and the thread is free again before the cancellation
+    is raised.
 
     Parameters
     ----------
-    audio
-        Samples, shape (samples,), or with channels, along the first axis if `channels_first`.
-    frame
-        Of the gain.
+    audio, rate, settings, model, seed, device, jobs, max_channels, channels_first, noise_from, \
+    speech_from
+        As in `denoise`; the array must not change while the work is in progress.
+    progress
+        As in `denoise`, called in the thread.
 
     Raises
     ------
     AlphaMFError
-        Some samples are no numbers of sound.
+        As `denoise`.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> import asyncio
+    >>> asyncio.run(denoise_async(audio, rate, "fast")).audio.shape
+    (32000,)
     """
+    import asyncio
 
-    def __init__(self, audio: Samples, frame: Frame, *, channels_first: bool) -> None:
-        self._turned = channels_first and audio.ndim == 2
-        self._input, self._frame = self._by_sample(audio), frame
-        for block in self.blocks():  # before any work is done
-            to_float(block)
-        self._audio, self._noise = (np.empty(audio.shape, kind_of(audio)) for _ in range(2))
-        shape = self._input.shape[1], frame.n_fft // 2 + 1, frame_count(len(self._input), frame)
-        self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
-        self._acceptance: list[list[float]] = []
-        self._activity: list[Floats] = []
-        self._agreement: Agreement | None = None
-        self._samples = self._frames = 0
-
-    def _by_sample(self, audio: Samples) -> Samples:
-        """Return the same array with the shape (samples, channels)."""
-        return audio.T if self._turned else audio.reshape(len(audio), -1)
-
-    def blocks(self) -> Iterator[Samples]:
-        """Yield the recording, shape (samples, channels)."""
-        return (self._input[k : k + BLOCK] for k in range(0, len(self._input), BLOCK))
-
-    @property
-    def samples(self) -> int:
-        """Length of the recording."""
-        return len(self._input)
-
-    def add(self, segment: Segment) -> None:
-        """Take in the next segment."""
-        samples = slice(self._samples, self._samples + len(segment.audio))
-        frames = slice(self._frames, self._frames + segment.gain.shape[2])
-        self._by_sample(self._audio)[samples] = segment.audio
-        self._by_sample(self._noise)[samples] = segment.noise
-        self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
-        self._acceptance.append(segment.acceptance)
-        self._activity.append(segment.activity)
-        self._agreement = total([self._agreement, segment.agreement])
-        self._samples, self._frames = samples.stop, frames.stop
-
-    def result(self, rate: int) -> Denoised:
-        """Return the whole, at a rate in Hz."""
-        return Denoised(
-            audio=self._audio,
-            noise=self._noise,
-            gain=self._gain,
-            gain_std=self._gain_std,
-            acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
-            frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
-            frequencies=Grid(rate, self._frame).frequencies,
-            activity=np.concatenate(self._activity),
-            agreement=self._agreement,
-        )
+    cancel = threading.Event()
+    options = StreamOptions(
+        choose_settings(settings),
+        model=model,
+        seed=seed,
+        device=device,
+        jobs=jobs,
+        max_channels=max_channels,
+        channels_first=channels_first,
+        progress=progress,
+        cancel=cancel,
+    )
+    work = partial(denoise_array, audio, rate, options, noise_from, speech_from)
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        cancel.set()
+        await asyncio.wait([future])
+        raise
+    finally:
+        if future.done() and not future.cancelled():
+            future.exception()  # or asyncio would complain that nobody has asked for it
 
 
 def denoise_stream(
@@ -259,13 +205,13 @@ def denoise_stream(
     cancel: Cancel | None = None,
     hints: Hints | None = None,
 ) -> Iterator[Segment]:
-    """Denoise a recording that comes in blocks, in constant memory.
+    """Denoise a recording that arrives in blocks, in constant memory.
 
     Parameters
     ----------
     blocks
-        Arrays of samples as in `denoise`, shape (samples, channels), of any number of samples and
-        all of one kind.
+        Arrays of samples as in `denoise`, shape (samples, channels), with any number of samples
+        each and the same dtype.
     rate, settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `denoise`.
     latency
@@ -291,19 +237,8 @@ def denoise_stream(
     >>> sum(len(segment.audio) for segment in denoise_stream(blocks, rate, "fast"))
     32000
     """
-    max_channels = whole("max_channels", max_channels, 1)
-    channels_first = flag("channels_first", channels_first)
-    instance("blocks", blocks, Iterable, "an iterable of arrays")
-    blocks = iter(blocks)
-    first = real(next(blocks, np.empty((1, 0) if channels_first else (0, 1), np.float32)))
-    if first.ndim != 2:
-        raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
-    check_orientation(first.shape, max_channels, channels_first=channels_first)
-    samples = 0
-    with Stream(
-        rate,
-        first.shape[0 if channels_first else 1],
-        settings,
+    options = StreamOptions(
+        choose_settings(settings),
         model=model,
         latency=latency,
         seed=seed,
@@ -314,10 +249,5 @@ def denoise_stream(
         progress=progress,
         cancel=cancel,
         hints=hints,
-    ) as stream:
-        for block in chain([first], blocks):
-            yield from stream.segments(block)
-            samples += np.size(block)
-        if not samples:
-            raise AlphaMFError("audio holds no samples")
-        yield from stream.rest()
+    )
+    yield from denoise_blocks(blocks, rate, options)

@@ -1,9 +1,9 @@
-r"""The recording's channel: a frequency response laid over the dictionary.
+r"""The channel response: how a recording's frequency response differs from the dictionary's.
 
 Microphone, line and room colour speech in a way that the training speech did not have. The
 dictionary is therefore used as :math:`\mathrm{diag}(d)\, W`, with one gain d per frequency that is
-the same in all frames of the context. d is learnt while the chain burns in, and rests while it is
-averaged: a smooth point estimate, by the multiplicative rule of a factor,
+the same in all frames of the context. d is learned during burn-in, and is constant while the chain
+is averaged. It is a smooth point estimate, by the multiplicative rule of a factor,
 
 .. math:: d \leftarrow d\,
    \frac{S \sum_j v\, \partial U^- / \partial v}{S \sum_j v\, \partial U^+ / \partial v},
@@ -26,7 +26,7 @@ SMOOTH_HZ = 60.0
 
 
 class Channel:
-    """Learns d of one source with a fixed basis, which it rewrites in place.
+    """Estimates the channel response d of a source, and rewrites its fixed basis in place.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Channel:
         self._kernel = xp.exp(-0.5 * distance**2).astype(target.power.dtype)
 
     def move(self, state: Any) -> None:
-        """Improve d given the state of the chain, if this is one of its steps."""
+        """Update d from the state of the chain, at the steps when it is due."""
         notes = self.target.notes
         notes.wants_rows = state.step + 1 in self.steps
         if state.step not in self.steps:
@@ -76,7 +76,7 @@ class Channel:
         basis *= xp.tile(xp.exp(log_ratio), self.context)[..., None]
 
     def _fold(self, rows: Array) -> Array:
-        """Sum over chains and over the frames of the context, and smooth over frequency.
+        """Sum over chains and over the stacked frames, and smooth over frequency.
 
         Returns
         -------

@@ -1,13 +1,16 @@
-"""What the bits of a result depend on beside its settings: processor, code paths, libraries."""
+"""What the exact bits of a result depend on: processor, code paths, libraries."""
 
 from __future__ import annotations
 
 import platform
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from alphamf.denoising.request import Request
+from alphamf.denoising.weights import Weights
 from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers
 
@@ -15,9 +18,31 @@ PACKAGES = "numpy", "scipy", "soxr", "soundfile"
 """Packages whose numbers go into the samples."""
 
 
+def about_run(weights: Weights, request: Request) -> dict[str, Any]:
+    """Return models, settings and environment of a run, as a result contains them."""
+    networks = {
+        "refiner": weights.refiner,
+        "second_stage": weights.second_stage,
+        "high_band": weights.high_band,
+        "causal": weights.causal,
+    }
+    return {
+        "version": version("alphamf"),
+        "model": weights.dictionary.name,
+        "model_sha256": weights.dictionary.sha256,
+        **{name: network and network.name for name, network in networks.items()},
+        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
+        "preset": request.preset,
+        "seed": request.seed,
+        "device": request.device,
+        "settings": asdict(request.settings),
+        "environment": environment(),
+    }
+
+
 @cache
 def environment() -> dict[str, Any]:
-    """Return processor, compiled loops, BLAS libraries with their core types, and versions.
+    """Return the processor, the compiled loops, the BLAS libraries, and versions.
 
     It can be printed as JSON. Equal inputs, settings and environments give equal bits.
     """

@@ -1,6 +1,7 @@
-"""Segments of one length, of one channel each: from sound to the posterior to clean speech.
+"""From segments of equal length, one channel each, to clean speech: the chain of gains (`gain`).
 
-`sampled` is the first half, channel by channel; in `finished` channels may be linked.
+`sample_gains` applies links 1 and 2, channel by channel; `estimate_speech` applies links 3 to 5 to
+the channels of a segment, which may be linked.
 """
 
 from __future__ import annotations
@@ -12,15 +13,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.denoising import bands
+from alphamf.denoising import high_bands, uncertainty
+from alphamf.denoising.activity import probability
 from alphamf.denoising.agreement import Agreement, agreements
-from alphamf.denoising.gain import Estimate, least_gain, moved, refined, separate
-from alphamf.denoising.grids import Spectra, grid_of
-from alphamf.denoising.known_noise import lowest
-from alphamf.denoising.linked import linked
+from alphamf.denoising.gain import (
+    SegmentPosterior,
+    correct_speech,
+    least_gain,
+    limit_attenuation,
+    native_gain,
+    posterior_mean,
+    refine_gain,
+)
+from alphamf.denoising.grids import Spectra, grid_of, native_grid
+from alphamf.denoising.hints import lowest_rows
 from alphamf.denoising.posterior import Posterior, sample_posterior
 from alphamf.denoising.sampling import Progress
 from alphamf.denoising.settings import Settings
+from alphamf.denoising.spatial import sharing_groups
 from alphamf.denoising.weights import Weights
 from alphamf.factorization.alpha_mf import FLOOR
 from alphamf.learnt.dictionary import Dictionary
@@ -29,35 +39,34 @@ from alphamf.tools.arrays import Array, Floats, Reals, to_host
 from alphamf.tools.blas import one_thread
 
 
-class Sampled(NamedTuple):
-    """A segment of one channel whose gain is found.
+class ChannelEstimate(NamedTuple):
+    """The estimated speech of a segment of one channel, with its gain.
 
     Attributes
     ----------
-    spectra
-        The segment, scaled.
-    scale
-        A power of two.
-    gains
-        Gain after link 2 and its standard deviation on the dictionary's grid, shape (bins, frames).
-    before
-        The posterior mean of the gain, likewise.
-    high
-        Posterior of the bands above in which there is sound, shape (bands, frames).
+    speech
+        After link 5, shape (samples,), float32.
+    gain, gain_std
+        Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
+        networks, of `uncertainty`; shape (bins, frames).
+    acceptance
+        Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in each frame, shape (frames,).
     agreement
-        As in `Estimate`.
+        How well several chains agree; None for a single chain, and for digital silence.
     """
 
-    spectra: Spectra
-    scale: np.float32
-    gains: tuple[Floats, Floats]
-    before: Floats
-    high: Posterior
+    speech: Floats
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+    activity: Floats
     agreement: Agreement | None
 
 
 @one_thread()
-def sampled(
+def sample_gains(
     sounds: Sequence[Floats],
     rate: int,
     weights: Weights,
@@ -66,8 +75,8 @@ def sampled(
     xp: Any,
     progress: Progress,
     noises: Sequence[Reals | None],
-) -> list[Sampled]:
-    """Find the gains of sounds of one length, by chains that move together.
+) -> list[SegmentPosterior]:
+    """Sample the gains of sounds of equal length, with all chains in one array.
 
     Parameters
     ----------
@@ -76,13 +85,13 @@ def sampled(
     rate
         Sampling rate in Hz.
     weights, settings
-        Of the run.
+        Weights and settings of the run.
     stream
-        Seed and stream number, of all of them.
+        Seed and stream number of all sounds.
     xp
         Array module that samples.
     progress
-        Called with the steps made so far, `Settings.steps` in all.
+        Called with the number of steps so far, out of `Settings.steps`.
     noises
         For each sound the known spectra of its noise, or None.
     """
@@ -91,8 +100,10 @@ def sampled(
     scales = [np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1]) for sound in sounds]
     spectra = [Spectra(sound * scale, rate) for sound, scale in zip(sounds, scales, strict=True)]
     model = weights.dictionary
-    powers = [bands.power(each, model, bands.heard(each, model)) for each in spectra]
-    # Digital silence keeps a gain of one.
+    powers = [
+        high_bands.power(each, model, high_bands.count_modelled_bands(each, model))
+        for each in spectra
+    ]
     found = [_silent(*each, model.bins) for each in zip(spectra, scales, powers, strict=True)]
     grid, bins = grid_of(model), model.bins
     groups = [group for each in _audible(powers) for group in _alike(*each, noises)]
@@ -101,31 +112,34 @@ def sampled(
         def advance(steps: float, done: int = done) -> None:
             progress((done * settings.steps + steps) / len(groups))
 
-        chosen = [powers[k][:, frames] for k in group]
-        wide = model.with_bands(len(chosen[0]) - model.bins)
+        rows = [powers[k][:, frames] for k in group]
+        wide = model.with_bands(len(rows[0]) - bins)
         noise = _known([(noises[k], scales[k]) for k in group], wide, settings)
-        power = xp.asarray(chosen[0] if len(chosen) == 1 else np.stack(chosen))
+        power = xp.asarray(rows[0] if len(rows) == 1 else np.stack(rows))
         posterior = sample_posterior(power, wide, settings, stream, advance, noise)
-        network = weights.refiner if settings.refine else None
-        refine = partial(refined, power[..., :bins, :], refiner=network)
         low, high = posterior.rows(slice(bins)), posterior.rows(slice(bins, None))
-        own = [spectra[k].on(grid)[:, frames] for k in group]
+        network = weights.refiner if settings.refine else None
+        refine = partial(refine_gain, power[..., :bins, :], refiner=network)
+        mean, std = posterior_mean(low)
+        refined = refine(low)
+        own = [spectra[k].spectrum_on(grid)[:, frames] for k in group]
         units = [float(scales[k]) ** -2 for k in group]
         agreeing = agreements(own, low, refine, grid.frame, units)
-        arrays = [_by_clip(each, len(group)) for each in (*refine(low), low.gain, *high.arrays)]
+        arrays = [_by_clip(each, len(group)) for each in (refined, std, mean, *high.arrays)]
         for place, k in enumerate(group):
-            whole = (*found[k].gains, found[k].before, *found[k].high.arrays)
-            for each, part in zip(whole, arrays, strict=True):
+            one = found[k]
+            for each, part in zip(
+                (one.gain, one.gain_std, one.mean, *one.high.arrays), arrays, strict=True
+            ):
                 each[:, frames] = part[place]
-            found[k] = found[k]._replace(
-                high=found[k].high._replace(acceptance=posterior.acceptance),
-                agreement=agreeing[place],
+            found[k] = one._replace(
+                high=one.high._replace(acceptance=posterior.acceptance), agreement=agreeing[place]
             )
     return found
 
 
 def _by_clip(array: Array, clips: int) -> Floats:
-    """Return an array of the host, shape (clips, rows, frames), also of one clip."""
+    """Return an array on the host with the shape (clips, rows, frames), also for a single clip."""
     found: Floats = to_host(array)
     return found.reshape(clips, *found.shape[-2:])
 
@@ -133,62 +147,120 @@ def _by_clip(array: Array, clips: int) -> Floats:
 def _known(
     noises: Sequence[tuple[Reals | None, np.float32]], model: Dictionary, settings: Settings
 ) -> Reals | None:
-    """Return the known noises of clips in the units of their scaled sounds, None if not known."""
+    """Return the known noise spectra in the units of their scaled sounds; None if unknown."""
     known = [
-        (lowest(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
+        (lowest_rows(noise, model) * np.float64(scale) ** settings.alpha_noise).astype(np.float32)
         for noise, scale in noises
         if noise is not None
     ]
     return None if not known else known[0] if len(known) == 1 else np.stack(known)
 
 
-def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> Sampled:
-    """Return what is found of digital silence: a gain of one."""
+def _silent(spectra: Spectra, scale: np.float32, power: Floats, bins: int) -> SegmentPosterior:
+    """Return the result for digital silence: a gain of one."""
     low, rows = power[:bins], power[bins:]
     gain_std, speech, noise = (np.zeros_like(rows) for _ in range(3))
     high = Posterior(np.ones_like(rows), gain_std, speech, noise, [1.0, 1.0], draws=0)
-    gains = np.ones_like(low), np.zeros_like(low)
-    return Sampled(spectra, scale, gains, np.ones_like(low), high, None)
+    gain, std, mean = np.ones_like(low), np.zeros_like(low), np.ones_like(low)
+    return SegmentPosterior(spectra, scale, gain, std, mean, high)
 
 
 @one_thread()
-def finished(
-    channels: Sequence[Sampled], weights: Weights, settings: Settings, xp: Any
-) -> list[Estimate]:
-    """Estimate the speech in the channels of a segment, linked where the settings say so.
+def estimate_speech(
+    channels: Sequence[SegmentPosterior], weights: Weights, settings: Settings, xp: Any
+) -> list[ChannelEstimate]:
+    """Estimate the speech in the channels of a segment, linked if the settings say so.
 
     Parameters
     ----------
     channels
         All of the segment, each once.
     weights, settings
-        Of the run.
+        Weights and settings of the run; without `settings.refine` there is no second stage.
     xp
         Array module that the networks run on.
     """
-    spectra, scales, gains, plain, highs, agreed = (
-        list(each) for each in zip(*channels, strict=True)
+    model, least = weights.dictionary, least_gain(settings)
+    gains = [native_gain(each, model) for each in channels]
+    estimates: dict[int, ChannelEstimate] = {}
+    for group in _linked_groups(channels, gains, model, settings):
+        members = [channels[k] for k in group]
+        # Digital silence needs no second stage, nor does a sound that must not be attenuated.
+        network = weights.second_stage if settings.refine and least < 1 else None
+        staged = network is not None and all(each.spectra.sound.any() for each in members)
+        lowest = np.float32(0) if staged else least
+        speech = limit_attenuation(members, [gains[k][0] for k in group], lowest, model)
+        if staged:
+            speech = correct_speech(members, speech, weights, least, xp)
+        for k, one in zip(group, speech, strict=True):
+            estimates[k] = _estimate(channels[k], one, gains[k], weights, settings, staged=staged)
+    return [estimates[k] for k in range(len(channels))]
+
+
+def _linked_groups(
+    channels: Sequence[SegmentPosterior],
+    gains: Sequence[tuple[Floats, Floats]],
+    model: Dictionary,
+    settings: Settings,
+) -> list[list[int]]:
+    """Return the groups of channels that share a voice; every channel alone if none are linked."""
+    # If nothing may be attenuated, there is nothing to link.
+    if settings.channels != "linked" or len(channels) == 1 or least_gain(settings) == 1:
+        return [[k] for k in range(len(channels))]
+    native = native_grid(model, channels[0].spectra.rate)
+    spectra = [each.spectra.spectrum_on(native) for each in channels]
+    return sharing_groups(spectra, [gain for gain, _ in gains])
+
+
+def _estimate(
+    channel: SegmentPosterior,
+    speech: Floats,
+    gains: tuple[Floats, Floats],
+    weights: Weights,
+    settings: Settings,
+    *,
+    staged: bool,
+) -> ChannelEstimate:
+    """Return the estimate of a channel for its speech.
+
+    Parameters
+    ----------
+    channel
+        The segment.
+    speech
+        After link 4, or 5, shape (samples,).
+    gains
+        Gain and standard deviation after link 3, shape (bins, frames).
+    weights, settings
+        Weights and settings of the run.
+    staged
+        Whether the speech is that after link 5.
+    """
+    rate, (gain, gain_std) = channel.spectra.rate, gains
+    native = native_grid(weights.dictionary, rate)
+    spectrum = channel.spectra.spectrum_on(native)
+    power, least = np.abs(spectrum) ** 2, least_gain(settings)
+    final = np.maximum(gain, least)
+    if staged:
+        output = Spectra(speech, rate).spectrum_on(native)
+        final = uncertainty.output_gain(spectrum, output, least)
+    if settings.refine and weights.refiner is not None:
+        gain_std = uncertainty.network_gain_std(power, final, native.frequencies)
+    return ChannelEstimate(
+        speech=speech / channel.scale,
+        gain=final,
+        gain_std=gain_std,
+        acceptance=channel.high.acceptance,
+        activity=probability(power, gain, native),
+        agreement=channel.agreement,
     )
-    gains = [moved(*each, weights.dictionary) for each in zip(spectra, gains, highs, strict=True)]
-    # Where nothing may be taken away, there is nothing to link.
-    if settings.channels == "linked" and len(channels) > 1 and least_gain(settings) < 1:
-        found = linked(spectra, gains, plain, highs, weights, settings, xp)
-    else:
-        found = [
-            separate(*each, weights, settings, xp)
-            for each in zip(spectra, gains, highs, strict=True)
-        ]
-    return [
-        one._replace(speech=one.speech / scale, agreement=agreement)
-        for one, scale, agreement in zip(found, scales, agreed, strict=True)
-    ]
 
 
 def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Yield clips of as many rows that may move together, with their audible frames.
+    """Group clips that can be sampled together; yield each with a mask of audible frames.
 
-    Digital silence is no part of a recording's noise: a noise that is about as loud all the time,
-    as the model's is, would have to vanish to allow for it.
+    Digital silence is excluded, because the model's noise has about the same level in all frames
+    and would have to vanish to explain it.
     """
     whole: dict[int, list[int]] = {}
     for k, power in enumerate(powers):
@@ -204,7 +276,7 @@ def _audible(powers: Sequence[Floats]) -> Iterator[tuple[list[int], NDArray[np.b
 def _alike(
     group: list[int], frames: NDArray[np.bool_], noises: Sequence[Reals | None]
 ) -> Iterator[tuple[list[int], NDArray[np.bool_]]]:
-    """Yield the clips of a group whose noise is known, and those whose noise is not."""
+    """Split a group into the clips with known noise and those without."""
     for known in (False, True):
         chosen = [k for k in group if (noises[k] is not None) == known]
         if chosen:

@@ -1,4 +1,4 @@
-"""Denoise one file: from an input and an output to a result that prints as JSON."""
+"""Denoise one file: from an input and an output to a result that can be printed as JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +25,8 @@ from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.part import denoise_part, first_sample
 from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.samples import Samples
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
@@ -37,10 +37,10 @@ from alphamf.tools.work import Update
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:
-    """Denoise one file, write what is asked for, and return what there is to report.
+    """Denoise one file, write the requested outputs, and return the result to report.
 
-    The denoised file appears last, when everything else has worked. Where an earlier run has made
-    it of a file that was searched for, it stays, and there is only that to report.
+    The denoised file is renamed to its name last, when everything else has worked. If the input was
+    found in a folder and its output exists from an earlier run, the file is skipped.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     update
         Called with name, seconds done and seconds in all, or None.
     request
-        What is asked for.
+        Options of the batch.
 
     Raises
     ------
@@ -96,29 +96,32 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
             normalizer = Normalizer(writer, reader.rate, reader.channels, request.loudness, stack)
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
-        progress = _progress(job, update, reader)
-        acceptance, agreement = _denoise(
-            reader, write, weights, observer, request, progress, trimmer, hints
-        )
+        options = _stream_options(request, weights, _progress(job, update, reader), hints)
+        acceptance, agreement = _denoise(reader, write, observer, request, options, frame, trimmer)
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
-    result = {
-        **_about_files(job, target, reader, writer),
-        **_about_time(time.perf_counter() - started, reader),
+    seconds = time.perf_counter() - started
+    return {
+        "file": job.source,
+        "output": target.path,
+        "format": target.format,
+        "subtype": target.subtype,
+        "rate": reader.rate,
+        "channels": reader.channels,
+        "samples": reader.frames,
+        "duration": reader.duration,
+        "clipped": writer.clipped,
+        "clipped_by_db": writer.clipped_by_db,
+        "seconds": seconds,
+        "real_time_factor": seconds / reader.duration,
         "acceptance": acceptance,
         "agreement": agreement and agreement.facts(),
-        # Takes a quarter of a second of tables, which only a result that says it all is worth.
         "scores": scores,
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
-        **(_about_run(weights, request) if request.documented else {}),
+        **_about_run(weights, request),
+        "note": _notes(reader, target, writer, weights, request, loudness, trimmer),
     }
-    notes = [
-        *_notes(reader, target, writer, weights, request),
-        _levels(loudness, request),
-        *_trimmed(reader, trimmer),
-    ]
-    return {**result, "note": "; ".join(filter(None, notes)) or None}
 
 
 def _hinted(request: Request) -> bool:
@@ -126,7 +129,7 @@ def _hinted(request: Request) -> bool:
 
 
 def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
-    """Return what the request knows of a recording, with times from what is denoised on."""
+    """Return the request's hints, with times relative to where denoising starts."""
     if not _hinted(request):
         return None
     stretches = request.noise_from, request.speech_from
@@ -137,7 +140,7 @@ def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
 
 
 def _input(job: Job) -> str | int:
-    """Return the input's file, or the descriptor of standard input, if it has one."""
+    """Return the input's path, or the descriptor of standard input if it has one."""
     if job.source != STREAM:
         return job.source
     try:
@@ -147,27 +150,31 @@ def _input(job: Job) -> str | int:
 
 
 def _check_renamed(job: Job, target: Destination) -> None:
-    """Refuse to replace a file that was not known to be the output when all were named."""
+    """Refuse to replace a file whose name was not known when all outputs were named."""
     if target.path != job.output and exists(target.path):
         raise AlphaMFError(
-            f"{printable_name(target.path)} exists already, and that "
-            f"{printable_name(job.source)} would be written "
-            "there was not known before it was read: use -o"
+            f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
+            "exists; its name was known only after reading the input; use -o to choose another"
         )
 
 
 def _check_trim(reader: Recording, target: Destination, request: Request) -> None:
-    """Refuse to trim the sound alone of what else would lose its time."""
+    """Refuse --trim-silence if other tracks or chapters would lose their synchronisation."""
     if request.trim and reader.track is not None and formats.get(target.format).muxer:
         raise AlphaMFError(
-            f"--trim-silence would shift the sound of {reader.name} against its other tracks and "
-            "chapters: use -o with a name such as clean.wav or clean.flac"
+            f"--trim-silence would shift the sound of {reader.name} against its other "
+            "tracks and chapters; use -o with an audio file such as clean.wav or clean.flac"
         )
 
 
 def _open(
     job: Job, target: Destination, reader: Recording, mode: int, request: Request
 ) -> AbstractContextManager[Writer]:
+    history = None
+    if request.tag:
+        from importlib.metadata import version
+
+        history = f"denoised by alphamf {version('alphamf')}"
     return open_writer(
         sys.stdout.buffer if target.path == STREAM else target.path,
         reader.rate,
@@ -177,14 +184,31 @@ def _open(
         gain=target.gain,
         mode=mode,
         original=reader,
-        history=f"denoised by alphamf {_version()}" if request.tag else None,
+        history=history,
         within=job.within,
         replace=request.overwrite and target.path == job.output,
     )
 
 
+def _stream_options(
+    request: Request, weights: Weights, progress: Callable[[float], None], hints: Hints | None
+) -> StreamOptions:
+    low = request.latency == "low"
+    return StreamOptions(
+        request.settings,
+        model=weights,
+        latency=request.latency,
+        seed=request.seed,
+        device="cpu" if low else request.device,
+        jobs=1 if low else request.jobs,
+        max_channels=request.max_channels,
+        progress=progress,
+        hints=hints,
+    )
+
+
 def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[float], None]:
-    duration = reader.duration or math.inf  # of a pipe, which goes on
+    duration = reader.duration or math.inf  # unknown for a pipe
 
     def progress(seconds: float) -> None:
         leave_if_stopped()
@@ -197,42 +221,32 @@ def _progress(job: Job, update: Update | None, reader: Recording) -> Callable[[f
 def _denoise(
     reader: Recording,
     write: Callable[[Samples], None],
-    weights: Weights,
     observer: Observer,
     request: Request,
-    progress: Callable[[float], None],
+    options: StreamOptions,
+    frame: Frame,
     trimmer: Trimmer | None,
-    hints: Hints | None,
 ) -> tuple[list[float], Agreement | None]:
-    """Denoise what `reader` reads and pass it to `write`.
+    """Denoise the sound from `reader` and pass it to `write`.
 
     Returns
     -------
     acceptance : list of float
-        Mean of the segments'.
+        Mean over the segments.
     agreement : Agreement or None
-        Of several chains, over all segments.
+        Agreement of several chains, over all segments.
     """
-    acceptance, samples = [], []
-    agreement: Agreement | None = None
-    denoised = partial(
-        request.estimate,
-        rate=reader.rate,
-        settings=request.settings,
-        model=weights,
-        seed=request.seed,
-        device=request.device,
-        jobs=request.jobs,
-        max_channels=request.max_channels,
-        progress=progress,
-        hints=hints,
-    )
+
+    def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
+        return request.estimate(blocks, reader.rate, options)
+
     blocks = observer.watch(reader.blocks(exact=request.part is not None))
     if request.part is None:
         segments = denoised(blocks)
     else:
-        frame = native_grid(weights.dictionary, reader.rate).frame
         segments = denoise_part(blocks, reader, request.part, frame, denoised)
+    acceptance, samples = [], []
+    agreement: Agreement | None = None
     for segment in segments:
         for block in trimmer.add(segment) if trimmer else [segment.audio]:
             write(block)
@@ -247,89 +261,41 @@ def _denoise(
     return mean, agreement
 
 
-def _unrefined(weights: Weights, request: Request) -> str | None:
-    return missing_refiner(weights, request.refiner) if request.settings.refine else None
-
-
-def _levels(loudness: dict[str, float] | None, request: Request) -> str | None:
-    if request.loudness is None:
-        return None
-    if loudness is None:
-        return "too short or too quiet to have a loudness, and left as it is"
-    return "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB".format(
-        **loudness
-    )
-
-
 def _notes(
-    reader: Recording, target: Destination, writer: Writer, weights: Weights, request: Request
-) -> Iterator[str]:
-    notes = (
+    reader: Recording,
+    target: Destination,
+    writer: Writer,
+    weights: Weights,
+    request: Request,
+    loudness: dict[str, float] | None,
+    trimmer: Trimmer | None,
+) -> str | None:
+    """Return what the user should know about the result, or None."""
+    notes = [
         reader.cut,
         reader.note,
         target.note,
         f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
         writer.lost,
         narrow_recording(weights, reader.rate),
-        _unrefined(weights, request),
-    )
-    return filter(None, notes)
-
-
-def _trimmed(reader: Recording, trimmer: Trimmer | None) -> list[str]:
-    if trimmer is None:
-        return []
-    if not trimmer.found:
-        return ["no speech was found, and nothing was cut off"]
-    first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
-    return [f"{first:.2f} s to {last:.2f} s were kept"]
-
-
-def _about_files(
-    job: Job, target: Destination, reader: Recording, writer: Writer
-) -> dict[str, Any]:
-    return {
-        "file": job.source,
-        "output": target.path,
-        "format": target.format,
-        "subtype": target.subtype,
-        "rate": reader.rate,
-        "channels": reader.channels,
-        "samples": reader.frames,
-        "duration": reader.duration,
-        "clipped": writer.clipped,
-        "clipped_by_db": writer.clipped_by_db,
-    }
-
-
-def _about_time(seconds: float, reader: Recording) -> dict[str, float]:
-    return {"seconds": seconds, "real_time_factor": seconds / reader.duration}
+        missing_refiner(weights, request.refiner) if request.settings.refine else None,
+    ]
+    if loudness is not None:
+        levels = "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB"
+        notes.append(levels.format(**loudness))
+    elif request.loudness is not None:
+        notes.append("too short or too quiet to measure its loudness; it was left unchanged")
+    if trimmer is not None and trimmer.found:
+        first, last = trimmer.first / reader.rate, trimmer.last / reader.rate
+        notes.append(f"{first:.2f} s to {last:.2f} s were kept")
+    elif trimmer is not None:
+        notes.append("no speech was found, so nothing was trimmed")
+    return "; ".join(filter(None, notes)) or None
 
 
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
-    from alphamf.denoising.environment import environment
+    if not request.documented:  # reading the environment takes a quarter of a second
+        return {}
+    from alphamf.denoising.environment import about_run
 
-    networks = {
-        "refiner": weights.refiner,
-        "second_stage": weights.second_stage,
-        "high_band": weights.high_band,
-        "causal": weights.causal,
-    }
-    return {
-        "version": _version(),
-        "model": weights.dictionary.name,
-        "model_sha256": weights.dictionary.sha256,
-        **{name: network and network.name for name, network in networks.items()},
-        **{f"{name}_sha256": network and network.sha256 for name, network in networks.items()},
-        "preset": request.preset,
-        "seed": request.seed,
-        "device": request.device,
-        "settings": asdict(request.settings),
-        "environment": environment(),
-    }
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("alphamf")
+    return about_run(weights, request)

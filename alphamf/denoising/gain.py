@@ -1,296 +1,220 @@
-"""From a posterior to clean speech: the ordered chain of gains.
+"""The chain of gains: six links, in order, from a posterior to clean speech.
 
-1. Posterior mean of the speech's Wiener gain, and its standard deviation.
-2. Refiner: a network that reads the posterior gives the gain anew.
-3. Native grid: the gain moves from the dictionary's grid to the sound's own rate. Above the
-   dictionary's band, the posterior of its bands goes on (`bands`).
-4. Limit: no gain is below the largest attenuation.
-5. Second stage: a network that corrects the result in windows of 16 ms, within the limit; another
-   one gives the gains above its band.
-6. Dry: some of the input stays in.
+1. `posterior_mean`: posterior mean of the speech's Wiener gain, and its standard deviation.
+2. `refine_gain`: a network reads the posterior and predicts the gain anew (the refiner).
+3. `native_gain`: interpolates the gain from the dictionary's grid to the recording's own. Above the
+   dictionary's band, it is that of the wide bands (`high_bands`).
+4. `limit_attenuation`: no gain is below that of the largest attenuation. Channels that share a
+   voice get one spatial filter in place of their gains (`spatial`).
+5. `correct_speech`: a network corrects the speech in windows of 16 ms, within the limit; another
+   one predicts the gains above its band (the second stage, `coefficients`).
+6. `mix_dry`: mixes a part of the input in.
 
-Between 3 and 4, channels that share a voice are linked (`spatial`).
-
-Training takes the same steps, so what a network was trained on is what it meets.
+`estimate.sample_gains` applies links 1 and 2 to each channel, `estimate.estimate_speech` links 3 to
+5 to the channels of a segment, and `segments` link 6 after the crossfade. Training calls the same
+functions, so that a network is used on what it was trained on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands, uncertainty
-from alphamf.denoising.activity import probability
+from alphamf.denoising import high_bands, spatial
 from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.grids import Spectra, at_times, grid_of, native_grid, regrid, within
+from alphamf.denoising.coefficients import apply_coefficients, coefficients, shared_coefficients
+from alphamf.denoising.grids import Spectra, grid_of, interpolate_frames, native_grid, regrid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.weights import Weights
-from alphamf.learnt import second_stage
 from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import Refiner
-from alphamf.learnt.second_stage import Coefficients, SecondStage
-from alphamf.tools.arrays import Array, Floats, to_host
+from alphamf.tools.arrays import Array, Floats
+
+MEAN_WEIGHT = np.float32(0.25)
+"""Weight of the posterior mean beside the refined gain in linked channels: the two err in different
+cells, also of other channels (docs/quality.md)."""
 
 
-class Estimate(NamedTuple):
-    """What is found of a segment of one channel.
+class SegmentPosterior(NamedTuple):
+    """The posterior of a segment of one channel, and its gain after links 1 and 2.
 
     Attributes
     ----------
-    speech
-        Shape (samples,), float32.
+    spectra
+        The segment, scaled.
+    scale
+        The factor that it was scaled by, a power of two.
     gain, gain_std
-        Gain that the speech has after link 4 or 5, 0 to 1, and its standard deviation, that of the
-        posterior or, with networks, of `uncertainty`; shape (bins, frames).
-    acceptance
-        Proportion of accepted Phi proposals of speech and noise.
-    activity
-        Probability of speech in every frame, shape (frames,).
+        Gain after link 2, and the standard deviation of link 1, on the dictionary's grid; shape
+        (bins, frames).
+    mean
+        Gain after link 1, of the same shape.
+    high
+        Posterior of the wide bands above the dictionary that have sound, shape (bands, frames).
     agreement
-        How far several chains agree; None of one alone, and of digital silence.
+        How well several chains agree; None for a single chain, and for digital silence.
     """
 
-    speech: Floats
+    spectra: Spectra
+    scale: np.float32
     gain: Floats
     gain_std: Floats
-    acceptance: list[float]
-    activity: Floats
+    mean: Floats
+    high: Posterior
     agreement: Agreement | None = None
 
 
-def refined(power: Array, posterior: Posterior, refiner: Refiner | None) -> tuple[Array, Array]:
-    """Return the gain after links 1 and 2, and the standard deviation that it had in the posterior.
+def posterior_mean(posterior: Posterior) -> tuple[Array, Array]:
+    """Apply link 1: return the posterior mean of the gain, and its standard deviation."""
+    return posterior.gain, posterior.gain_std
+
+
+def refine_gain(power: Array, posterior: Posterior, refiner: Refiner | None) -> Array:
+    """Apply link 2: return the gain that the refiner predicts from the posterior.
 
     Parameters
     ----------
     power
-        |X|^2 that the posterior is of, shape (..., bins, frames).
+        |X|^2 that the posterior is given, shape (..., bins, frames).
     posterior
         Arrays of the same shape.
     refiner
-        None: those of the posterior.
+        The network; None: the gain stays the posterior mean.
     """
     if refiner is None:
-        return posterior.gain, posterior.gain_std
-    gain = refiner.refine(
+        return posterior.gain
+    return refiner.refine(
         power,
         gain=posterior.gain,
         gain_std=posterior.gain_std,
         speech=posterior.speech,
         noise=posterior.noise,
     )
-    return gain, posterior.gain_std
 
 
-def moved(
-    spectra: Spectra, gains: tuple[Floats, Floats], high: Posterior, model: Dictionary
-) -> tuple[Floats, Floats]:
-    """Return the gain and its standard deviation after link 3.
+def native_gain(channel: SegmentPosterior, model: Dictionary) -> tuple[Floats, Floats]:
+    """Apply link 3: return the gain and its standard deviation on the recording's own grid.
 
     Parameters
     ----------
-    spectra
+    channel
         A segment of one channel.
-    gains
-        Both on the dictionary's grid, shape (bins, frames).
-    high
-        Posterior of the bands above the dictionary in which there is sound, shape (bands, frames).
     model
         The dictionary.
     """
+    spectra, high = channel.spectra, channel.high
     grid, native = grid_of(model), native_grid(model, spectra.rate)
-    frames = spectra.on(native).shape[1]
+    frames = spectra.spectrum_on(native).shape[1]
     gain, gain_std = (
-        bands.spread(at_times(rows, grid, native, frames), on_native(each, spectra, model), native)
-        for rows, each in zip((high.gain, high.gain_std), gains, strict=True)
+        high_bands.spread_band_gains(
+            interpolate_frames(rows, grid, native, frames),
+            _regrid_to_native(each, spectra, model),
+            native,
+        )
+        for rows, each in ((high.gain, channel.gain), (high.gain_std, channel.gain_std))
     )
     return gain, gain_std
 
 
-def on_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
-    """Return a gain of the dictionary's bins on the segment's own grid, shape (bins, frames)."""
+def _regrid_to_native(values: Floats, spectra: Spectra, model: Dictionary) -> Floats:
+    """Interpolate a gain of the dictionary's bins to the segment's own grid."""
     native = native_grid(model, spectra.rate)
-    return regrid(values, grid_of(model), native, spectra.on(native).shape)
+    return regrid(values, grid_of(model), native, spectra.spectrum_on(native).shape)
 
 
 def least_gain(settings: Settings) -> np.float32:
-    """Return the gain of the largest attenuation, 0 where there is no limit."""
+    """Return the gain of the largest attenuation, or 0 if there is no limit."""
     limit = np.inf if settings.max_attenuation is None else settings.max_attenuation
     return np.float32(10 ** (-limit / 20))
 
 
-def separate(
-    spectra: Spectra,
-    gains: tuple[Floats, Floats],
-    high: Posterior,
-    weights: Weights,
-    settings: Settings,
-    xp: Any,
-) -> Estimate:
-    """Go through links 4 and 5 for a segment of one channel.
-
-    Parameters
-    ----------
-    spectra
-        The segment.
-    gains
-        Gain and standard deviation after link 3, shape (bins, frames).
-    high
-        As for `moved`.
-    weights, settings
-        Of the run; without `settings.refine` there is no second stage.
-    xp
-        Array module that the networks run on.
-    """
-    native = native_grid(weights.dictionary, spectra.rate)
-    spectrum = spectra.on(native)
-    gain, _ = gains
-    least = least_gain(settings)
-    network = weights.second_stage if settings.refine else None
-    # Digital silence needs no second stage, nor does a sound that nothing may be taken from.
-    staged = network is not None and bool(least < 1 and spectra.sound.any())
-    used = gain if staged else np.maximum(gain, least)
-    speech = stft.inverse(spectrum * used, native.frame, len(spectra.sound))
-    if network is not None and staged:
-        speech = _corrected(spectra, Spectra(speech, spectra.rate), high, weights, least, xp)
-    return estimate(spectra, speech, gains, high, weights, settings, staged=staged)
-
-
-def _corrected(
-    spectra: Spectra, first: Spectra, high: Posterior, weights: Weights, least: np.float32, xp: Any
-) -> Floats:
-    """Return the speech after link 5."""
-    network: Any = weights.second_stage
-    return combined(spectra, first, coefficients(spectra, first, high, weights, xp), network, least)
-
-
-def estimate(
-    spectra: Spectra,
-    speech: Floats,
-    gains: tuple[Floats, Floats],
-    high: Posterior,
-    weights: Weights,
-    settings: Settings,
-    *,
-    staged: bool,
-) -> Estimate:
-    """Return what is to be said of the speech that was found in a segment of one channel.
-
-    Parameters
-    ----------
-    spectra, gains, high, weights, settings
-        As in `separate`.
-    speech
-        After link 4, or 5, shape (samples,).
-    staged
-        Whether it is after link 5.
-    """
-    native = native_grid(weights.dictionary, spectra.rate)
-    spectrum = spectra.on(native)
-    power = np.abs(spectrum) ** 2
-    gain, gain_std = gains
-    least = least_gain(settings)
-    final = np.maximum(gain, least)
-    if staged:
-        output = Spectra(speech, spectra.rate).on(native)
-        final = uncertainty.of_output(spectrum, output, least)
-    if settings.refine and weights.refiner is not None:
-        gain_std = uncertainty.after_networks(power, final, native.frequencies)
-    return Estimate(speech, final, gain_std, high.acceptance, probability(power, gain, native))
-
-
-def coefficients(
-    spectra: Spectra,
-    first: Spectra,
-    high: Posterior,
-    weights: Weights,
-    xp: Any,
-    *,
-    placed: bool = False,
-) -> Coefficients:
-    """Return the coefficients of a segment and of its first speech, on the second stage's grid.
-
-    Parameters
-    ----------
-    spectra, first
-        The segment, and the speech after link 4.
-    high
-        As for `moved`.
-    weights
-        With a second stage; without a network of the bands above, that goes on there.
-    xp
-        Array module that the networks run on.
-    placed
-        Whether the first speech is that of linked channels, which is to keep its place.
-    """
-    network: Any = weights.second_stage
-    factors = of_second_stage(spectra, first, network, xp)
-    if weights.high_band is None or not len(high.gain):
-        return factors
-    known = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
-    gains = bands.gains(known, len(high.gain), weights.high_band, xp)
-    native = native_grid(network, spectra.rate)
-    shares = gains, np.zeros_like(gains)
-    if placed:
-        shares = bands.through_first(gains, spectra.on(native), first.on(native), native)
-    of_noisy, of_first = (
-        bands.spread(*each, native) for each in zip(shares, factors[:2], strict=True)
-    )
-    for tap in factors.taps:
-        bands.fade(tap, native)
-    return Coefficients(of_noisy, of_first, factors.taps)
-
-
-def of_second_stage(
-    spectra: Spectra, first: Spectra, network: SecondStage, xp: Any
-) -> Coefficients:
-    """Return what `coefficients` does without a network of the bands above."""
-    grid, native = grid_of(network), native_grid(network, spectra.rate)
-    inputs = (xp.asarray(each.on(grid)) for each in (spectra, first))
-    *both, taps = network.coefficients(*inputs)
-    shape = spectra.on(native).shape
-    of_noisy, of_first = (regrid(to_host(each), grid, native, shape) for each in both)
-    below = within(grid, native), shape[1]
-    rows = list(taps)
-    del taps  # each is let go as soon as it is moved: they are the most that a segment holds
-    for k, tap in enumerate(rows):
-        rows[k] = regrid(to_host(tap), grid, native, below)
-    return Coefficients(of_noisy, of_first, tuple(rows))
-
-
-def combined(
-    spectra: Spectra,
-    first: Spectra,
-    factors: Coefficients,
-    network: SecondStage,
+def limit_attenuation(
+    channels: Sequence[SegmentPosterior],
+    gains: Sequence[Floats],
     least: np.float32,
-) -> Floats:
-    """Return the speech that the second stage's coefficients make.
+    model: Dictionary,
+) -> list[Floats]:
+    """Apply link 4: return the speech of each channel, attenuated within the limit.
 
     Parameters
     ----------
-    spectra, first
-        The segment, and the speech after link 4.
-    factors
-        As from `coefficients`.
-    network
-        The second stage.
+    channels
+        A segment of one channel, or of several channels that share a voice.
+    gains
+        Gain of each channel after link 3, shape (bins, frames).
+    least
+        Smallest gain of a cell; 0 where link 5 applies the limit.
+    model
+        The dictionary.
+
+    Returns
+    -------
+    list of ndarray
+        Shape (samples,) each.
+    """
+    native = native_grid(model, channels[0].spectra.rate)
+    spectra = [each.spectra.spectrum_on(native) for each in channels]
+    if len(channels) == 1:
+        found = [spectra[0] * (np.maximum(gains[0], least) if least else gains[0])]
+    else:
+        means = np.stack([_regrid_to_native(each.mean, each.spectra, model) for each in channels])
+        mixed: Floats = np.stack(gains) ** (1 - MEAN_WEIGHT) * means**MEAN_WEIGHT
+        if len(channels[0].high.gain):
+            # The posterior of the wide bands says less about a voice's place than the bins below.
+            mixed = high_bands.extend_gains_upwards(mixed, native)
+        stacked = np.stack(spectra)
+        found = list(spatial.speech(stacked, mixed))
+        if least:
+            lowest = [least * each for each in spectra]
+            found = [
+                np.where(np.abs(one) < np.abs(low), low, one)
+                for one, low in zip(found, lowest, strict=True)
+            ]
+    return [stft.inverse(each, native.frame, len(channels[0].spectra.sound)) for each in found]
+
+
+def correct_speech(
+    channels: Sequence[SegmentPosterior],
+    speech: Sequence[Floats],
+    weights: Weights,
+    least: np.float32,
+    xp: Any,
+) -> list[Floats]:
+    """Apply link 5: return the speech of each channel, corrected by the second stage.
+
+    Parameters
+    ----------
+    channels
+        As in `limit_attenuation`; several channels share their coefficients.
+    speech
+        After link 4, shape (samples,) each.
+    weights
+        With a second stage.
     least
         Smallest gain of a cell.
+    xp
+        Array module that the networks run on.
     """
-    native = native_grid(network, spectra.rate)
-    noisy = spectra.on(native)
-    found = second_stage.speech(noisy, first.on(native), factors, np)
-    if least:
-        found = np.where(np.abs(found) < least * np.abs(noisy), least * noisy, found)
-    return stft.inverse(found, native.frame, len(spectra.sound))
+    network: Any = weights.second_stage
+    noisy = [each.spectra for each in channels]
+    firsts = [Spectra(one, each.rate) for one, each in zip(speech, noisy, strict=True)]
+    highs = [each.high for each in channels]
+    if len(channels) == 1:
+        factors = coefficients(noisy[0], firsts[0], highs[0], weights, xp)
+    else:
+        factors = shared_coefficients(noisy, firsts, highs, weights, xp)
+    return [
+        apply_coefficients(*each, factors, network, least)
+        for each in zip(noisy, firsts, strict=True)
+    ]
 
 
-def with_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
-    """Return the speech after link 6, mixed with the input.
+def mix_dry(audio: Floats, speech: Floats, settings: Settings) -> Floats:
+    """Apply link 6: mix a part of the input into the speech.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Between sampling rates and windows: a segment's spectra, and gains moved from grid to grid."""
+"""Spectrogram grids: spectra at several rates and windows, and interpolation between grids."""
 
 from __future__ import annotations
 
+import math
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Floats, Reals
 
 BAND_TOP = (0.85, 0.95)
-"""The top of a model's band, as fractions of it, whose mean gain serves above the band. The
+"""The top of a model's band, as fractions of it, whose mean gain is used above the band. The
 resampler's edge begins at .92 to .94; the refiner does not mind (docs/quality.md)."""
 
 KERNELS = (2, 3, 5, 7, 11)
@@ -23,7 +24,7 @@ KERNELS = (2, 3, 5, 7, 11)
 
 
 class Grid(NamedTuple):
-    """The cells of a spectrogram: a sampling rate in Hz, and a window and hop in samples."""
+    """A spectrogram grid: a sampling rate in Hz, and a window and hop in samples."""
 
     rate: int
     frame: Frame
@@ -40,35 +41,28 @@ def grid_of(model: Dictionary | TrainedNetwork) -> Grid:
 
 
 def native_grid(model: Dictionary | TrainedNetwork, rate: int) -> Grid:
-    """Return the grid at `rate` Hz whose windows last about as long as the model's."""
+    """Return the grid at `rate` Hz whose windows have about the same duration as the model's."""
     overlap = model.frame.n_fft // model.frame.hop_length
     hop = hop_near(model.frame.hop_length * rate / model.rate)
     return Grid(rate, Frame(hop * overlap, hop))
 
 
 def hop_near(length: float) -> int:
-    """Return the nearest number of samples whose multiples the FFT is fast for.
+    """Return the nearest hop length whose multiples have a fast FFT.
 
-    With a large prime factor it takes several times as long: at 44.1 kHz, where the nearest hop is
-    706 samples and 353 in low latency, that was a sixth of all that is done.
+    With a large prime factor it takes several times as long. At 44.1 kHz the nearest hop is 706
+    samples, 353 at low latency, and the FFT would take a sixth of the total time.
 
     Examples
     --------
     >>> hop_near(768.0), hop_near(705.6)
     (768, 704)
     """
-    whole = int(length)
-    below = next(filter(_fast, count(max(1, whole), -1)))
-    above = next(filter(_fast, count(whole + 1)))
+    whole, smooth = int(length), math.prod(KERNELS)
+    # Only numbers without other prime factors divide a high power of the product of these.
+    below = next(hop for hop in count(max(1, whole), -1) if pow(smooth, 64, hop) == 0)
+    above = next(hop for hop in count(whole + 1) if pow(smooth, 64, hop) == 0)
     return min(below, above, key=lambda hop: abs(hop - length))
-
-
-def _fast(length: int) -> bool:
-    """Say whether PocketFFT has kernels for all prime factors of a length."""
-    for prime in KERNELS:
-        while length % prime == 0:
-            length //= prime
-    return length == 1
 
 
 class Spectra:
@@ -90,7 +84,7 @@ class Spectra:
         self._resampled: dict[int, Floats] = {rate: sound}
         self._spectra: dict[Grid, Complexes] = {}
 
-    def on(self, grid: Grid) -> Complexes:
+    def spectrum_on(self, grid: Grid) -> Complexes:
         """Return the spectrum on a grid, shape (bins, frames)."""
         if grid not in self._spectra:
             if grid.rate not in self._resampled:
@@ -100,19 +94,19 @@ class Spectra:
 
 
 def density(source: Grid, target: Grid) -> np.float32:
-    """Return what turns |X|^2 of noise in a bin of one grid into that in a bin of another."""
+    """Return the factor that converts |X|^2 of noise from one grid to another."""
     return np.float32((target.rate * target.frame.n_fft) / (source.rate * source.frame.n_fft))
 
 
 def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -> Floats:
-    """Interpolate cells linearly; above the band they get the mean of the band's top.
+    """Interpolate cells linearly; bins above the band get the mean of the top of the band.
 
     Parameters
     ----------
     values
         Gains of a model, shape (bins, frames) on `source`.
     source, target
-        Grids; where they are the same, `values` is returned as it is.
+        Grids; if they are the same, `values` is returned unchanged.
     shape
         Bins and frames on `target`.
     """
@@ -122,17 +116,17 @@ def regrid(values: Floats, source: Grid, target: Grid, shape: tuple[int, ...]) -
     top = values[low : high + 1].mean(axis=0, keepdims=True)
     values = np.concatenate([values[: high + 1], top])
     for axis, positions in enumerate(_positions(source, target, shape)):
-        values = interpolated(values, positions, axis)
+        values = interpolate_linearly(values, positions, axis)
     return values
 
 
-def within(source: Grid, target: Grid) -> int:
-    """Return how many bins of `target` lie in the band of `source`, below the edge of its top."""
+def count_bins_within(source: Grid, target: Grid) -> int:
+    """Return how many bins of `target` lie within the band of `source`."""
     return int(np.sum(target.frequencies <= BAND_TOP[1] * source.rate / 2))
 
 
-def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
-    """Interpolate rows linearly between the frames of one grid, to those of another.
+def interpolate_frames(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
+    """Interpolate rows linearly from the frames of one grid to those of another.
 
     Parameters
     ----------
@@ -141,13 +135,13 @@ def at_times(values: Floats, source: Grid, target: Grid, frames: int) -> Floats:
     source, target
         Grids.
     frames
-        Of `target`.
+        Number of frames on `target`.
     """
-    return interpolated(values, _positions(source, target, (1, frames))[1], 1)
+    return interpolate_linearly(values, _positions(source, target, (1, frames))[1], 1)
 
 
-def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
-    """Return values at positions along an axis, linear between its indices and held at the end."""
+def interpolate_linearly(values: Floats, positions: Any, axis: int) -> Floats:
+    """Interpolate values linearly at positions along an axis; the last value is repeated."""
     at = np.minimum(positions, values.shape[axis] - 1)
     first = at.astype(int)
     if (at == first).all():  # as between 16 and 48 kHz
@@ -162,7 +156,7 @@ def interpolated(values: Floats, positions: Any, axis: int) -> Floats:
 
 
 def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return where the bins and frames of `target` lie among those of `source`."""
+    """Return the positions of the bins and frames of `target` in units of those of `source`."""
     seconds = source.frame.n_fft / source.rate
     bins = np.arange(shape[0]) * (target.rate / target.frame.n_fft * seconds)
     step = source.frame.hop_length / source.rate
@@ -170,7 +164,7 @@ def _positions(source: Grid, target: Grid, shape: tuple[int, ...]) -> tuple[Any,
 
 
 class Bins:
-    """Does what `regrid` does, for single frames of several channels.
+    """Interpolates single frames of several channels in the same way as `regrid`.
 
     Parameters
     ----------

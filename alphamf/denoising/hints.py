@@ -1,4 +1,4 @@
-"""What is known of a recording beforehand: stretches of noise alone, stretches of speech."""
+"""Hints from the user about a recording: time ranges with noise only, time ranges with speech."""
 
 from __future__ import annotations
 
@@ -9,42 +9,55 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from alphamf.denoising import high_bands
+from alphamf.denoising.grids import Spectra
+from alphamf.denoising.sampling import bin_levels
+from alphamf.denoising.settings import Settings, kernel
 from alphamf.errors import AlphaMFError
+from alphamf.factorization.alpha_mf import AlphaMF, Source
+from alphamf.factorization.stacking import stack
+from alphamf.inference.chain import run
+from alphamf.inference.random import START, Key, generator
+from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arguments import instance, shown_value
 from alphamf.tools.arrays import Floats, Reals
+from alphamf.tools.blas import one_thread
 
 SHORTEST = 0.2
-"""Least length of a stretch in seconds."""
+"""Least length of a time range in seconds."""
 
 LONGEST = 10.0
-"""Seconds of noise that spectra are learnt from; of more, the first are taken."""
+"""Most seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
-"""Seconds that a stretch may go on beyond the end of a recording, whose length is shown rounded."""
+"""Seconds that a time range may exceed the end of a recording, whose length is shown rounded."""
+
+NOISE_STEPS = 60
+"""Steps of EM that learn the spectra of a known noise."""
 
 FADE = 0.02
-"""Length of the fade into a stretch of noise and out of it, in seconds; both lie within it."""
+"""Length of the fades at both ends of a range with noise only, in seconds; they lie within it."""
 
 Stretches = Sequence[tuple[float, float]]
 """Starts and ends in seconds."""
 
 NAMES = ("noise_from", "speech_from")
-"""Of both kinds of stretches in Python."""
+"""Names of both kinds of time ranges in Python."""
 
 OPTIONS = ("--noise-from", "--speech-from")
-"""The same in the command line."""
+"""Their names on the command line."""
 
 
 class Hints(NamedTuple):
-    """What is known of a recording.
+    """Hints about a recording.
 
     Attributes
     ----------
     noise_from, speech_from
-        Stretches of noise alone, and stretches that surely hold speech.
+        Time ranges with noise only, and time ranges that certainly contain speech.
     noise
-        Sound of noise alone, shape (samples, channels), float32: what the noise's spectra are
-        learnt from; None: from each segment alone.
+        Sound of noise only, shape (samples, channels), float32, to learn the noise's spectra from;
+        None: they are learned from each segment.
     """
 
     noise_from: Stretches = ()
@@ -52,7 +65,7 @@ class Hints(NamedTuple):
     noise: Floats | None = None
 
     def after(self, seconds: float) -> Hints:
-        """Return the hints of what follows so many seconds."""
+        """Return the hints for the recording without its first `seconds`."""
         noise, speech = (
             [(start - seconds, end - seconds) for start, end in each if end > seconds]
             for each in (self.noise_from, self.speech_from)
@@ -60,15 +73,15 @@ class Hints(NamedTuple):
         return Hints(noise, speech, self.noise)
 
     def noise_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in noise alone."""
+        """Return a mask of the times in seconds that lie in noise-only ranges."""
         return _within(self.noise_from, times)
 
     def speech_frames(self, times: Reals) -> NDArray[np.bool_]:
-        """Return a mask of the times in seconds that lie in sure speech."""
+        """Return a mask of the times in seconds that lie in ranges marked as speech."""
         return _within(self.speech_from, times)
 
     def share_kept(self, start: int, count: int, rate: int) -> Floats:
-        """Return 0 in noise alone and 1 elsewhere, faded, shape (count,).
+        """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,).
 
         Parameters
         ----------
@@ -85,39 +98,40 @@ class Hints(NamedTuple):
         return kept.astype(np.float32)
 
 
-def checked(
+def check_stretches(
     noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
 ) -> tuple[Stretches, Stretches]:
-    """Return both lists of stretches in order of time.
+    """Check both lists of time ranges, and return them in order.
 
     Parameters
     ----------
     noise_from, speech_from
         As in `Hints`.
     names
-        Of both, for messages.
+        Names of both, for messages.
 
     Raises
     ------
     AlphaMFError
-        A stretch has no two times, ends before it starts, is too short, or overlaps another.
+        A time range is no pair of times, ends before it starts, is too short, or overlaps another.
     """
     every = []
     for name, stretches in zip(names, (noise_from, speech_from), strict=True):
-        instance(name, stretches, Iterable, "a sequence of stretches (start, end) in seconds")
+        instance(name, stretches, Iterable, "a sequence of time ranges (start, end) in seconds")
         for stretch in stretches:
             start, end = _pair(name, stretch)
             if end <= start:
-                raise AlphaMFError(f"{name} {_said(start, end)} must end after it starts")
+                raise AlphaMFError(f"{name} {_text(start, end)}: the end must be after the start")
             if end - start < SHORTEST:
                 raise AlphaMFError(
-                    f"{name} {_said(start, end)} is too short: a stretch lasts {SHORTEST:g} s"
+                    f"{name} {_text(start, end)} is too short; a time range must last at least "
+                    f"{SHORTEST:g} s"
                 )
             every.append((start, end, name))
     every.sort()
     for one, two in pairwise(every):
         if two[0] < one[1]:
-            raise AlphaMFError(f"{one[2]} {_said(*one[:2])} and {two[2]} {_said(*two[:2])} overlap")
+            raise AlphaMFError(f"{one[2]} {_text(*one[:2])} and {two[2]} {_text(*two[:2])} overlap")
     first, second = ([each[:2] for each in every if each[2] == name] for name in names)
     return first, second
 
@@ -130,32 +144,32 @@ def hints_of(
     names: tuple[str, str] = NAMES,
     recording: str = "the recording",
 ) -> Hints | None:
-    """Return the hints that stretches of a recording are; None where there are none.
+    """Return the hints for the given time ranges of a recording; None if there are none.
 
     Parameters
     ----------
     blocks
-        Of the recording from its start, shape (samples, channels); no more are taken than needed.
+        The recording from its start, shape (samples, channels); only as many as needed are read.
     rate
         Sampling rate in Hz.
     duration
-        Of the recording, in seconds.
+        Length of the recording in seconds.
     stretches
-        Of noise alone and of speech, as from `checked`.
+        Time ranges of noise and of speech, as from `check_stretches`.
     names, recording
-        Of both kinds of stretches and of the recording, for the message.
+        Names of both kinds of time ranges and of the recording, for the message.
 
     Raises
     ------
     AlphaMFError
-        A stretch goes on beyond the end of the recording.
+        A time range ends after the recording.
     """
     for name, each in zip(names, stretches, strict=True):
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(
-                    f"{recording} ends at {duration:.2f} s, before the end of {name} "
-                    f"{_said(start, end)}"
+                    f"{recording} ends at {duration:.2f} s, which is before the end of {name} "
+                    f"{_text(start, end)}"
                 )
     if not any(stretches):
         return None
@@ -164,7 +178,7 @@ def hints_of(
 
 
 def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
-    """Return the sound of stretches, one after the other, or None where that is silent."""
+    """Return the concatenated sound of time ranges; None if it is silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
     for piece in _cut(blocks, rate, stretches) if stretches else ():
@@ -203,10 +217,79 @@ def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
         start = end = float("nan")
     if not 0 <= start < float("inf") or not end < float("inf"):
         raise AlphaMFError(
-            f"{name} takes stretches (start, end) in seconds, not {shown_value(stretch)}"
+            f"{name} must be time ranges (start, end) in seconds, not {shown_value(stretch)}"
         )
     return start, end
 
 
-def _said(start: float, end: float) -> str:
+def _text(start: float, end: float) -> str:
     return f"{start:g}-{end:g} s"
+
+
+@one_thread()
+def noise_spectra(
+    noise: Floats, rate: int, dictionary: Dictionary, settings: Settings, seed: int
+) -> list[Reals | None]:
+    """Learn W_noise of each channel by EM from time ranges with noise only.
+
+    Parameters
+    ----------
+    noise
+        Sound of noise only, shape (samples, channels), float32.
+    rate
+        Sampling rate in Hz.
+    dictionary
+        The dictionary, whose frames are stacked in the same way.
+    settings
+        With the noise's index, the number of its spectra, and their priors.
+    seed
+        Seed of the run.
+
+    Returns
+    -------
+    list of ndarray
+        Dispersions in the sound's units, weighted with their mean activation, each of shape
+        (stacked rows, noise_rank), where the bands above that the rate has follow the bins of a
+        frame; None of a channel that is silent.
+    """
+    return [
+        _spectra(np.ascontiguousarray(sound), rate, dictionary, settings, (seed, channel))
+        for channel, sound in enumerate(noise.T)
+    ]
+
+
+def _spectra(
+    sound: Floats, rate: int, dictionary: Dictionary, settings: Settings, stream: tuple[int, int]
+) -> Reals | None:
+    peak = np.abs(sound).max()
+    if not peak:
+        return None
+    spectra = Spectra(sound / peak, rate)
+    power = high_bands.power(spectra, dictionary, high_bands.count_possible_bands(rate, dictionary))
+    level = bin_levels(power)
+    source = Source(
+        settings.alpha_noise,
+        settings.noise_rank,
+        prior_basis=settings.prior_noise_basis,
+        prior_gains=settings.prior_noise,
+    )
+    target = AlphaMF(stack(power / level, dictionary.context), [source])
+    seed, channel = stream
+    number = Key.NOISE + channel
+    theta = target.start(generator(seed, number, START))
+    with np.errstate(all="ignore"):
+        for state in run(
+            target, kernel("em"), steps=NOISE_STEPS, seed=seed, chain=number, start=theta
+        ):
+            theta = state.theta
+    w, h = target.unpack(theta)[0]
+    # In double precision, since a soft sound's dispersions may be beyond the single one.
+    unit = np.tile(level, (dictionary.context, 1)) * np.float64(peak) ** 2
+    found: Reals = w * h.mean(axis=-1) * unit ** (settings.alpha_noise / 2)
+    return found
+
+
+def lowest_rows(spectra: Reals, dictionary: Dictionary) -> Reals:
+    """Return the rows of known noise spectra that a dictionary has: its bins and wide bands."""
+    frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
+    return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

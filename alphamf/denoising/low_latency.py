@@ -1,29 +1,30 @@
-"""Denoising within 40 ms: frame by frame, by the online chain, with nothing to wait for.
+"""Denoising at 40 ms of latency: frame by frame, with the online chain.
 
-The way of a frame: spectrum of its channels at their own rate (`causal`), power on the dictionary's
-bins, gain of the online chain (`alphamf.factorization.online`), one gain for channels that share a
-voice, back to the rate's bins, limit, sound. These are links 1 to 4 and 6 of the chain of gains
-(`gain`); the network of link 2 is a causal one.
+The steps for a frame: the spectrum of its channels at their own rate (`asymmetric_windows`), power
+on the dictionary's bins, the gain of the online chain (`alphamf.factorization.online`),
+interpolation to the rate's bins, one gain for channels that share a voice, limit, sound. These are
+links 1 to 4 and 6 of the chain of gains (`gain`); the network of link 2 is a causal one.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from alphamf.audio.stft import Complexes, Frame
-from alphamf.denoising.causal import FRAME_HOPS, Frames, frame_of
-from alphamf.denoising.gain import least_gain
+from alphamf.denoising.asymmetric_windows import FRAME_HOPS, Frames, frame_of
+from alphamf.denoising.gain import least_gain, mix_dry
 from alphamf.denoising.grids import Bins, Grid, hop_near
-from alphamf.denoising.presence import Presence
+from alphamf.denoising.real_time import Presence, Sharing
+from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.sharing import Sharing
+from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.uncertainty import deviation, faint_levels
-from alphamf.denoising.weights import Weights
+from alphamf.denoising.weights import Weights, find_online
 from alphamf.factorization.online import OnlineAlphaMF
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
@@ -31,7 +32,7 @@ from alphamf.tools.arrays import Floats
 
 SILENT = 1e-14
 """Mean power of a sample, 140 dB below full scale, below which a hop is digital silence: it is
-let through, and nothing is learnt from it."""
+passed through, and nothing is learned from it."""
 
 HIGHEST = np.float32(1e12)
 """Full scales that larger samples are read as, so that squares of their sums do not overflow."""
@@ -39,33 +40,10 @@ HIGHEST = np.float32(1e12)
 _LOGGER = logging.getLogger(__name__)
 
 
-class Done(NamedTuple):
-    """What has come out.
-
-    Attributes
-    ----------
-    audio, speech
-        Input and speech of the same time, shape (samples, channels).
-    gain, gain_std
-        Of the frames that ended meanwhile, shape (channels, bins, frames).
-    acceptance
-        Proportion of accepted Phi proposals of speech and noise.
-    activity
-        Probability of speech in these frames, shape (frames,).
-    """
-
-    audio: Floats
-    speech: Floats
-    gain: Floats
-    gain_std: Floats
-    acceptance: list[float]
-    activity: Floats
-
-
 def online_chain(
     dictionary: Dictionary, channels: int, seed: int, hop: float | None = None
 ) -> OnlineAlphaMF:
-    """Return the online chain of a dictionary.
+    """Return the online chain for a dictionary.
 
     Parameters
     ----------
@@ -76,7 +54,7 @@ def online_chain(
     seed
         Of the chain.
     hop
-        Distance between frames in seconds; None: that of `causal.frame_of`.
+        Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
     """
     frame, context = frame_of(dictionary.frame), dictionary.context
     return OnlineAlphaMF(
@@ -91,7 +69,7 @@ def online_chain(
 
 
 class LowLatency:
-    """Denoises sound that comes in blocks of any size.
+    """Denoises sound in blocks of any size at low latency.
 
     Parameters
     ----------
@@ -138,29 +116,29 @@ class LowLatency:
         linked = settings.channels == "linked" and channels > 1
         self._sharing = Sharing(channels, seconds) if linked else None
         self._presence = Presence(self._native, seconds)
-        self._least = least_gain(settings)
+        self._settings, self._least = settings, least_gain(settings)
         self._acceptance = 1.0
         self._waiting = np.empty((0, channels), np.float32)
         self._delayed = np.empty((0, channels), np.float32)
 
     def _begin(self) -> None:
-        """Forget all that was learnt of the sound."""
+        """Forget all that was learned from the sound."""
         self._chain = self._new_chain()
         channels = len(self._chain.noise)
         self._memories = self._refiner.memories(channels) if self._refiner else None
 
-    def push(self, block: Floats) -> Done:
-        """Take in samples, shape (samples, channels), and return what is ready."""
+    def push(self, block: Floats) -> Segment:
+        """Process samples, shape (samples, channels), and return the output that is ready."""
         self._delayed = np.concatenate([self._delayed, block])
         return self._ready(np.clip(block, -HIGHEST, HIGHEST))
 
-    def finish(self) -> Done:
-        """Return what is held back: the recording is over."""
+    def finish(self) -> Segment:
+        """End the recording and return the output that is still held back."""
         left = len(self._delayed)
         silence = np.zeros((self.latency + self._native.frame.hop_length, 1), np.float32)
         return self._ready(np.broadcast_to(silence, (len(silence), self._waiting.shape[1])), left)
 
-    def _ready(self, block: Floats, most: int | None = None) -> Done:
+    def _ready(self, block: Floats, most: int | None = None) -> Segment:
         sound = np.concatenate([self._waiting, block])
         hop = self._native.frame.hop_length
         whole = len(sound) // hop * hop
@@ -175,34 +153,35 @@ class LowLatency:
             for k in (1, 2)
         )
         activity = np.array([f[3] for f in found], np.float32)
-        return Done(audio, speech, gain, std, [self._acceptance, 1.0], activity)
+        mixed = mix_dry(audio, speech, self._settings)
+        return Segment(mixed, audio - speech, gain, std, [self._acceptance, 1.0], activity)
 
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
-        """Yield speech, gain, its deviation and the probability of speech, hop by hop."""
+        """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
         for block in hops:
             spectrum = self._frames.analyse(block)
-            power: Floats = (np.abs(spectrum) ** 2 / np.float32(self._frames.filled)).astype(
-                np.float32
-            )
+            power: Floats = (
+                np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
+            ).astype(np.float32)
             gain, std = self._gains(spectrum, power)
             probability = self._presence.probability(power, gain)
             gain = np.maximum(gain, self._least)
             yield self._frames.synthesise(spectrum * gain), gain, std, probability
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its deviation on the rate's own bins, shape (channels, bins)."""
+        """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
         loud = power.mean(axis=-1) > SILENT * len(self._frames.windows.analysis)
         if not loud.any():
             return np.ones_like(power), np.zeros_like(power)
-        # A silent channel beside others hears what they hear, and its gain changes nothing.
-        heard = np.where(loud[:, None], power, power[loud].mean(axis=0))
-        gain, std = (self._outwards(each) for each in self._found(self._inwards(heard)))
+        # A silent channel gets the power of the others; its own gain has no effect.
+        filled = np.where(loud[:, None], power, power[loud].mean(axis=0))
+        gain, std = (self._outwards(each) for each in self._found(self._inwards(filled)))
         if self._sharing is not None:
-            gain = self._sharing.linked(spectrum, gain)
+            gain = self._sharing.link_gains(spectrum, gain)
         return gain, std
 
     def _found(self, power: Floats) -> tuple[Floats, Floats]:
-        """Return the gain and its deviation on the dictionary's bins, given |X|^2 there."""
+        """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
             if not self._anew:
@@ -213,7 +192,7 @@ class LowLatency:
         return gain, std
 
     def _refined(self, power: Floats) -> tuple[Floats, Floats]:
-        """Do as `_found`, without a look at whether the numbers are finite."""
+        """Return gain and standard deviation as `_found` does, which may not be finite."""
         found = self._chain.step(power)
         self._acceptance = found.acceptance
         if self._refiner is None or self._memories is None:
@@ -228,3 +207,54 @@ class LowLatency:
             noise=found.noise,
         )
         return gain, deviation(gain, level, self._faint)
+
+
+class FrameDenoiser:
+    """Denoises a stream at low latency; the methods are those of `segments.SegmentDenoiser`.
+
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    channels
+        Number of channels.
+    options
+        Of the stream.
+    progress
+        Adds up what has been done.
+
+    Attributes
+    ----------
+    latency
+        The most samples that are held back.
+    """
+
+    def __init__(
+        self, rate: int, channels: int, options: StreamOptions, progress: SoundProgress
+    ) -> None:
+        weights = find_online(rate, options.model, refine=options.settings.refine)
+        self._low = LowLatency(rate, channels, weights, options.settings, options.seed)
+        self.latency: int = self._low.latency
+        self._rate, self._progress = rate, progress
+        self._blocks: deque[Floats] = deque()
+        self._finished = False
+
+    def push(self, block: Floats) -> None:
+        """Add a block, shape (samples, channels)."""
+        self._blocks.append(block)
+
+    def next(self, *, ended: bool) -> Segment | None:
+        """Return the output for the next block, or None; `ended`: no block follows."""
+        if self._blocks:
+            segment = self._low.push(self._blocks.popleft())
+        elif ended and not self._finished:
+            self._finished = True
+            segment = self._low.finish()
+        else:
+            return None
+        self._progress.add(len(segment.audio) / self._rate)
+        return segment
+
+    def close(self) -> None:
+        """Stop the work in progress."""
+        self._progress.stopped = True

@@ -1,4 +1,4 @@
-"""Listen to what a stream makes of sound while it comes: strength, levels, a recording."""
+"""Live monitoring of denoised sound: strength, levels, and a recording."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 
 from alphamf.audio.duplex import Duplex
 from alphamf.audio.take import Take
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream import Stream
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0
-"""Least level that is told, in dB of full scale."""
+"""Least level that is reported, in dB of full scale."""
 
 SECONDS = 0.2
 """Time constant of the levels."""
 
 _WAKE = 0.1
-"""Longest wait for sound before the end is looked for, in seconds."""
+"""Longest wait for sound between checks for the end, in seconds."""
 
 
 class Levels(NamedTuple):
@@ -30,9 +31,9 @@ class Levels(NamedTuple):
     Attributes
     ----------
     input, output
-        Of what came in and what was played.
+        Levels of the input and of the sound that is played.
     noise
-        Of what the stream takes for noise, whatever the strength.
+        Level of the noise that the stream has estimated, at any strength.
     """
 
     input: float
@@ -41,12 +42,12 @@ class Levels(NamedTuple):
 
     @property
     def reduction(self) -> float:
-        """How far the output is below the input, in dB."""
+        """Difference between the levels of input and output, in dB."""
         return self.input - self.output
 
 
 class Monitor:
-    """Denoises block by block, with a strength that may be changed meanwhile.
+    """Denoises sound block by block, with a strength that can be changed at any time.
 
     Parameters
     ----------
@@ -55,16 +56,16 @@ class Monitor:
     strength
         From 0 to 1.
     take
-        Where before and after are recorded, or None.
+        Records the input and the output, or None.
 
     Attributes
     ----------
     strength
-        From 0, the input, to 1; a change takes a block to come about, so that it does not click.
+        From 0, the input, to 1; it changes gradually over a block, so that there is no click.
     bypass
         Whether the input is played, at the same latency, in place of the speech.
     seconds
-        How much has been played.
+        Length of the sound that has been played.
     """
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
@@ -82,11 +83,11 @@ class Monitor:
         return Levels(*(10 * math.log10(max(power, least)) for power in self._powers))
 
     def process(self, block: Floats) -> Floats:
-        """Take in samples, shape (samples, channels), and return what is to be played."""
+        """Process samples, shape (samples, channels), and return the samples to play."""
         return self._joined(list(self._stream.segments(block)))
 
     def flush(self) -> Floats:
-        """Return what is still held back."""
+        """Return the samples that are still held back."""
         return self._joined(list(self._stream.rest()))
 
     def _joined(self, segments: list[Segment]) -> Floats:
@@ -111,14 +112,14 @@ class Monitor:
 
 
 class Running:
-    """A monitor at work between two devices, in a thread of its own, for a `with` block.
+    """Runs a monitor between two devices in its own thread; use it as a context manager.
 
     Parameters
     ----------
     monitor
-        What is between them.
+        Processes the sound between them.
     duplex
-        The devices, running.
+        The devices, already running.
     """
 
     def __init__(self, monitor: Monitor, duplex: Duplex) -> None:
@@ -153,7 +154,7 @@ class Running:
             self._error = error
 
     def check(self) -> None:
-        """See whether all goes well.
+        """Raise an error if the thread or a device has failed.
 
         Raises
         ------

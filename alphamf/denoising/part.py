@@ -1,4 +1,4 @@
-"""Denoise a part of a recording, and leave the rest as it is."""
+"""Denoise a part of a recording and leave the rest unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame, frame_count
 from alphamf.denoising.samples import Samples
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -20,14 +20,14 @@ FADE = 0.02
 
 
 class Part(NamedTuple):
-    """A part of a recording, from `start` to `end` in seconds; no `end`: to its end."""
+    """A part of a recording, from `start` to `end` in seconds; without `end`, to its end."""
 
     start: float = 0.0
     end: float | None = None
 
 
 class _Input:
-    """Blocks of a recording, handed out up to one sample after another."""
+    """Blocks of a recording, which can be read up to given samples."""
 
     def __init__(self, blocks: Iterable[Samples]) -> None:
         self._blocks = iter(blocks)
@@ -43,7 +43,7 @@ class _Input:
         return True
 
     def until(self, end: float) -> Iterator[Samples]:
-        """Yield what comes before the sample `end`."""
+        """Yield the blocks before the sample `end`."""
         while self.position < end and self.more() and self._held is not None:
             count = int(min(len(self._held), end - self.position))
             block, self._held = self._held[:count], self._held[count:]
@@ -52,12 +52,12 @@ class _Input:
 
 
 class _Faded:
-    """Fades denoised segments of a part into the input, which it keeps until then.
+    """Fades the denoised segments of a part into the input, which it buffers until then.
 
     Parameters
     ----------
     lead
-        Samples at the start that stay as they are.
+        Samples at the start that are left unchanged.
     fade
         Samples of each fade.
     at_start
@@ -71,13 +71,13 @@ class _Faded:
         self._position = 0
 
     def keep(self, blocks: Iterable[Samples]) -> Iterator[Samples]:
-        """Pass the input on."""
+        """Buffer the input and pass it on."""
         for block in blocks:
             self._kept.append(block)
             yield block
 
     def segment(self, segment: Segment, *, at_end: bool) -> Segment:
-        """Return the next segment, faded; `at_end` where it is the last, and sound follows."""
+        """Return the next segment with fades; `at_end`: it is the last, and more sound follows."""
         count = len(segment.audio)
         given = self._given(count)
         place = np.arange(self._position, self._position + count, dtype=np.float64)
@@ -94,7 +94,7 @@ class _Faded:
         return segment._replace(audio=np.where(column == 0, given, mixed), noise=noise)
 
     def _given(self, count: int) -> Samples:
-        """Return so many samples of the input, and forget them."""
+        """Return a number of samples of the buffered input and drop them."""
         parts = []
         while count:
             block = self._kept.popleft()
@@ -114,39 +114,39 @@ def denoise_part(
     frame: Frame,
     denoised: Callable[[Iterable[Any]], Iterator[Segment]],
 ) -> Iterator[Segment]:
-    """Denoise a part of a recording; the rest comes out as it came in.
+    """Denoise a part of a recording; the rest is returned unchanged.
 
     Parameters
     ----------
     blocks
-        Of the recording, shape (samples, channels).
+        Blocks of the recording, shape (samples, channels).
     recording
-        Where they are from.
+        The recording itself.
     part
-        What to denoise.
+        The part to denoise.
     frame
-        Of the gain, in samples of the recording.
+        Window and hop of the gain, in samples of the recording.
     denoised
         Denoises blocks.
 
     Yields
     ------
     Segment
-        Those of the rest have a gain of 1, a deviation of 0 and no acceptance.
+        Segments of the rest have a gain of 1, a standard deviation of 0 and no acceptance.
 
     Raises
     ------
     AlphaMFError
-        The recording ends before the part, or no sample lies in it.
+        The recording ends before the part, or the part has no samples.
     """
     rate, hop, bins = recording.rate, frame.hop_length, frame.n_fft // 2 + 1
     start = round(part.start * rate)
     end = np.inf if part.end is None else round(part.end * rate)
     if end <= start:
-        raise AlphaMFError(f"no sample of {recording.name} lies between --start and --end")
+        raise AlphaMFError(f"{recording.name} has no samples between --start and --end")
     aligned = first_sample(part, rate, frame)
     source = _Input(blocks)
-    known = recording.frames or np.inf  # a pipe goes on
+    known = recording.frames or np.inf  # unknown for a pipe
     for block in source.until(aligned if start < known else np.inf):
         first = source.position - len(block)
         yield _left(block, _between(first, source.position, hop), bins)
@@ -154,7 +154,7 @@ def denoise_part(
     waiting: Segment | None = None
     if not source.more():
         raise AlphaMFError(
-            f"{recording.name} ends at {source.position / rate:.2f} s, before --start"
+            f"{recording.name} ends at {source.position / rate:.2f} s, which is before --start"
         )
     for segment in denoised(kept.keep(source.until(end))):
         if waiting is not None:
@@ -169,17 +169,17 @@ def denoise_part(
 
 
 def first_sample(part: Part, rate: int, frame: Frame) -> int:
-    """Return where denoising begins, so that the frames of the gain are those of the whole."""
+    """Return the sample where denoising starts, aligned to the frames of the whole recording."""
     return round(part.start * rate) // frame.hop_length * frame.hop_length
 
 
 def _between(start: int, end: int, hop: int) -> int:
-    """Return how many frames begin from one sample to another."""
+    """Return how many frames start between two samples."""
     return -(-end // hop) - -(-start // hop)
 
 
 def _left(block: Samples, frames: int, bins: int) -> Segment:
-    """Return a segment of sound that is left as it is."""
+    """Return a segment of unchanged sound."""
     shape = block.shape[1], bins, frames
     return Segment(
         audio=block,

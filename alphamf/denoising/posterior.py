@@ -1,4 +1,4 @@
-"""The posterior of speech and noise given a power spectrogram, by a chain on alpha-MF."""
+"""Sample the posterior of speech and noise given a power spectrogram, with alpha-MF."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ VARIANCE_THIN = 6
 
 
 class Chains(NamedTuple):
-    """What each of several chains found by itself.
+    """Results of the individual chains.
 
     Attributes
     ----------
     posteriors
-        Of each chain.
+        Posterior of each chain.
     halves
         Moments of the gain over the first and the second half of the kept draws, shape
-        (chains, ...); None where there are too few of these.
+        (chains, ...); None if there are too few draws.
     """
 
     posteriors: list[Posterior]
     halves: tuple[Moments, Moments] | None
 
     def rows(self, which: slice) -> Chains:
-        """Return the same of some of the bins."""
+        """Select frequency bins."""
         halves = None
         if self.halves is not None:
             first, second = (
@@ -48,7 +48,7 @@ class Chains(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """Posterior summaries of a power spectrogram; arrays have its shape.
+    """Posterior summaries of a power spectrogram; the arrays have its shape.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Posterior(NamedTuple):
     draws
         Number of draws of the gain that each chain kept.
     chains
-        None of one chain alone.
+        Results of each chain; None for a single chain.
     """
 
     gain: Array
@@ -74,11 +74,11 @@ class Posterior(NamedTuple):
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array]:
-        """All but the acceptance."""
+        """The four arrays: gain, gain_std, speech and noise."""
         return self.gain, self.gain_std, self.speech, self.noise
 
     def rows(self, which: slice) -> Posterior:
-        """Return the same of some of the bins."""
+        """Select frequency bins."""
         gain, gain_std, speech, noise = (each[..., which, :] for each in self.arrays)
         chains = None if self.chains is None else self.chains.rows(which)
         return Posterior(
@@ -103,7 +103,7 @@ def sample_posterior(
     dictionary
         The speech's W.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
     progress
@@ -122,14 +122,14 @@ def sample_posterior(
 
 
 class _Summary:
-    """Means of the gain, which steps note on their way where they can, and of both variances.
+    """Running means of the gain and of both variances; steps of a chain may add gains directly.
 
-    Those of several chains are kept apart.
+    Several chains have separate means.
 
     Parameters
     ----------
     settings
-        Of the run.
+        Settings of the run.
     context
         Frames stacked in a column.
     clips
@@ -165,7 +165,7 @@ class _Summary:
         ]
 
     def add(self, state: Any, target: AlphaMF) -> None:
-        """Take in one state."""
+        """Add one state of the chain."""
         first, last = self._gains[0], self._gains[-1]
         (last if state.step > last.burn_in else first).add(state, target)
         for record in self._variances:
@@ -173,7 +173,7 @@ class _Summary:
         target.notes.wants_gain = first.keeps(state.step + 1)
 
     def posterior(self, level: Array, acceptance: list[float]) -> Posterior:
-        """Return what was found, given the units of power and the acceptance of Phi."""
+        """Return the posterior, given the units of power and the acceptance of the Phi moves."""
         speech, noise = (variance.mean * level for variance in self._variances)
         if not self._several:
             (gain,) = self._gains

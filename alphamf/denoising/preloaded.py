@@ -1,4 +1,4 @@
-"""What every process that denoises uses: imported once, by the server that forks them.
+"""Modules and networks for all denoising processes, imported once by the fork server.
 
 They share its memory, that of the shipped networks above all.
 """
@@ -25,7 +25,7 @@ SERVER = os.getpid()
 def _end_in_silence(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Say nothing of the server's own end, as where it cannot fork: who asked for that says it."""
+    """Print no traceback if the fork server cannot fork; the parent process reports it."""
     if os.getpid() != SERVER or getattr(error, "errno", 0) not in (errno.EAGAIN, errno.ENOMEM):
         sys.__excepthook__(kind, error, trace)
 

@@ -1,4 +1,4 @@
-"""What is asked for every file of a batch, and who observes it."""
+"""Options that apply to every file of a batch, and observers of each file."""
 
 from __future__ import annotations
 
@@ -9,38 +9,43 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
-from alphamf.denoising.api import denoise_stream
+from alphamf.denoising.denoised import denoise_blocks
 from alphamf.denoising.hints import Stretches
 from alphamf.denoising.part import Part
+from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.tools.arrays import Floats
 
 
 class Observer(Protocol):
-    """Sees a file while it is denoised, and makes something else of it: scores, a picture."""
+    """Receives the input and output of a file, and makes something else: scores, a picture."""
 
     def watch(self, blocks: Iterable[Floats]) -> Iterator[Floats]:
-        """Pass the input on, blocks of shape (samples, channels)."""
+        """Record and pass on the input, blocks of shape (samples, channels)."""
         ...
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of the output."""
+        """Add a segment of the output."""
         ...
 
     def finish(self) -> Mapping[str, Any] | None:
-        """Write what is made at the end, and return scores if there are any."""
+        """Write the files that are complete only at the end, and return scores if there are any."""
         ...
 
 
 Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
 """Makes the observer of a file, given the frame of the gain in samples of the input and the
-permissions of what it writes; what it opens is closed by the stack."""
+permissions of the files that it writes; the stack closes what it opens."""
+
+
+Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
+"""Makes segments of blocks of sound, a sampling rate and options."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for every file of a batch.
+    """Options that apply to every file of a batch.
 
     Attributes
     ----------
@@ -48,12 +53,13 @@ class Request:
         Settings of the run, and the name of the preset that they are made from.
     model, refiner, second_stage, causal
         As for `alphamf.denoising.weights.find`.
-    seed, device, jobs
-        As for `alphamf.denoise`.
+    latency, seed, device, jobs
+        As for `alphamf.Stream`; at low latency the work is done on the CPU with one job, whatever
+        `device` and `jobs` are.
     overwrite
         Whether outputs may be replaced.
     trim
-        Whether what comes before the first speech and after the last is cut off.
+        Whether the sound before the first speech and after the last is cut off.
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     tag
@@ -61,18 +67,18 @@ class Request:
     observe
         Makes the observer of each file.
     estimate
-        Makes the segments of the output; what is called in place of `denoise_stream` writes a file
-        again from speech that is known.
+        Makes the segments of the output. Another function than `denoise_blocks` writes a file again
+        from speech that is known.
     loudness
-        Of the outputs in LUFS, with true peaks limited; None: as it comes out.
+        Loudness of the outputs in LUFS, with true peaks limited; None: it is left as it is.
     part
-        What is denoised of it; None for all.
+        The part of every file to denoise; None for all.
     noise_from, speech_from
-        Stretches of every file, as from `alphamf.denoising.hints.checked`.
+        Time ranges of every file, as from `alphamf.denoising.hints.check_stretches`.
     whole
-        Whether what observes has to know the length of a pipe first.
+        Whether the length of a pipe must be known before it is denoised.
     documented
-        Whether a result says all that it depends on: versions, digests of the models, processor.
+        Whether a result contains what it depends on: versions, digests of the models, processor.
     """
 
     settings: Settings
@@ -82,6 +88,7 @@ class Request:
     refiner: str = "auto"
     second_stage: str = "auto"
     causal: str = "none"
+    latency: str = "segments"
     seed: int = 0
     device: str = "cpu"
     jobs: int = 1
@@ -94,7 +101,7 @@ class Request:
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS
-    estimate: Callable[..., Iterator[Segment]] = denoise_stream
+    estimate: Estimator = denoise_blocks
     track: int | None = None
     tag: bool = False
     documented: bool = True

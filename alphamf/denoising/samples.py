@@ -1,4 +1,4 @@
-"""Arrays of samples as users have them: numbers of several kinds, channels last or first."""
+"""Checks and conversions of sample arrays: several dtypes, channels last or first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Samples = NDArray[Any]
 """Samples of float32, or of the integers that came in."""
 
 FULL_SCALE = {"int8": 2.0**7, "uint8": 2.0**7, "int16": 2.0**15, "int32": 2.0**31}
-"""Kinds of integers that sound is stored in, and what stands for 1; uint8 is silent at 128."""
+"""Integer dtypes of sound, and their full scale; in uint8 128 is silence."""
 
 _FEW = 8
 """No recording of many channels is as short as this, in samples."""
@@ -35,8 +35,8 @@ def checked_rate(rate: int) -> int:
     return whole("the rate", rate, *RATES, unit=" Hz")
 
 
-def real(audio: ArrayLike) -> Samples:
-    """Return samples as an array, whatever its shape, and without a copy where it is one.
+def real_samples(audio: ArrayLike) -> Samples:
+    """Check that samples are real numbers, and return them as an array, without a copy if possible.
 
     Raises
     ------
@@ -52,52 +52,52 @@ def real(audio: ArrayLike) -> Samples:
     try:
         array = np.asarray(audio)
     except (RuntimeError, TypeError, ValueError) as error:  # rows of several lengths, a GPU's
-        raise AlphaMFError(f"audio is no array: {error}") from None
+        raise AlphaMFError(f"audio cannot be converted to an array: {error}") from None
     if array.dtype.kind in "iu" and array.dtype.name not in FULL_SCALE:
         raise AlphaMFError(
-            f"audio of {array.dtype} has no known full scale: {', '.join(FULL_SCALE)} and "
-            "floating-point numbers up to 1 are taken"
+            f"audio has the dtype {array.dtype}, which is not supported; use "
+            f"{', '.join(FULL_SCALE)} or floating-point numbers from -1 to 1"
         )
     if array.dtype.kind not in "fiu":
-        raise AlphaMFError(f"audio must hold real numbers, not {array.dtype}")
+        raise AlphaMFError(f"audio must be real numbers, not {array.dtype}")
     return array
 
 
 def kind_of(array: Samples) -> np.dtype[Any]:
-    """Return the kind of what is made from an array: float32, or its own kind of integers."""
+    """Return the dtype of results for an input array: float32, or the input's integer dtype."""
     return array.dtype.newbyteorder("=") if array.dtype.kind in "iu" else np.dtype(np.float32)
 
 
 def check_orientation(shape: tuple[int, ...], limit: int, *, channels_first: bool) -> None:
-    """Refuse a recording that seems to have its channels along the other axis than is said.
+    """Refuse a recording whose shape suggests that its channels are along the other axis.
 
     Parameters
     ----------
     shape
-        Of its array, or of its first block.
+        Shape of the array, or of the first block.
     limit
         The most channels that are expected.
     channels_first
-        Whether its first axis is said to be that of the channels.
+        Whether the first axis is meant to be that of the channels.
 
     Raises
     ------
     AlphaMFError
-        There are more channels than expected, and only a few the other way round.
+        There are more channels than expected, and only a few along the other axis.
     """
     if len(shape) != 2 or shape[1 - channels_first] <= limit or shape[channels_first] > _FEW:
         return
     place, remedy = ("last", "leave out channels_first") if channels_first else ("first", _REMEDY)
-    raise AlphaMFError(f"audio of shape {shape} seems to have its channels {place}: {remedy}")
+    raise AlphaMFError(f"audio has the shape {shape}, so its channels seem to be {place}; {remedy}")
 
 
 def check_chunk(shape: tuple[int, ...], channels: int, *, channels_first: bool) -> None:
-    """Refuse a chunk of a stream with another shape than the stream's.
+    """Refuse a chunk whose shape differs from the stream's.
 
     Raises
     ------
     AlphaMFError
-        The sentence names ``x.T`` where that would do.
+        The message suggests ``x.T`` if that would help.
     """
     of_one = len(shape) == 1 and channels == 1
     if of_one or (len(shape) == 2 and shape[0 if channels_first else 1] == channels):
@@ -125,20 +125,20 @@ def to_float(array: Samples) -> Floats:
         found = array.astype(np.float32)
     if not np.isfinite(found).all():
         if np.isfinite(array).all():
-            raise AlphaMFError("audio holds samples beyond the range of single precision")
-        raise AlphaMFError("audio holds samples that are NaN or infinite")
+            raise AlphaMFError("audio contains samples beyond the range of float32")
+        raise AlphaMFError("audio contains NaN or infinite samples")
     return found
 
 
 def from_float(array: Floats, kind: np.dtype[Any]) -> Samples:
-    """Return samples in a kind: integers are rounded and limited to their range.
+    """Convert samples to a dtype; integers are rounded and clipped to their range.
 
     Parameters
     ----------
     array
         Samples, 1 at full scale.
     kind
-        As from `kind_of`.
+        A dtype, as from `kind_of`.
     """
     if kind.kind == "f":
         return array

@@ -1,4 +1,4 @@
-"""A chain on the alpha-MF of a power spectrogram: its model, its start, its steps."""
+"""Run a chain on the alpha-MF of a power spectrogram: the model, its start and its steps."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from alphamf.tools import memory
 from alphamf.tools.arrays import Array, namespace
 
 QUIETEST = 1e-6
-"""Least mean power of a bin, as a fraction of the mean over bins, that counts as sound."""
+"""Least mean power of a bin that counts as sound, as a fraction of the mean over bins."""
 
 SPEECH_LEVEL = 2e-3
-"""Scale at which H_speech starts, about as far below the mean power as the noise: EM keeps to the
-mode that it meets first, and goes wrong where either source starts much louder than the other."""
+"""Scale at which H_speech starts, about as far below the mean power as the noise: EM stays in the
+first mode that it reaches, which is wrong if one source starts much louder than the other."""
 
 KNOWN_LEVEL = 5e-4
-"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason;
-their prior has a mean of one, the level that it is known at."""
+"""Scale at which the gains of a known noise start, as low as the free noise, for the same reason.
+Their prior has a mean of one, the level at which the noise is known."""
 
 LAST_STEPS = 3
-"""Steps of EM on all frames after those on a few."""
+"""Steps of EM on all frames, after those on a subset."""
 
 FEWEST = 64
-"""Fewest frames that a warm-up may read: of fewer the noise's spectra are not learnt well."""
+"""Fewest frames that a warm-up may read: with fewer, the noise's spectra are not learned well."""
 
 CELL_ARRAYS = 6
 """Arrays of the size of the stacked spectrogram that each chain holds: Phi, power, statistics."""
@@ -54,7 +54,7 @@ def sample(
     progress: Progress | None = None,
     noise: Array | None = None,
 ) -> tuple[Array, list[float]]:
-    """Run a chain given |X|^2, and show every state to `observe`.
+    """Run a chain given |X|^2, and pass every state to `observe`.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def sample(
     dictionary
         The speech's W.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
     observe
@@ -71,7 +71,7 @@ def sample(
     progress
         Called after every step.
     noise
-        Known spectra of the noise, as from `known_noise.noise_spectra`, shape (stacked bins, K) or
+        Known spectra of the noise, as from `hints.noise_spectra`, shape (stacked bins, K) or
         (clips, stacked bins, K); they are a source of their own, whose W is fixed. Or None.
 
     Returns
@@ -79,7 +79,7 @@ def sample(
     level : ndarray
         The units of power that the model works in, shape (..., bins, 1).
     acceptance : list of float
-        Of the Phi moves of speech and noise.
+        Acceptance of the Phi moves of speech and noise.
     """
     check_memory(power, dictionary, settings)
     level = bin_levels(power)
@@ -91,9 +91,9 @@ def sample(
     seed, number = stream
     chains = (settings.chains,) if settings.chains > 1 else ()
     channel = _channel(target, dictionary, settings)
-    # A chain that diverges raises one sentence; numpy need not warn as well.
+    # A chain that diverges raises an error; NumPy must not warn, too.
     with np.errstate(all="ignore"):
-        start = begun(target, chains, settings, stream)
+        start = start_chain(target, chains, settings, stream)
         for state in run(
             target,
             kernel(settings.sampler),
@@ -112,19 +112,19 @@ def sample(
 
 
 def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> None:
-    """Refuse settings whose arrays are larger than this machine's memory.
+    """Refuse settings whose arrays would not fit into this machine's memory.
 
     Parameters
     ----------
     power
         |X|^2, shape (bins, frames) or (clips, bins, frames).
     dictionary, settings
-        Of the run.
+        Dictionary and settings of the run.
 
     Raises
     ------
     AlphaMFError
-        The chains need more than there is.
+        The chains need more memory than there is.
     """
     most = memory.total()
     if most is None or not isinstance(power, np.ndarray):
@@ -138,18 +138,17 @@ def check_memory(power: Array, dictionary: Dictionary, settings: Settings) -> No
     if needed > most:
         seconds = power.shape[-1] * dictionary.frame.hop_length / dictionary.rate
         raise AlphaMFError(
-            f"chains = {settings.chains} with noise_rank = {settings.noise_rank} would need "
-            f"{memory.format_gigabytes(needed)} of memory for {clips * seconds:.1f} s of "
-            "sound, and this "
-            f"machine has {memory.format_gigabytes(most)}"
+            f"chains = {settings.chains} and noise_rank = {settings.noise_rank} would need "
+            f"{memory.format_gigabytes(needed)} of memory for {clips * seconds:.1f} s of sound, "
+            f"but this machine has {memory.format_gigabytes(most)}"
         )
 
 
 def bin_levels(power: Array) -> Array:
-    """Return the mean power of every bin, shape (..., bins, 1): the units of the model.
+    """Return the mean power of each bin, shape (..., bins, 1): the unit of the model.
 
-    In these, factors of speech and noise, loud bins and faint ones are all of order one, without
-    which no kernel of a single step size can move them together.
+    In this unit, the factors of speech and noise, of loud and of faint bins are all of order one.
+    Otherwise no kernel with a single step size could sample them together.
     """
     xp = namespace(power)
     level = power.mean(axis=-1, keepdims=True)
@@ -165,13 +164,13 @@ def _channel(target: AlphaMF, dictionary: Dictionary, settings: Settings) -> Cha
     return Channel(target, 0, dictionary.context, spacing, burn_in)
 
 
-def begun(
+def start_chain(
     target: AlphaMF, chains: tuple[int, ...], settings: Settings, stream: tuple[int, int]
 ) -> Array:
-    """Draw a start, and return where EM takes it; at first EM reads a few of the frames, if asked.
+    """Draw a start and improve it by EM; EM may first run on a subset of the frames.
 
-    A few frames tell W of the noise from the speech's, and their H is near that of the frames
-    around; the last `LAST_STEPS` steps read them all. Recordings of fewer than `FEWEST` times
+    A subset of the frames suffices to learn W of the noise, and its H is near that of the frames
+    around; the last `LAST_STEPS` steps read all frames. Recordings with fewer than `FEWEST` times
     `Settings.coarse` frames are read as a whole.
 
     Parameters
@@ -181,7 +180,7 @@ def begun(
     chains
         Shape of the chains.
     settings
-        Of the run.
+        Settings of the run.
     stream
         Seed and stream number.
 
@@ -209,7 +208,7 @@ def begun(
 
 
 def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> Array:
-    """Return where EM takes a chain: near the mode, which a sampler may then leave.
+    """Run EM from a start, and return its last theta, which is near the mode.
 
     Parameters
     ----------
@@ -218,9 +217,9 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> A
     start
         Starting value, shape (..., D).
     steps
-        Of EM.
+        Number of steps of EM.
     seed, key
-        Of its random numbers.
+        Seed and key of the random numbers.
     """
     for state in run(target, kernel("em"), steps=steps, seed=seed, chain=key, start=start):
         start = state.theta
@@ -230,14 +229,14 @@ def warm_up(target: AlphaMF, start: Array, steps: int, seed: int, key: int) -> A
 def sources(
     dictionary: Dictionary, settings: Settings, level: Array, noise: Array | None = None
 ) -> list[Source]:
-    """Return the speech and the noise source for power in units of `level`, and a known noise.
+    """Return the speech and the noise source for power in units of `level`.
 
     The columns of W get a mean of one. Another alpha keeps the shape of their spectra.
 
     Parameters
     ----------
     dictionary, settings
-        Of the run.
+        Dictionary and settings of the run.
     level
         As from `bin_levels`, shape (..., bins, 1).
     noise

@@ -1,35 +1,75 @@
-"""A stream of audio cut into overlapping pieces, so that memory does not grow with its length."""
+"""Denoise a stream in segments that overlap and are crossfaded, in constant memory."""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 
+from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.estimate import ChannelEstimate
+from alphamf.denoising.gain import least_gain, mix_dry
+from alphamf.denoising.grids import native_grid
+from alphamf.denoising.hints import Hints
+from alphamf.denoising.samples import Samples
+from alphamf.denoising.stream_options import SoundProgress, StreamOptions
+from alphamf.denoising.weights import Weights
+from alphamf.denoising.workers import Piece, Workers
 from alphamf.tools.arrays import Floats
+from alphamf.tools.sums import total
+
+SEGMENT_SECONDS = 10
+OVERLAP_SECONDS = 0.5
 
 
-class Piece(NamedTuple):
-    """An input segment, with the overlap that follows.
+class Segment(NamedTuple):
+    """A denoised segment.
 
     Attributes
     ----------
-    audio
-        Shape (samples, channels).
-    step
-        Samples from its start to the next piece's: all of them in the last piece; what follows
-        `step` comes again at the start of the next.
+    audio, noise
+        Speech and noise estimate, shape (samples, channels) or the stream's axis order, float32 or
+        the input's integer dtype. They add up to the input if `dry` is 0 and no attenuation limit
+        is set.
+    gain, gain_std
+        Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
+        networks, the expected error of the gain; shape (channels, bins, frames), for the frames
+        that start in this segment.
+    acceptance
+        Proportion of accepted Phi proposals of speech and noise.
+    activity
+        Probability of speech in each of these frames, in the channel where it is highest; shape
+        (frames,).
+    agreement
+        How well several chains agree, over all channels; None for a single chain, and for digital
+        silence.
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> from alphamf import Stream
+    >>> with Stream(rate, channels=1, settings="fast") as stream:
+    ...     segments = [*stream.segments(audio[:, None]), *stream.rest()]
+    >>> [segment.audio.shape for segment in segments]
+    [(32000, 1)]
     """
 
-    audio: Floats
-    step: int
+    audio: Samples
+    noise: Samples
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+    activity: Floats
+    agreement: Agreement | None = None
 
 
 class Cutter:
     """Cuts a stream into pieces of ``step + overlap`` samples.
 
-    The last piece holds what is left, from ``step / 2 + overlap`` to ``3 step / 2 + overlap``
-    samples, so that none is too short to learn a noise from; a shorter stream is one piece.
+    The last piece has the remaining samples, from ``step / 2 + overlap`` to ``3 step / 2 +
+    overlap``, so that none is too short to learn a noise from. A shorter stream is one piece.
 
     Parameters
     ----------
@@ -52,12 +92,12 @@ class Cutter:
         self._count = 0
 
     def push(self, block: Floats) -> None:
-        """Take in a block, shape (samples, channels)."""
+        """Add a block, shape (samples, channels)."""
         self._held.append(block)
         self._count += len(block)
 
     def piece(self) -> Piece | None:
-        """Return the next piece, or None where it is not whole yet."""
+        """Return the next piece, or None if it is not complete yet."""
         if self._count <= self.limit:
             return None
         audio = self._held[0] if len(self._held) == 1 else np.concatenate(self._held)
@@ -66,7 +106,7 @@ class Cutter:
         return Piece(audio[: self.step + self.overlap], self.step)
 
     def last(self) -> Piece | None:
-        """Return what is left at the end, in one piece; None where that is nothing."""
+        """Return the rest of the stream as one piece, or None if nothing is left."""
         if not self._count:
             return None
         audio = np.concatenate(self._held)
@@ -74,10 +114,107 @@ class Cutter:
         return Piece(audio, len(audio))
 
 
-def fade_in(audio: Floats, before: Floats) -> None:
-    """Fade from the end of the piece before into the start of `audio`, in place and linearly.
+class SegmentDenoiser:
+    """Denoises a stream in segments.
 
-    The two hold the same sound, so amplitudes are what has to add up to one.
+    Parameters
+    ----------
+    rate
+        Sampling rate in Hz.
+    weights
+        Dictionary and networks.
+    options
+        Options of the stream.
+    progress
+        Adds up what has been done.
+
+    Attributes
+    ----------
+    latency
+        The most samples that are held back.
+    """
+
+    def __init__(
+        self, rate: int, weights: Weights, options: StreamOptions, progress: SoundProgress
+    ) -> None:
+        self._rate, self._settings = rate, options.settings
+        self._hints = options.hints or Hints()
+        self._hop = native_grid(weights.dictionary, rate).frame.hop_length
+        step = SEGMENT_SECONDS * rate // self._hop * self._hop
+        self._cutter = Cutter(step, round(OVERLAP_SECONDS * rate))
+        self.latency: int = self._cutter.limit + (options.jobs - 1) * step
+        self._workers = Workers(rate, weights, options, progress)
+        self._pieces: deque[Piece] = deque()
+        self._tail: Floats | None = None
+        self._position = 0
+
+    def push(self, block: Floats) -> None:
+        """Add a block, shape (samples, channels)."""
+        self._cutter.push(block)
+
+    def next(self, *, ended: bool) -> Segment | None:
+        """Return the next segment that is ready, or None; `ended`: no block follows."""
+        while (channels := self._workers.oldest()) is None:
+            piece = self._cutter.piece()
+            if piece is None and ended:
+                piece = self._cutter.last()
+            if piece is None:
+                break
+            self._pieces.append(piece)
+            self._workers.submit(piece)
+        if channels is None and ended:
+            channels = self._workers.oldest(last=True)
+        return None if channels is None else self._segment(self._pieces.popleft(), channels)
+
+    def close(self) -> None:
+        """Stop the work in progress."""
+        self._workers.close()
+
+    def _segment(self, piece: Piece, channels: list[ChannelEstimate]) -> Segment:
+        """Return a segment that is crossfaded with the one before."""
+        speech = np.stack([each.speech for each in channels], axis=1)
+        if self._tail is not None:
+            fade_in(speech, self._tail)
+        self._tail = speech[piece.step :]
+        speech, audio = speech[: piece.step], piece.audio[: piece.step]
+        last = piece.step == len(piece.audio)
+        frames = slice(None) if last else slice(piece.step // self._hop)
+        gain, gain_std, activity = (
+            np.stack([getattr(each, name)[..., frames] for each in channels])
+            for name in ("gain", "gain_std", "activity")
+        )
+        activity = activity.max(axis=0)
+        self._apply_hints(audio, speech, gain, gain_std, activity)
+        return Segment(
+            audio=mix_dry(audio, speech, self._settings),
+            noise=audio - speech,
+            gain=gain,
+            gain_std=gain_std,
+            acceptance=[float(a) for a in np.mean([e.acceptance for e in channels], axis=0)],
+            activity=activity,
+            agreement=total(each.agreement for each in channels),
+        )
+
+    def _apply_hints(
+        self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
+    ) -> None:
+        """Apply the user's hints to speech, gain and activity, in place."""
+        start, self._position = self._position, self._position + len(audio)
+        if not (self._hints.noise_from or self._hints.speech_from):
+            return
+        least = least_gain(self._settings)
+        kept = self._hints.share_kept(start, len(audio), self._rate)[:, None]
+        speech -= (1 - kept) * (speech - least * audio)
+        times = (start + np.arange(len(activity)) * self._hop) / self._rate
+        noise = self._hints.noise_frames(times)
+        gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
+        activity[self._hints.speech_frames(times)] = 1
+
+
+def fade_in(audio: Floats, before: Floats) -> None:
+    """Crossfade linearly from the end of the previous piece into the start of `audio`, in place.
+
+    Both contain the same sound, so the weights of the amplitudes must add up to one.
     """
     n = len(before)
     rise = ((np.arange(n, dtype=np.float32) + 0.5) / np.float32(n))[:, None]

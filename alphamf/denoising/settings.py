@@ -1,4 +1,4 @@
-"""What a denoising run can be set to, and the presets."""
+"""Settings of a denoising run, and the presets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OFFERED = ("bounded gradient", "parts")
 
 
 def kernel(name: str) -> Sampler[Any]:
-    """Return the sampler `name` of `SAMPLERS` as a kernel for W and H.
+    """Return the sampler called `name` in `SAMPLERS`, as a kernel for W and H.
 
     Raises
     ------
@@ -50,15 +50,15 @@ def kernel(name: str) -> Sampler[Any]:
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
-            f"there is no sampler {shown_value(name)}: it must be one of "
-            f"{', '.join(HYPERPARAMETERS)}, or another of alphamf.SAMPLERS"
+            f"unknown sampler {shown_value(name)}; it must be one of "
+            f"{', '.join(HYPERPARAMETERS)}, or another one in alphamf.SAMPLERS"
         )
     sampler: Sampler[Any] = SAMPLERS[name](**HYPERPARAMETERS.get(name, FALLBACK))
     missing = [need for need in sampler.needs if need not in OFFERED]
     if missing:
         raise AlphaMFError(
-            f"the sampler {name!r} cannot move W and H: their posterior does not offer what it "
-            f"needs ({', '.join(missing)})"
+            f"the sampler {name!r} cannot be used for denoising; it needs "
+            f"{', '.join(missing)}, which the posterior of W and H does not provide"
         )
     return sampler
 
@@ -70,7 +70,7 @@ class Settings:
     Attributes
     ----------
     sampler
-        Kernel for W and H, a name in `alphamf.SAMPLERS` that `kernel` does not refuse.
+        Kernel for W and H: a name in `alphamf.SAMPLERS` that `kernel` accepts.
     steps, keep
         Steps of each chain, and how many of the last ones are averaged.
     thin
@@ -78,7 +78,7 @@ class Settings:
     warm_up
         Steps of EM before those of the sampler.
     coarse
-        Distance of the frames that the warm-up reads, but in its last steps (`sampling.begun`).
+        The warm-up reads every `coarse`-th frame, but all of them in its last steps.
     chains
         Independent chains that are averaged.
     blocks
@@ -86,23 +86,23 @@ class Settings:
     alpha_speech
         Index of the speech; None for the dictionary's own.
     alpha_noise, noise_rank
-        Index of the noise and number of its spectra, which are learnt from the recording.
+        Index of the noise and number of its spectra, which are learned from the recording.
     prior_speech, prior_noise, prior_noise_basis
-        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior, with a shape that
-        the sampler can take: one that needs a bounded gradient gets a shape of one.
+        Priors of H_speech, H_noise and W_noise; None for a sparse Gamma prior. Its shape is one if
+        the sampler needs a bounded gradient.
     learn_channel
         Whether the dictionary is fitted to the recording's frequency response (`channel`).
     refine
         Whether the networks in `Weights` are used: the refiner, which reads the posterior, and the
-        second stage; else the gain is the posterior mean. They were trained on posteriors of 15
-        to 60 steps: with settings far from these they may do worse than none.
+        second stage; otherwise the gain is the posterior mean. They were trained on posteriors of
+        15 to 60 steps; with settings far from these the result may be worse than without networks.
     dry
-        Proportion of the input in the output, from 0 to 1: one less the command's --strength.
+        Proportion of the input in the output, from 0 to 1: 1 minus the command's --strength.
     max_attenuation
         Largest attenuation of a time-frequency cell in dB; None for no limit.
     channels
         ``"linked"``: channels that share a voice keep its place between them (`spatial`);
-        ``"separate"``: each is denoised as if it were alone.
+        ``"separate"``: each channel is denoised alone.
 
     Raises
     ------
@@ -140,7 +140,7 @@ class Settings:
 
     @property
     def speech_prior(self) -> Prior:
-        """Prior of H_speech."""
+        """Prior of the activations H_speech."""
         shape = 1.0 if "bounded gradient" in kernel(self.sampler).needs else 0.1
         return self.prior_speech or Gamma(shape, 20.0)
 
@@ -192,8 +192,8 @@ PRESETS = {
 }
 
 
-def chosen(settings: Settings | str) -> Settings:
-    """Return settings as they are, or those of a preset of this name.
+def choose_settings(settings: Settings | str) -> Settings:
+    """Return the settings of a preset, or the given settings unchanged.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-r"""Channels that share a voice: one speech in all of them, so that its image keeps its place.
+r"""Channels that share a voice: one estimate of the speech, so that the voice keeps its position.
 
-Gains that are found for each channel alone make a voice wander: where the noise of one channel is
-louder, the voice is attenuated more there. Here a cell's channels :math:`x` are one vector, a
+Gains of each channel alone make a voice move: if the noise of one channel is louder, the voice is
+attenuated more there. Here a cell's channels :math:`x` are one vector, a
 Gaussian of the covariance :math:`v R + N`. The voice has one variance v in each cell, and in each
 bin a matrix R for some seconds, of any rank, which holds levels, delays and reverberation; the
 noise N has a variance for each channel and cell, and one coherence in each bin. The speech is
@@ -37,7 +37,7 @@ TURN = 64
 """Frames for which the voice has one place, one second: voices move, and take turns."""
 
 WHOLE = np.float32(0.04)
-"""Weight of the whole segment in a place, for bins in which nothing is said for long."""
+"""Weight of the whole segment in a place, for bins without speech for a long time."""
 
 ROUNDS = 2
 """Estimates of the matrices, the first from the gains of the channels, the next from the speech."""
@@ -54,13 +54,13 @@ BINS = 64
 TINY = np.float32(1e-30)
 
 
-def sharing(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
-    """Return the groups of channels that share a voice, in order; a channel alone is a group, too.
+def sharing_groups(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> list[list[int]]:
+    """Return the groups of channels that share a voice, in order; a single channel is a group, too.
 
     Parameters
     ----------
     spectra, gains
-        Of each channel, shape (bins, frames).
+        Spectrum and gain of each channel, shape (bins, frames).
     """
     groups: list[list[int]] = []
     for channel in range(len(spectra)):
@@ -81,7 +81,7 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
     Parameters
     ----------
     spectra, gains
-        Of both, shape (bins, frames).
+        Spectra and gains of both channels, shape (bins, frames).
     """
     sums = [
         _sums(np.stack([each[part] for each in spectra]), np.stack([each[part] for each in gains]))
@@ -92,7 +92,7 @@ def coherence(spectra: Sequence[Complexes], gains: Sequence[Floats]) -> float:
 
 
 def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
-    """Return how large the cross spectrum is, block by block, and how large it could be."""
+    """Return the magnitude of the cross spectrum and its upper bound, for each block."""
     power = _power(spectra)
     weight = _common(power, gains)
     starts = np.arange(0, spectra.shape[2], BLOCK)
@@ -106,7 +106,7 @@ def _sums(spectra: Complexes, gains: Floats) -> tuple[Floats, Floats]:
 
 
 def speech(spectra: Complexes, gains: Floats) -> Complexes:
-    """Return the spectra of the speech in channels that share a voice.
+    """Estimate the spectra of the speech in channels that share a voice.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ def speech(spectra: Complexes, gains: Floats) -> Complexes:
     return found
 
 
-def shares(spectra: Sequence[Complexes]) -> list[Floats]:
-    """Return each channel's share of the power in every cell.
+def power_shares(spectra: Sequence[Complexes]) -> list[Floats]:
+    """Return each channel's fraction of the power in every cell.
 
     Parameters
     ----------
     spectra
-        Of each channel, shape (bins, frames).
+        Spectrum of each channel, shape (bins, frames).
     """
     powers = [_power(each) for each in spectra]
     total = sum(powers) + TINY
@@ -154,14 +154,15 @@ def _speech(spectra: Complexes, gains: Floats) -> Complexes:
 
 
 def _place(estimate: Complexes) -> Complexes:
-    """Return R at every frame, with a trace of one: shape (channels, channels, bins, frames).
+    """Return the spatial covariance R with trace one: (channels, channels, bins, frames).
 
-    It is of the frames around, by a triangle of weights over three `TURN`, and a little of all.
+    It is estimated from the frames around, with a triangle of weights over three `TURN`, and with a
+    small weight from all frames.
 
     Parameters
     ----------
     estimate
-        Of the speech, shape (channels, bins, frames).
+        Spectra of the speech, shape (channels, bins, frames).
     """
     starts = range(0, estimate.shape[-1], TURN)
     parts = [_covariance(estimate[..., start : start + TURN]) for start in starts]
@@ -181,9 +182,9 @@ def _noise(rest: Complexes, variance: Floats) -> Complexes:
     Parameters
     ----------
     rest
-        What has its coherence, shape (channels, bins, frames).
+        Spectra whose coherence is that of the noise, shape (channels, bins, frames).
     variance
-        Of each channel, of the same shape.
+        Variance of the noise in each channel, of the same shape.
     """
     matrix = _covariance(rest)
     scale = np.sqrt(np.stack([matrix[c, c].real for c in range(len(matrix))]) + TINY)
@@ -207,7 +208,7 @@ def _common(power: Floats, values: Floats) -> Floats:
 
 
 def _covariance(spectra: Complexes) -> Complexes:
-    """Return sums over the frames, shape (channels, channels, bins)."""
+    """Return the covariance summed over frames, shape (channels, channels, bins)."""
     rows = [[(a * b.conj()).sum(axis=-1) for b in spectra] for a in spectra]
     covariance: Complexes = np.array(rows)
     return covariance
@@ -219,7 +220,7 @@ def _trace(matrix: Complexes) -> Floats:
 
 
 def _solved(matrix: Complexes, values: Complexes) -> Complexes:
-    """Solve a positive definite system in every cell by elimination; `matrix` is overwritten.
+    """Solve a positive definite system in every cell by elimination; overwrites `matrix`.
 
     Parameters
     ----------

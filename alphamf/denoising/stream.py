@@ -1,106 +1,57 @@
-"""Sound in chunks of any size: in segments that fade into each other, or within 40 ms.
+"""Denoise sound in chunks of any size: in segments that are crossfaded, or at 40 ms of latency.
 
-Every segment learns its noise for itself, which lets segments be done side by side. At low latency
-the noise is learnt as the sound goes on (`low_latency`).
+Each segment learns its own noise, which allows segments to be processed side by side. At low
+latency the noise is learned continuously (`low_latency`).
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from os import PathLike
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alphamf.audio.reader import CHANNELS
-from alphamf.denoising.agreement import Agreement
-from alphamf.denoising.gain import least_gain, with_dry
-from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import Hints
-from alphamf.denoising.low_latency import Done, LowLatency
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
     checked_rate,
     from_float,
     kind_of,
-    real,
+    real_samples,
     to_float,
 )
-from alphamf.denoising.segments import Cutter, fade_in
-from alphamf.denoising.settings import Settings, chosen
-from alphamf.denoising.stream_options import check_callers, check_channels, check_way
-from alphamf.denoising.weights import Weights, find, find_online
-from alphamf.denoising.workers import Cancel, Estimated, Workers
+from alphamf.denoising.segments import Segment, SegmentDenoiser
+from alphamf.denoising.settings import Settings, choose_settings
+from alphamf.denoising.stream_options import Cancel, SoundProgress, StreamOptions
+from alphamf.denoising.weights import Weights, find
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import flag, whole
-from alphamf.tools.arrays import Floats, module
-from alphamf.tools.sums import total
+from alphamf.tools.arrays import Floats
 
-SEGMENT_SECONDS = 10
-OVERLAP_SECONDS = 0.5
-
-
-class Segment(NamedTuple):
-    """A denoised segment.
-
-    Attributes
-    ----------
-    audio, noise
-        Speech and noise estimate, shape (samples, channels) or as the stream has it, float32 or
-        the input's kind of integers; they add up to the input where `dry` is 0 and no attenuation
-        limit is set.
-    gain, gain_std
-        Gain of the speech, from 0 to 1, and its standard deviation: that of the posterior or, with
-        networks, how far such a gain is off; shape (channels, bins, frames), of the frames that
-        begin in this segment.
-    acceptance
-        Proportion of accepted Phi proposals of speech and noise.
-    activity
-        Probability of speech in each of these frames, of the channel where it is highest; shape
-        (frames,).
-    agreement
-        How far several chains agree, over all channels; None of one chain alone, and of digital
-        silence.
-
-    Examples
-    --------
-    >>> import soundfile
-    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
-    >>> with Stream(rate, channels=1, settings="fast") as stream:
-    ...     segments = [*stream.segments(audio[:, None]), *stream.rest()]
-    >>> [segment.audio.shape for segment in segments]
-    [(32000, 1)]
-    """
-
-    audio: Samples
-    noise: Samples
-    gain: Floats
-    gain_std: Floats
-    acceptance: list[float]
-    activity: Floats
-    agreement: Agreement | None = None
+if TYPE_CHECKING:
+    from alphamf.denoising.low_latency import FrameDenoiser
 
 
 class Stream:
-    """Denoises sound that comes in chunks, in constant memory.
+    """Denoises sound that arrives in chunks, in constant memory.
 
-    What comes out, put together, is what `alphamf.denoise` makes of the whole, to the bit, whatever
-    the size of the chunks; at low latency it is something else, but the same for all chunks.
+    The joined output equals that of `alphamf.denoise` for the whole recording, to the bit and for
+    any size of the chunks. At low latency the output differs, but is the same for all chunk sizes.
 
-    A stream can be copied or pickled between two chunks, and goes on to the same bits; its copy
-    calls no `progress` and heeds no `cancel`.
+    A stream can be copied or pickled between two chunks, and the copy continues to the same bits.
+    The copy has no `progress` and no `cancel`.
 
-    Chunks come one after the other: a call while another one works, from a second thread or from
-    `progress`, is refused and its chunk is not taken. An error that breaks off the work, such as
-    one that `progress` raises, ends the stream. One of several jobs that has begun cannot go on
-    in a forked process.
+    Chunks are processed one after the other. A call during another call, from a second thread or
+    from `progress`, raises an error and its chunk is not used. An error during the work, such as
+    one that `progress` raises, ends the stream. A stream with several jobs that has started cannot
+    continue in a forked process.
 
     Parameters
     ----------
@@ -111,24 +62,24 @@ class Stream:
     settings, model, seed, device, jobs, max_channels, channels_first, progress, cancel
         As in `alphamf.denoise`.
     latency
-        ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, for less quality
-        (docs/streams.md). Of the settings only `dry`, `max_attenuation`, `channels` and `refine`
-        count then, the network is a causal one, and the work is done in `process`, on the CPU,
-        by one job.
+        ``"segments"``: segments of ten seconds; ``"low"``: 40 ms, at lower quality
+        (docs/streams.md). At low latency only the settings `dry`, `max_attenuation`, `channels` and
+        `refine` apply, the network is a causal one, and `process` does the work on the CPU with
+        one job.
     hints
-        What is known of the sound, with times from the stream's start; None for nothing.
+        Hints about the sound, with times from the stream's start; None if there are none.
 
     Attributes
     ----------
     latency
-        The longest that sound is held back, in seconds: what comes in is out when so much more has
-        followed, and `jobs` - 1 segments of ten seconds more where there are several jobs.
+        The longest time that sound is held back, in seconds. Each further job adds a segment of ten
+        seconds.
 
     Raises
     ------
     AlphaMFError
-        The rate is none of sound, there are more channels than `max_channels`, or a setting or the
-        model does not do; low latency is asked for on a device or with several jobs.
+        The rate is out of range, there are more channels than `max_channels`, a setting or the
+        model cannot be used, or low latency is combined with a GPU or several jobs.
 
     Examples
     --------
@@ -158,43 +109,38 @@ class Stream:
         cancel: Cancel | None = None,
         hints: Hints | None = None,
     ) -> None:
-        rate = checked_rate(rate)
-        channels, seed = check_channels(channels, max_channels), whole("seed", seed, 0)
-        jobs = check_way(latency, device, jobs, hints)
-        check_callers(progress, cancel)
-        self.rate: int = rate
-        self.channels: int = channels
-        self.settings: Settings = chosen(settings)
-        if latency == "low":
-            weights = find_online(rate, model, refine=self.settings.refine)
-        else:
-            weights = find(rate, model)
-        self._low: LowLatency | None = None
-        if latency == "low":
-            self._low = LowLatency(rate, channels, weights, self.settings, seed)
-        self._hop = native_grid(weights.dictionary, rate).frame.hop_length
-        step = SEGMENT_SECONDS * rate // self._hop * self._hop
-        self._cutter = Cutter(step, round(OVERLAP_SECONDS * rate))
-        held = self._low.latency if self._low else self._cutter.limit + (jobs - 1) * step
-        self.latency: float = held / rate
-        self._hints = hints or Hints()
-        self._position = 0
-        self._workers = Workers(
-            rate,
-            weights,
-            self.settings,
+        options = StreamOptions(
+            choose_settings(settings),
+            model=model,
+            latency=latency,
             seed=seed,
-            xp=module(device),
+            device=device,
             jobs=jobs,
+            max_channels=max_channels,
+            channels_first=channels_first,
             progress=progress,
             cancel=cancel,
-            noise=self._hints.noise,
+            hints=hints,
         )
-        self._channels_first = flag("channels_first", channels_first)
+        self._open(rate, channels, options)
+
+    def _open(self, rate: int, channels: int, options: StreamOptions) -> None:
+        rate, channels = checked_rate(rate), options.check_channels(channels)
+        self.rate: int = rate
+        self.channels: int = channels
+        self.settings: Settings = options.settings
+        progress = SoundProgress(options.progress, options.cancel)
+        self._denoiser: SegmentDenoiser | FrameDenoiser
+        if options.latency == "low":
+            from alphamf.denoising.low_latency import FrameDenoiser
+
+            self._denoiser = FrameDenoiser(rate, channels, options, progress)
+        else:
+            self._denoiser = SegmentDenoiser(rate, find(rate, options.model), options, progress)
+        self.latency: float = self._denoiser.latency / rate
+        self._channels_first = options.channels_first
         self._kind: np.dtype[Any] | None = None
-        self._tail: Floats | None = None
-        self._blocks: deque[Floats] = deque()
-        self._last_came = self._finished = False
+        self._last_came = False
         self._ended = ""
         self._busy = Lock()
 
@@ -205,9 +151,9 @@ class Stream:
         self.close()
 
     def close(self) -> None:
-        """Stop work that is still under way; what has not come out is lost."""
+        """Stop the work in progress and discard its output."""
         self._ended = self._ended or "the stream has ended"
-        self._workers.close()
+        self._denoiser.close()
 
     def __copy__(self) -> Stream:
         return deepcopy(self)
@@ -221,48 +167,48 @@ class Stream:
         self._busy = Lock()
 
     def process(self, chunk: ArrayLike) -> Samples:
-        """Take in a chunk and return the speech that is ready, often none.
+        """Process a chunk and return the speech that is ready, often none.
 
         Parameters
         ----------
         chunk
-            Samples as in `alphamf.denoise`, shape (samples, channels), or (samples,) of one
-            channel; in all chunks of one kind.
+            Samples as in `alphamf.denoise`, shape (samples, channels), or (samples,) for one
+            channel; all chunks have the same dtype.
 
         Returns
         -------
         ndarray
-            float32 or the chunk's kind of integers, shape (samples, channels), or (samples,) as the
+            float32 or the chunk's integer dtype, shape (samples, channels), or (samples,) like the
             chunk.
 
         Raises
         ------
         AlphaMFError
-            The chunk is not finite, or of another shape or kind; the stream has ended, or is at
+            The chunk is not finite or has another shape or dtype; the stream has ended, or is at
             work for another call; a chain diverged.
         """
         with self._turn():
             chunk = self._take(chunk)
-            return self._joined(iter(self._step, None), chunk.ndim)
+            return self._joined(chunk.ndim)
 
     def flush(self) -> Samples:
-        """End the stream, and return the speech still held back, shape (samples, channels)."""
+        """End the stream and return the remaining speech, shape (samples, channels)."""
         with self._turn():
             self._take_end()
-            return self._joined(iter(self._step, None), 2)
+            return self._joined(2)
 
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
-        """Do as `process`, and return an iterator over segments with their gains.
+        """Process a chunk, and return an iterator over the segments that are ready.
 
-        The chunk is taken in at once, and the work is done as segments are asked for: what one call
-        leaves, the next returns.
+        The chunk is stored at once, and the work is done when segments are requested. Segments that
+        one call leaves are returned by the next.
         """
         with self._turn():
             self._take(chunk)
         return self._segments()
 
     def rest(self) -> Iterator[Segment]:
-        """Do as `flush`, and return an iterator over segments with their gains."""
+        """End the stream, and return an iterator over the remaining segments."""
         with self._turn():
             self._take_end()
         return self._segments()
@@ -276,16 +222,17 @@ class Stream:
                 return
             yield segment
 
-    def _joined(self, segments: Iterable[Segment], axes: int) -> Samples:
-        audio = [segment.audio for segment in segments]
+    def _joined(self, axes: int) -> Samples:
+        """Return the speech of all segments that are ready, with one or two axes."""
+        audio = [segment.audio for segment in iter(self._step, None)]
         if not audio:
-            audio = [self._held(np.empty((0, self.channels), np.float32))]
+            audio = [self._in_users_form(np.empty((0, self.channels), np.float32))]
         joined = np.concatenate(audio, axis=int(self._channels_first))
         return joined.reshape(-1) if axes == 1 else joined
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Keep other threads out, and callbacks, which would find the work half done."""
+        """Refuse other threads and callbacks while a call is in progress."""
         if not self._busy.acquire(blocking=False):
             raise AlphaMFError(
                 "the stream is at work, for another thread or for the call whose callback this is: "
@@ -297,16 +244,21 @@ class Stream:
             self._busy.release()
 
     def _take(self, chunk: ArrayLike) -> Samples:
-        """Take in a chunk, and return it as an array."""
+        """Check and store a chunk, and return it as an array."""
         self._check_open()
         if self._last_came:
             raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
-        array = real(chunk)
-        block = self._checked(array)
-        if self._low is not None:
-            self._blocks.append(block)
-        else:
-            self._cutter.push(block)
+        array = real_samples(chunk)
+        check_chunk(array.shape, self.channels, channels_first=self._channels_first)
+        block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
+        kind = kind_of(array)
+        if self._kind not in (None, kind):
+            raise AlphaMFError(
+                f"all chunks of a stream must have the same dtype: it started with {self._kind}, "
+                f"but this chunk is {kind}"
+            )
+        self._denoiser.push(to_float(block))
+        self._kind = kind
         return array
 
     def _take_end(self) -> None:
@@ -318,103 +270,29 @@ class Stream:
             raise AlphaMFError(self._ended)
 
     def _step(self) -> Segment | None:
-        """Return the next segment that is ready, or None; an error on the way ends the stream."""
+        """Return the next segment that is ready, or None; an error ends the stream."""
         try:
-            segment = self._next() if self._low is None else self._next_at_once(self._low)
+            segment = self._denoiser.next(ended=self._last_came)
         except BaseException as error:
             name = type(error).__name__
             self._ended = self._ended or f"the stream has ended: {name} broke off its work"
-            self._workers.close()
+            self._denoiser.close()
             raise
-        if segment is None and self._last_came:
-            self.close()
-        return segment
+        if segment is None:
+            if self._last_came:
+                self.close()
+            return None
+        audio, noise = (self._in_users_form(each) for each in (segment.audio, segment.noise))
+        return segment._replace(audio=audio, noise=noise)
 
-    def _next(self) -> Segment | None:
-        while (estimated := self._workers.oldest()) is None:
-            piece = self._cutter.piece()
-            if piece is None and self._last_came:
-                piece = self._cutter.last()
-            if piece is None:
-                break
-            self._workers.submit(piece)
-        if estimated is None and self._last_came:
-            estimated = self._workers.oldest(last=True)
-        return None if estimated is None else self._faded(estimated)
-
-    def _next_at_once(self, low: LowLatency) -> Segment | None:
-        """Return what has come out of the next block at low latency, or after the last one."""
-        if self._blocks:
-            return self._now(low.push(self._blocks.popleft()))
-        if self._last_came and not self._finished:
-            self._finished = True
-            return self._now(low.finish())
-        return None
-
-    def _checked(self, array: Samples) -> Floats:
-        """Return a chunk as float32 of shape (samples, channels), which nobody else holds."""
-        check_chunk(array.shape, self.channels, channels_first=self._channels_first)
-        block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
-        kind = kind_of(array)
-        if self._kind not in (None, kind):
-            raise AlphaMFError(f"the stream began with {self._kind}, and this chunk is of {kind}")
-        found = to_float(block)
-        self._kind = kind
-        return found
-
-    def _held(self, audio: Floats) -> Samples:
-        """Return samples as the user holds them."""
+    def _in_users_form(self, audio: Floats) -> Samples:
+        """Return samples in the user's dtype and axis order."""
         found = from_float(audio, self._kind or audio.dtype)
         return found.T if self._channels_first else found
 
-    def _now(self, done: Done) -> Segment:
-        """Return what has come out at low latency."""
-        self._workers.count(len(done.audio) / self.rate)
-        return Segment(
-            audio=self._held(with_dry(done.audio, done.speech, self.settings)),
-            noise=self._held(done.audio - done.speech),
-            gain=done.gain,
-            gain_std=done.gain_std,
-            acceptance=done.acceptance,
-            activity=done.activity,
-        )
 
-    def _faded(self, estimated: Estimated) -> Segment:
-        piece, estimates = estimated
-        speech = np.stack([e.speech for e in estimates], axis=1)
-        if self._tail is not None:
-            fade_in(speech, self._tail)
-        self._tail = speech[piece.step :]
-        speech, audio = speech[: piece.step], piece.audio[: piece.step]
-        last = piece.step == len(piece.audio)
-        frames = slice(None) if last else slice(piece.step // self._hop)
-        gain, gain_std, activity = (
-            np.stack([getattr(e, name)[..., frames] for e in estimates])
-            for name in ("gain", "gain_std", "activity")
-        )
-        activity = activity.max(axis=0)
-        self._heed(audio, speech, gain, gain_std, activity)
-        return Segment(
-            audio=self._held(with_dry(audio, speech, self.settings)),
-            noise=self._held(audio - speech),
-            gain=gain,
-            gain_std=gain_std,
-            acceptance=[float(a) for a in np.mean([e.acceptance for e in estimates], axis=0)],
-            activity=activity,
-            agreement=total(e.agreement for e in estimates),
-        )
-
-    def _heed(
-        self, audio: Floats, speech: Floats, gain: Floats, gain_std: Floats, activity: Floats
-    ) -> None:
-        """Let what is known of the sound have the last word on what was found of it, in place."""
-        start, self._position = self._position, self._position + len(audio)
-        if not (self._hints.noise_from or self._hints.speech_from):
-            return
-        least = least_gain(self.settings)
-        kept = self._hints.share_kept(start, len(audio), self.rate)[:, None]
-        speech -= (1 - kept) * (speech - least * audio)
-        times = (start + np.arange(len(activity)) * self._hop) / self.rate
-        noise = self._hints.noise_frames(times)
-        gain[..., noise], gain_std[..., noise], activity[noise] = least, 0, 0
-        activity[self._hints.speech_frames(times)] = 1
+def open_stream(rate: int, channels: int, options: StreamOptions) -> Stream:
+    """Return a stream with options that have been checked."""
+    stream = Stream.__new__(Stream)
+    stream._open(rate, channels, options)
+    return stream

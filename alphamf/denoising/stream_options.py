@@ -1,12 +1,29 @@
-"""Checks of what a stream is made with."""
+"""Options of a stream, checked once, and the progress that they ask for."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from os import PathLike
+from threading import Lock
+from typing import Any, Protocol
 
+from alphamf.audio.reader import CHANNELS
 from alphamf.denoising.hints import Hints
+from alphamf.denoising.settings import Settings
+from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arguments import callback, instance, one_of, shown_value, whole
+from alphamf.learnt.dictionary import Dictionary
+from alphamf.tools.arguments import (
+    callback,
+    flag,
+    instance,
+    one_of,
+    replace_numbers,
+    shown_value,
+    whole,
+)
 from alphamf.tools.arrays import DEVICES
 
 LATENCIES = ("segments", "low")
@@ -16,48 +33,148 @@ MOST_JOBS = 4096
 """Most segments side by side, far beyond any machine's cores: each takes memory of its own."""
 
 
-def check_channels(channels: Any, most: Any) -> int:
-    """Return a number of channels.
+class Cancel(Protocol):
+    """Stops work from another thread or process; for example `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Return whether the work should stop."""
+        ...
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream is denoised: what `alphamf.denoise` and `alphamf.Stream` have in common.
+
+    Attributes
+    ----------
+    settings, model, latency, seed, device, jobs, max_channels, channels_first, progress, cancel, \
+    hints
+        As in `alphamf.Stream`.
 
     Raises
     ------
     AlphaMFError
-        It is no whole number, or out of range.
+        An option is of the wrong kind or out of range, or two do not go together.
     """
-    number, limit = whole("channels", channels, 1), whole("max_channels", most, 1)
-    if number > limit:
-        raise AlphaMFError(
-            f"a stream has 1 to {limit} channels, not {shown_value(number)}: max_channels allows "
-            "more"
+
+    settings: Settings
+    model: str | PathLike[str] | Dictionary | Weights = "auto"
+    latency: str = "segments"
+    seed: int = 0
+    device: str = "cpu"
+    jobs: int = 1
+    max_channels: int = CHANNELS
+    channels_first: bool = False
+    progress: Callable[[float], None] | None = None
+    cancel: Cancel | None = None
+    hints: Hints | None = None
+
+    def __post_init__(self) -> None:
+        replace_numbers(
+            self,
+            {
+                "seed": whole("seed", self.seed, 0),
+                "jobs": whole("jobs", self.jobs, 1, MOST_JOBS),
+                "max_channels": whole("max_channels", self.max_channels, 1),
+                "channels_first": flag("channels_first", self.channels_first),
+            },
         )
-    return number
+        one_of("latency", self.latency, LATENCIES)
+        one_of("device", self.device, DEVICES)
+        callback("progress", self.progress)
+        if self.cancel is not None and not callable(getattr(self.cancel, "is_set", None)):
+            raise AlphaMFError(
+                "cancel must have a method is_set, as threading.Event has, or be None, not "
+                f"{shown_value(self.cancel)}"
+            )
+        if self.hints is not None:
+            instance("hints", self.hints, Hints, "Hints or None")
+        if self.latency == "low" and (self.device == "cuda" or self.jobs > 1):
+            raise AlphaMFError(
+                "latency 'low' works on the CPU with one job only; leave out device and jobs"
+            )
+        if self.latency == "low" and self.hints is not None:
+            raise AlphaMFError("latency 'low' does not support hints")
+
+    def check_channels(self, channels: int) -> int:
+        """Return a number of channels as an int.
+
+        Raises
+        ------
+        AlphaMFError
+            It is no whole number, or above `max_channels`.
+        """
+        number = whole("channels", channels, 1)
+        if number > self.max_channels:
+            raise AlphaMFError(
+                f"a stream can have 1 to {self.max_channels} channels, not {shown_value(number)}; "
+                "raise max_channels to allow more"
+            )
+        return number
 
 
-def check_way(latency: Any, device: Any, jobs: Any, hints: Any) -> int:
-    """Return the number of jobs, if it goes with how and where the work is to be done.
+class SoundProgress:
+    """Adds up the seconds of sound that several threads have processed, and stops them.
 
-    Raises
-    ------
-    AlphaMFError
-        An argument is of the wrong kind or out of range, or two do not go together.
+    A copy by pickle or `copy.deepcopy` has neither `progress` nor `cancel`.
+
+    Parameters
+    ----------
+    progress, cancel
+        As in `StreamOptions`.
+
+    Attributes
+    ----------
+    stopped
+        Whether the work has to stop.
     """
-    count = whole("jobs", jobs, 1, MOST_JOBS)
-    one_of("latency", latency, LATENCIES)
-    one_of("device", device, DEVICES)
-    if hints is not None:
-        instance("hints", hints, Hints, "Hints or None")
-    if latency == "low" and (device == "cuda" or count > 1):
-        raise AlphaMFError("latency low is for the CPU and one job: leave out device and jobs")
-    if latency == "low" and hints is not None:
-        raise AlphaMFError("latency low takes no hints of what is noise or speech")
-    return count
 
+    def __init__(
+        self, progress: Callable[[float], None] | None = None, cancel: Cancel | None = None
+    ) -> None:
+        self._progress, self._cancel = progress, cancel
+        self._lock = Lock()
+        self._seconds: dict[tuple[int, int], float] = {}
+        self.stopped: bool = False
 
-def check_callers(progress: Any, cancel: Any) -> None:
-    """Refuse a `progress` that cannot be called, and a `cancel` that cannot be asked."""
-    callback("progress", progress)
-    if cancel is not None and not callable(getattr(cancel, "is_set", None)):
-        raise AlphaMFError(
-            "cancel must have a method is_set, as threading.Event has, or be None, not "
-            f"{shown_value(cancel)}"
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_seconds": dict(self._seconds), "stopped": self.stopped}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        SoundProgress.__init__(self)
+        self.__dict__.update(state)
+
+    def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
+        """Record the progress of a task, and call `progress`.
+
+        Parameters
+        ----------
+        key
+            Key of the task.
+        seconds
+            Seconds of sound that a step stands for.
+        steps
+            Steps made so far.
+
+        Raises
+        ------
+        CancelledError
+            The work has to stop.
+        """
+        if self.stopped or (self._cancel is not None and self._cancel.is_set()):
+            raise CancelledError("the denoising was cancelled")
+        if self._progress is not None:
+            with self._lock:
+                self._seconds[key] = seconds * steps
+                self._progress(sum(self._seconds.values()))
+
+    def add(self, seconds: float) -> None:
+        """Record seconds of sound that were processed in order, as at low latency.
+
+        Raises
+        ------
+        CancelledError
+            The work has to stop.
+        """
+        key = 0, 0
+        self.advance(key, 1, self._seconds.get(key, 0) + seconds)

@@ -1,4 +1,4 @@
-"""What comes before the first speech and after the last, cut off."""
+"""Trim the sound before the first and after the last speech."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from alphamf.audio.stft import Frame
 from alphamf.denoising.activity import speech_stretches
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, temporary_place
@@ -18,33 +18,33 @@ MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
 
 AGAIN = 1.0
-"""Seconds of activity that count again with what follows: what comes later can only lengthen speech
-that ended less than a pause ago. They hold the margin, a pause and the shortest speech."""
+"""Seconds of activity that are examined again with the next segment, which can only lengthen speech
+that ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
 
 IN_MEMORY = 1 << 26
-"""Bytes that are held back in memory; more go to a temporary file."""
+"""Most bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
-"""Samples of a channel that are given back at a time."""
+"""Samples per channel that are returned at a time."""
 
 
 class Trimmer:
-    """Holds sound back until speech follows; a context manager.
+    """Holds sound back until speech follows; use it as a context manager.
 
     Parameters
     ----------
     rate
         Sampling rate in Hz.
     frame
-        Of the activity, in samples.
+        Window and hop of the activity, in samples.
 
     Attributes
     ----------
     found
-        Whether there was speech so far.
+        Whether any speech was found so far.
     first, last
-        Samples where what is kept starts and ends, once `finish` was called; a recording without
-        speech is kept whole.
+        First and last sample to keep, after a call of `finish`; a recording without speech is kept
+        whole.
     """
 
     def __init__(self, rate: int, frame: Frame) -> None:
@@ -65,19 +65,19 @@ class Trimmer:
         self._held.close()
 
     def add(self, segment: Segment) -> Iterator[Floats]:
-        """Take in a segment, and yield blocks that are kept for certain."""
+        """Add a segment, and yield the blocks that will certainly be kept."""
         self._channels = segment.audio.shape[1]
         try:
             self._held.write(np.ascontiguousarray(segment.audio, "<f4").tobytes())
         except OSError as error:
             raise AlphaMFError(
-                f"no room in {temporary_place()} for silence: {reason(error)}"
+                f"no space in {temporary_place()} for silence: {reason(error)}"
             ) from error
         self._taken += len(segment.audio)
         yield from self._kept(segment.activity)
 
     def finish(self) -> Iterator[Floats]:
-        """Yield what is left of what is kept."""
+        """Yield the remaining blocks to keep."""
         if not self.found:
             yield from self._until(0, self._taken)
         self.last = self._given
@@ -101,7 +101,7 @@ class Trimmer:
         )
 
     def _until(self, start: int, end: int) -> Iterator[Floats]:
-        """Yield the samples from `start` to `end`, and forget those before when all are given."""
+        """Yield the samples from `start` to `end`, then free the memory of all samples before."""
         if start >= end:
             return
         each = 4 * self._channels
@@ -116,7 +116,7 @@ class Trimmer:
         self._forget(before, each)
 
     def _forget(self, before: int, each: int) -> None:
-        """Drop what was given, so that speech without a pause takes no room."""
+        """Drop the samples already returned, so that long speech needs no extra memory."""
         self._held.seek((self._given - before) * each)
         left = self._held.read((self._taken - self._given) * each)
         self._held.close()

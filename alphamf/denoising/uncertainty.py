@@ -1,4 +1,4 @@
-"""How sure the output is: its gain, how far that may be off, and what both say of its level."""
+"""Uncertainty of the output: its gain, the gain's deviation, and the range of its level."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from alphamf.tools.arrays import Array, Floats, Reals, parts
 
 
 class Deviation(NamedTuple):
-    """Constants of `deviation`, chosen on development clips (docs/quality.md).
+    """Constants of `deviation`, fitted to development clips (docs/quality.md).
 
     Attributes
     ----------
     scale, power, least
-        Of the deviation of a loud cell.
+        Constants of the deviation of a loud cell.
     faint
-        Power over the mean at which half of a cell is what lies below all speech, such as the hiss
-        of a good recording, at low frequencies.
+        Power relative to the mean, at low frequencies, at which a cell counts half as faint: as the
+        hiss of a good recording, which lies below all speech.
     faint_std
         Deviation of the gain there.
     bend
@@ -40,14 +40,14 @@ CHOSEN = Deviation()
 """The constants."""
 
 ROWS = 64
-"""Bins of a segment that are gone through at once."""
+"""Bins of a segment that are processed at a time."""
 
 LOUDEST = np.float32(1e12)
-"""Full scales that larger samples are taken as, so that their powers do not overflow."""
+"""Larger samples are clipped to this, in full scales, so that their powers do not overflow."""
 
 
-def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
-    """Return the gain that an output has.
+def output_gain(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
+    """Return the gain from a noisy spectrum to an output spectrum.
 
     Parameters
     ----------
@@ -72,8 +72,8 @@ def of_output(noisy: Complexes, speech: Complexes, least: np.float32) -> Floats:
     return _by_rows(gain, noisy, speech)
 
 
-def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
-    """Return the standard deviation of a gain that networks found; 0 where there is no sound.
+def network_gain_std(power: Floats, gain: Floats, hertz: Reals) -> Floats:
+    """Return the standard deviation of a gain predicted by networks; 0 where there is no sound.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def after_networks(power: Floats, gain: Floats, hertz: Reals) -> Floats:
 
 
 def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
-    """Call a function of single cells for some bins at a time, so that its parts stay small."""
+    """Apply an elementwise function to some bins at a time, to limit memory."""
     found: Floats = np.empty(arrays[0].shape, arrays[0].real.dtype)
     for part in parts(len(arrays[0]), ROWS):
         found[part] = function(*(each[part] for each in arrays))
@@ -99,24 +99,24 @@ def _by_rows(function: Callable[..., Floats], *arrays: Array) -> Floats:
 
 
 def faint_levels(hertz: Reals, constants: Deviation = CHOSEN) -> Floats:
-    """Return the power over the mean at which half of a cell is what lies below all speech.
+    """Return the power, relative to the mean, at which a cell counts half as faint.
 
     Parameters
     ----------
     hertz
         Frequencies of cells, of any shape.
     constants
-        Of the formula.
+        Constants of the formula.
     """
     found: Floats = (constants.faint / (1 + (hertz / constants.bend) ** 4)).astype(np.float32)
     return found
 
 
 def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation = CHOSEN) -> Floats:
-    """Return the root mean square error of gains that networks found, which say none.
+    """Return the expected root mean square error of gains predicted by networks.
 
-    Of a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
-    probability g and else noise. In a faint one both gains near 0 and near 1 are often wrong.
+    For a loud cell it is a power of g (1 - g), the variance of a cell that is speech with the
+    probability g and noise otherwise. In faint cells, gains near 0 and near 1 are both often wrong.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
     faint
         Their `faint_levels`, which broadcast against both.
     constants
-        Of the formula.
+        Constants of the formula.
     """
     scale, power, least = (np.float32(each) for each in constants[:3])
     share = faint / (faint + level)
@@ -137,14 +137,14 @@ def deviation(gain: Floats, level: Floats, faint: Floats, constants: Deviation =
 
 
 def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
-    """Return the powers of a sound's cells, which add up to the mean square over a frame.
+    """Return the power per cell, scaled so that cells sum to the frame's mean square.
 
     Parameters
     ----------
     audio
         Shape (samples, channels).
     frame
-        Of the gain, in samples.
+        Window and hop of the gain, in samples.
     frames
         How many, from the first on.
 
@@ -159,7 +159,7 @@ def powers(audio: Floats, frame: Frame, frames: int) -> Floats:
 
 
 def levels(power: Floats, gain: Floats, gain_std: Floats) -> Floats:
-    """Return the power of the speech in every frame, and the range that it may be in.
+    """Return the power of the speech in each frame, with lower and upper ends.
 
     The gain of each cell is taken one standard deviation down and up, in all cells of a frame at
     once: the widest range that these deviations allow.

@@ -1,18 +1,17 @@
-"""Everything learnt that a run uses: found, read and checked once, then handed down."""
+"""The dictionary and networks of a run: found, loaded and checked once."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from operator import call
 from typing import Any, TypeVar
 
 import numpy as np
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising.causal import frame_of
+from alphamf.denoising.asymmetric_windows import frame_of
 from alphamf.errors import AlphaMFError
 from alphamf.learnt import dictionary as dictionaries
 from alphamf.learnt import network_file
@@ -34,6 +33,9 @@ Choice = str | os.PathLike[str]
 MODELS = "a file, the name of a shipped dictionary, a Dictionary or Weights"
 """What a model can be."""
 
+_load_once = cache(call)
+"""Calls a function of a file, once for each file."""
+
 NETWORKS: dict[str, type[TrainedNetwork]] = {
     "refiner": Refiner,
     "second_stage": SecondStage,
@@ -45,18 +47,19 @@ NETWORKS: dict[str, type[TrainedNetwork]] = {
 
 @dataclass(frozen=True)
 class Weights:
-    """What a run has learnt beforehand.
+    """The dictionary and networks of a run.
 
     Attributes
     ----------
     dictionary
         Spectra of clean speech.
     refiner
-        Network that reads the posterior; None: the gain is the posterior mean.
+        Network that predicts the gain from the posterior; None: the gain is the posterior mean.
     second_stage
         Network that corrects the result in windows of 16 ms; None for none. It needs a refiner.
     high_band
-        Network of the bands above the second stage's; None: the second stage's top goes on there.
+        Network of the wide bands above the second stage's band; None: the gain at the top of that
+        band is used there.
     causal
         Network that reads the online chain, at low latency; None: the gain is the chain's.
 
@@ -87,19 +90,18 @@ class Weights:
         for each in (self.refiner, self.second_stage, self.causal):
             if each is not None and not _fits(each, self.dictionary):
                 raise AlphaMFError(
-                    f"the {_role(each)} {each.name} is for {each.rate} Hz with windows of "
-                    f"{each.frame.n_fft} samples, and with the dictionary {self.dictionary.name} "
-                    f"it must be for {self.dictionary.rate} Hz with "
-                    f"{_frame_for(each, self.dictionary).n_fft}"
+                    f"the {_role(each)} {each.name} ({each.rate} Hz, windows of {each.frame.n_fft} "
+                    f"samples) does not fit the dictionary {self.dictionary.name}, which needs "
+                    f"{self.dictionary.rate} Hz and windows of "
+                    f"{_frame_for(each, self.dictionary).n_fft} samples"
                 )
         if self.second_stage is not None and self.refiner is None:
             raise AlphaMFError(
-                f"the second stage {self.second_stage.name} corrects the result of a refiner, and "
-                "there is none"
+                f"the second stage {self.second_stage.name} needs a refiner, but there is none"
             )
 
-    def on(self, xp: Any) -> Weights:
-        """Return the same weights with the networks' parameters in the memory of module `xp`."""
+    def to_module(self, xp: Any) -> Weights:
+        """Return a copy with the networks' parameters on the device of the module `xp`."""
         if xp is np:
             return self
         return replace(
@@ -118,7 +120,7 @@ def find(
     second_stage: Choice = "auto",
     causal: Choice = "none",
 ) -> Weights:
-    """Return the weights for sound at `rate`.
+    """Find and load the weights for sound at `rate`.
 
     Parameters
     ----------
@@ -131,10 +133,10 @@ def find(
         A file or the name of a shipped refiner; ``"auto"``: the shipped one that fits the
         dictionary's rate and window, if there is one; ``"none"``.
     second_stage
-        Likewise; ``"auto"`` is none where there is no refiner or one that is not shipped. The
-        network of the bands above comes with a shipped one, for sound that has them.
+        In the same way; ``"auto"`` is none without a shipped refiner. A shipped second stage comes
+        with the high-band network, for sound that has these bands.
     causal
-        Likewise, for low latency.
+        In the same way, for low latency.
 
     Raises
     ------
@@ -167,21 +169,21 @@ def find(
 def find_online(
     rate: int, model: Choice | Dictionary | Weights = "auto", *, refine: bool = True
 ) -> Weights:
-    """Return the weights for sound at `rate` and at low latency.
+    """Find and load the weights for sound at `rate`, at low latency.
 
     Parameters
     ----------
     rate, model
-        As for `find`, which also says what is raised.
+        As for `find`.
     refine
-        Whether there is to be a network, where one is shipped for the dictionary.
+        Whether to load a network, if one is shipped for the dictionary.
     """
     choice = "auto" if refine else "none"
     return find(rate, model, refiner="none", second_stage="none", causal=choice)
 
 
 def network(kind: type[N], choice: Choice, rate: int) -> N | None:
-    """Return a network, None for ``"none"``; for ``"auto"`` the shipped one for `rate`, if any.
+    """Load a network; None for ``"none"``, and for ``"auto"`` the shipped one for `rate`, if any.
 
     Parameters
     ----------
@@ -202,13 +204,8 @@ def network(kind: type[N], choice: Choice, rate: int) -> N | None:
         return None
     if name == "auto":
         path = network_file.shipped_networks().get(f"{kind.kind}-{rate // 1000}k")
-        return _shipped(kind.load, path) if path else None
+        return _load_once(kind.load, path) if path else None
     return kind.load(network_file.find(name))
-
-
-@cache
-def _shipped(load: Callable[[Path], N], path: Path) -> N:
-    return load(path)
 
 
 def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
@@ -216,7 +213,7 @@ def _fits(network: TrainedNetwork, dictionary: Dictionary) -> bool:
 
 
 def _frame_for(network: TrainedNetwork, dictionary: Dictionary) -> Frame:
-    """Return the window and hop that a network must have beside a dictionary."""
+    """Return the window and hop that a network must have to fit a dictionary."""
     if isinstance(network, SecondStage):
         return second_stage_frame(dictionary.rate)
     return frame_of(dictionary.frame) if isinstance(network, CausalRefiner) else dictionary.frame
@@ -227,19 +224,19 @@ def _role(network: TrainedNetwork) -> str:
 
 
 def missing_refiner(weights: Weights, refiner: Choice) -> str | None:
-    """Return a note where a refiner is wanted and none is shipped for the dictionary."""
+    """Return a note if no refiner is shipped for the dictionary, or None."""
     if weights.refiner is not None or str(refiner) != "auto":
         return None
     name = weights.dictionary.name
-    return f"there is no network for the rate and window of {name}, and none was used"
+    return f"no shipped network fits the rate and window of {name}; denoising without one"
 
 
 def narrow_recording(weights: Weights, rate: int) -> str | None:
-    """Return a note where the dictionary is for wider sound than a recording at `rate` Hz."""
+    """Return a note if the dictionary is for a wider band than sound at `rate` Hz, or None."""
     dictionary = weights.dictionary
     if dictionary.rate <= rate:
         return None
     return (
-        f"{dictionary.name} is for sound of {dictionary.rate} Hz and more, and denoises this of "
-        f"{rate} Hz badly"
+        f"{dictionary.name} is for sound at {dictionary.rate} Hz or more; the result "
+        f"for {rate} Hz will be poor"
     )

@@ -1,23 +1,21 @@
-"""Segments estimated in order: one by one, side by side in threads, or together on a device."""
+"""Estimate segments in order: one by one, in parallel threads, or as a batch on a GPU."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
-from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from alphamf.denoising.estimate import Sampled, finished, sampled
-from alphamf.denoising.gain import Estimate
-from alphamf.denoising.known_noise import noise_spectra
-from alphamf.denoising.segments import Piece
-from alphamf.denoising.settings import Settings
+from alphamf.denoising.estimate import ChannelEstimate, estimate_speech, sample_gains
+from alphamf.denoising.gain import SegmentPosterior
+from alphamf.denoising.hints import noise_spectra
+from alphamf.denoising.stream_options import SoundProgress, StreamOptions
 from alphamf.denoising.weights import Weights
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats, Reals, module
@@ -27,175 +25,163 @@ TINY = np.finfo(np.float32).tiny
 
 T = TypeVar("T")
 
-Estimated = tuple[Piece, list[Estimate]]
-"""A piece, and the estimate of each of its channels."""
+
+class Piece(NamedTuple):
+    """An input segment, followed by its overlap.
+
+    Attributes
+    ----------
+    audio
+        Shape (samples, channels).
+    step
+        Samples from its start to that of the next piece: all of them in the last piece. What
+        follows `step` is repeated at the start of the next piece.
+    """
+
+    audio: Floats
+    step: int
 
 
-class Cancel(Protocol):
-    """What stops work from another thread or process, such as `threading.Event`."""
+class _Pending(NamedTuple):
+    """A piece in progress.
 
-    def is_set(self) -> bool:
-        """Whether the work is to stop."""
-        ...
+    Attributes
+    ----------
+    places
+        For each channel its place among the estimates of all futures.
+    futures
+        Estimates of the different sounds among the channels.
+    """
+
+    places: list[int]
+    futures: list[Future[list[ChannelEstimate]]]
+
+    def channels(self) -> list[ChannelEstimate]:
+        """Wait for the estimate of every channel."""
+        found = [estimate for future in self.futures for estimate in future.result()]
+        return [found[k] for k in self.places]
 
 
 class Workers:
-    """Estimates pieces of sound, and gives them back in order.
+    """Estimates pieces of sound, and returns the estimates in order.
+
+    A copy by pickle or `copy.deepcopy` waits for the pieces in progress first.
 
     Parameters
     ----------
     rate
         Sampling rate in Hz.
-    weights, settings
-        Of the run.
-    seed
-        The same seed gives the same bits.
-    xp
-        Array module that samples. On a device pieces move together, which is what fills it.
-    jobs
-        Pieces side by side.
+    weights
+        Dictionary and networks.
+    options
+        Options of the stream: `settings`, `seed`, `device`, `jobs` and `hints`. On a GPU
+        `jobs` pieces are sampled in one batch, to use all of it.
     progress
-        Called with the seconds of sound done so far, or None.
-    cancel
-        What stops the work, or None.
-    noise
-        Sound of noise alone, shape (samples, channels), float32, or None.
-
-    A copy by pickle or `copy.deepcopy`, for which pieces under way are waited for, has neither
-    `progress` nor `cancel`.
+        Adds up what has been done.
     """
 
     def __init__(
-        self,
-        rate: int,
-        weights: Weights,
-        settings: Settings,
-        *,
-        seed: int,
-        xp: Any,
-        jobs: int,
-        progress: Callable[[float], None] | None,
-        cancel: Cancel | None = None,
-        noise: Floats | None = None,
+        self, rate: int, weights: Weights, options: StreamOptions, progress: SoundProgress
     ) -> None:
+        xp, settings, seed = module(options.device), options.settings, options.seed
+        noise = options.hints.noise if options.hints else None
         self._noise: list[Reals | None] | None = None
         if noise is not None:
             self._noise = noise_spectra(noise, rate, weights.dictionary, settings, seed)
-        self._rate, self._weights, self._settings = rate, weights.on(xp), settings
-        self._seed, self._xp, self._jobs = seed, xp, jobs
-        self._progress = _Progress(progress, cancel)
+        self._rate, self._weights, self._settings = rate, weights.to_module(xp), settings
+        self._seed, self._xp, self._jobs = seed, xp, options.jobs
+        self._progress = progress
         self._together = xp is not np
         self._threads = self._pool()
         self._waiting: list[Piece] = []
-        self._pending: deque[tuple[Piece, list[int], list[Future[list[Estimate]]]]] = deque()
-        self._ready: deque[Estimated] = deque()
+        self._pending: deque[_Pending] = deque()
+        self._ready: deque[list[ChannelEstimate]] = deque()
         self._count = 0
         self._process: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         self._check_process()
         pending = [
-            (piece, places, [future.result() for future in futures])
-            for piece, places, futures in self._pending
+            (places, [future.result() for future in futures]) for places, futures in self._pending
         ]
-        seconds, stopped = dict(self._progress.seconds), self._progress.stopped
-        changed = {"_pending": pending, "_progress": (seconds, stopped), "_threads": None}
-        return {**self.__dict__, **changed, "_xp": self._xp.__name__, "_process": None}
+        changed = {"_pending": pending, "_xp": self._xp.__name__}
+        return {**self.__dict__, **changed, "_threads": None, "_process": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._xp = np if state["_xp"] == "numpy" else module("cuda")
         self._pending = deque(
-            (piece, places, [_done(each) for each in found])
-            for piece, places, found in state["_pending"]
+            _Pending(places, [_done(each) for each in results])
+            for places, results in state["_pending"]
         )
-        self._progress = _Progress(None, None)
-        self._progress.seconds, self._progress.stopped = state["_progress"]
         self._threads = self._pool()
 
     def _pool(self) -> ThreadPoolExecutor | None:
         return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
     def submit(self, piece: Piece) -> None:
-        """Have a piece estimated: at once, in threads, or when enough wait for the device."""
+        """Start to estimate a piece: at once, in threads, or when a batch for the GPU is full."""
         if self._together:
             self._waiting.append(piece)
+            return
+        places, sounds = _different([piece])
+        noises = self._noises(places)
+        number, seconds = self._number(1), piece.step / self._rate / len(sounds)
+        samplings = [
+            partial(self._sample, [sound], number, seconds, k, [noise])
+            for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
+        ]
+        if self._settings.channels == "separate":
+            futures = [self._start(partial(self._finish, task)) for task in samplings]
         else:
-            self._pending.append((piece, *self._futures(piece)))
+            # The task that starts last does the rest when the others are about to end, so that no
+            # thread waits long.
+            *earlier, last = samplings
+            others = [self._start(task) for task in earlier]
+            futures = [self._start(partial(self._finish, last, others))]
+        self._pending.append(_Pending(places, futures))
 
-    def oldest(self, *, last: bool = False) -> Estimated | None:
-        """Return the oldest piece that was not returned yet, once enough are under way, or None.
+    def oldest(self, *, last: bool = False) -> list[ChannelEstimate] | None:
+        """Return the channels of the oldest piece that is still to be returned.
 
         Parameters
         ----------
         last
-            Whether no other piece follows: then any number is enough.
+            Whether no other piece follows: then any number of pieces in progress is enough.
+
+        Returns
+        -------
+        list of ChannelEstimate or None
+            None if too few pieces are in progress.
 
         Raises
         ------
         AlphaMFError
-            Threads are at work on it in another process, which this one was forked from.
+            Its threads are in another process, which this one was forked from.
         """
         if self._together:
             if not self._ready and self._waiting and (last or len(self._waiting) == self._jobs):
                 self._batch()
             return self._ready.popleft() if self._ready else None
-        # Pending pieces cost memory: no more sounds are under way than there are jobs.
-        many = sum(len(set(places)) for _, places, _ in self._pending) >= self._jobs
+        # Pieces in progress need memory: there are no more different sounds than jobs.
+        many = sum(len(set(each.places)) for each in self._pending) >= self._jobs
         if not self._pending or not (many or last):
             return None
         self._check_process()
-        piece, places, futures = self._pending.popleft()
-        found = [estimate for future in futures for estimate in future.result()]
-        return piece, [found[k] for k in places]
-
-    def count(self, seconds: float) -> None:
-        """Note so many seconds of sound that were done elsewhere.
-
-        Raises
-        ------
-        CancelledError
-            The work is to stop.
-        """
-        number = 0, 0
-        self._progress.advance(number, 1, self._progress.seconds.get(number, 0) + seconds)
+        return self._pending.popleft().channels()
 
     def close(self) -> None:
-        """Stop work that is still under way."""
+        """Stop the work in progress."""
         self._progress.stopped = True
         if self._threads is not None and self._process in (None, os.getpid()):
             self._threads.shutdown(cancel_futures=True)
 
     def _number(self, count: int) -> int:
-        """Return the stream number of the next `count` pieces."""
+        """Reserve stream numbers for the next `count` pieces, and return the first."""
         first, self._count = self._count, self._count + count
         return first
 
-    def _futures(self, piece: Piece) -> tuple[list[int], list[Future[list[Estimate]]]]:
-        """Start what is to be done for a piece.
-
-        Returns
-        -------
-        places : list of int
-            For each channel its place among the estimates.
-        futures : list of Future
-            Whose estimates, one after the other, are those.
-        """
-        places, sounds = _different([piece])
-        noises = self._noises(places)
-        number, seconds = self._number(1), piece.step / self._rate / len(sounds)
-        samplings = [
-            partial(self._sampled, [sound], number, seconds, k, [noise])
-            for k, (sound, noise) in enumerate(zip(sounds, noises, strict=True))
-        ]
-        if self._settings.channels == "separate":
-            return places, [self._started(partial(self._alone, task)) for task in samplings]
-        # The last to start does the rest, when the others are about to end: no thread waits long.
-        *earlier, last = samplings
-        others = [self._started(task) for task in earlier]
-        return places, [self._started(partial(self._linked, others, last))]
-
-    def _started(self, task: Callable[[], T]) -> Future[T]:
+    def _start(self, task: Callable[[], T]) -> Future[T]:
         if self._threads is None:
             return _done(task())
         self._check_process()
@@ -203,7 +189,7 @@ class Workers:
         return self._threads.submit(task)
 
     def _check_process(self) -> None:
-        """Refuse to wait for threads that stayed behind in another process."""
+        """Refuse to wait for threads of another process."""
         if self._process not in (None, os.getpid()):
             raise AlphaMFError(
                 "the stream's threads are in the process that this one was forked from: make the "
@@ -211,21 +197,21 @@ class Workers:
             )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:
-        """Return the known spectra of the noise of each sound, that of its first channel."""
+        """Return the known noise spectra of each sound, from the first channel that has it."""
         known = self._noise
         if known is None:
             return [None] * len(set(places))
         return [known[places.index(k) % len(known)] for k in range(len(set(places)))]
 
-    def _sampled(
+    def _sample(
         self,
         sounds: Sequence[Floats],
         number: int,
         seconds: float,
         place: int,
         noises: Sequence[Reals | None],
-    ) -> list[Sampled]:
-        """Find the gains of sounds of one length.
+    ) -> list[SegmentPosterior]:
+        """Sample the gains of sounds of equal length.
 
         Parameters
         ----------
@@ -234,54 +220,53 @@ class Workers:
         number
             Their stream number.
         seconds
-            Of sound that they stand for in the progress.
+            Seconds of sound that they stand for in the progress.
         place
-            Of the first among those of this number.
+            Place of the first among those of this number.
         noises
             Known spectra of the noise of each, or None.
         """
         progress = partial(self._progress.advance, (number, place), seconds / self._settings.steps)
         stream = self._seed, number
-        return sampled(
+        return sample_gains(
             sounds, self._rate, self._weights, self._settings, stream, self._xp, progress, noises
         )
 
-    def _finished(self, channels: Sequence[Sampled]) -> list[Estimate]:
-        return finished(channels, self._weights, self._settings, self._xp)
-
-    def _alone(self, sampling: Callable[[], list[Sampled]]) -> list[Estimate]:
-        return self._finished(sampling())
-
-    def _linked(
-        self, others: Sequence[Future[list[Sampled]]], last: Callable[[], list[Sampled]]
-    ) -> list[Estimate]:
-        own = last()
-        return self._finished([one for other in others for one in other.result()] + own)
+    def _finish(
+        self,
+        sampling: Callable[[], list[SegmentPosterior]],
+        others: Sequence[Future[list[SegmentPosterior]]] = (),
+    ) -> list[ChannelEstimate]:
+        """Sample the last of some channels, and estimate the speech in all of them."""
+        last = sampling()
+        channels = [*(one for other in others for one in other.result()), *last]
+        return estimate_speech(channels, self._weights, self._settings, self._xp)
 
     def _batch(self) -> None:
-        """Estimate the waiting pieces together, or as many as are of the first one's length."""
+        """Estimate in one batch the waiting pieces, or those as long as the first one."""
         _, group = next(groupby(self._waiting, key=lambda piece: len(piece.audio)))
         pieces = list(group)
         del self._waiting[: len(pieces)]
         places, sounds = _different(pieces)
         seconds = sum(piece.step for piece in pieces) / self._rate
         noises = self._noises(places)
-        found = self._sampled(sounds, self._number(len(pieces)), seconds, 0, noises)
+        found = self._sample(sounds, self._number(len(pieces)), seconds, 0, noises)
         channels = len(places) // len(pieces)
-        for k, piece in enumerate(pieces):
+        for k in range(len(pieces)):
             own = places[k * channels : (k + 1) * channels]
             used = sorted(set(own))
-            estimates = self._finished([found[place] for place in used])
-            self._ready.append((piece, [estimates[used.index(place)] for place in own]))
+            segment = [found[place] for place in used]
+            estimates = estimate_speech(segment, self._weights, self._settings, self._xp)
+            self._ready.append([estimates[used.index(place)] for place in own])
 
 
 def _different(pieces: Sequence[Piece]) -> tuple[list[int], list[Floats]]:
-    """Return the different sounds among the channels of some pieces.
+    """Return the distinct sounds among the channels of some pieces.
 
     Parameters
     ----------
     pieces
-        Of one length.
+        Pieces of one length.
 
     Returns
     -------
@@ -307,37 +292,3 @@ def _done(result: T) -> Future[T]:
     future: Future[T] = Future()
     future.set_result(result)
     return future
-
-
-class _Progress:
-    """Adds up the seconds done in several threads."""
-
-    def __init__(self, callback: Callable[[float], None] | None, cancel: Cancel | None) -> None:
-        self._callback, self._cancel = callback, cancel
-        self._lock = Lock()
-        self.seconds: dict[tuple[int, int], float] = {}
-        self.stopped = False
-
-    def advance(self, key: tuple[int, int], seconds: float, steps: float) -> None:
-        """Note the progress of a task, and call back.
-
-        Parameters
-        ----------
-        key
-            Of the task.
-        seconds
-            Of sound that a step stands for.
-        steps
-            Steps made so far.
-
-        Raises
-        ------
-        CancelledError
-            The work is to stop.
-        """
-        if self.stopped or (self._cancel is not None and self._cancel.is_set()):
-            raise CancelledError("the denoising was cancelled")
-        if self._callback is not None:
-            with self._lock:
-                self.seconds[key] = seconds * steps
-                self._callback(sum(self.seconds.values()))

@@ -20,7 +20,7 @@ from alphamf.tools.files import atomic, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
-    from alphamf.denoising.api import Segment
+    from alphamf.denoising.segments import Segment
     from alphamf.evaluation.plot import Picture
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from alphamf.audio.inputs import Job
-from alphamf.denoising.api import PRESETS
 from alphamf.denoising.file import process
-from alphamf.denoising.gain import with_dry
+from alphamf.denoising.gain import mix_dry
 from alphamf.denoising.request import Request
-from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.settings import PRESETS
+from alphamf.denoising.stream_options import StreamOptions
 from alphamf.errors import AlphaMFError
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
 from alphamf.serving.store import check_room
@@ -67,7 +66,7 @@ class Render:
         return str(process(job, None, request)["output"])
 
     def _mixed(
-        self, blocks: Iterable[Floats], rate: int, settings: Settings, **_: Any
+        self, blocks: Iterable[Floats], rate: int, options: StreamOptions
     ) -> Iterator[Segment]:
         """Yield segments of the speech mixed with a part of the input."""
         place, left, held = 0, iter(blocks), np.empty((0, 0), np.float32)
@@ -80,7 +79,7 @@ class Render:
             check_room(self.folder, audio.nbytes, self.spare)
             speech = samples(self.folder / SPEECH, self.sound, place, length)
             none = np.empty((audio.shape[1], 0, 0), np.float32)
-            mixed = with_dry(audio, speech, settings)
+            mixed = mix_dry(audio, speech, options.settings)
             yield Segment(mixed, audio - speech, none, none, [0.0], none[0].ravel())
             place += length
         for _block in left:  # the reader compares the whole with what it has checked

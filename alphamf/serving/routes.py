@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from alphamf.audio.formats import FORMATS, is_known
-from alphamf.denoising.api import PRESETS
+from alphamf.denoising.settings import PRESETS
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
 from alphamf.serving.limits import Limits

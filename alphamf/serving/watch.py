@@ -9,7 +9,7 @@ from typing import Any
 
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
-from alphamf.denoising.stream import Segment
+from alphamf.denoising.segments import Segment
 from alphamf.serving.picture import Band, SoundPicture
 from alphamf.serving.sound import BAND, SPEECH, SPEECH_PICTURE, SoundShape, write
 from alphamf.serving.store import check_room

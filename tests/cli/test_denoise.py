@@ -425,5 +425,5 @@ def test_what_only_reading_shows_to_be_the_output_is_not_replaced(here):
     writer.start()
     result = denoise("p.au", "--overwrite", "--jobs", 1, code=2)
     writer.join()
-    assert "p.denoised.wav exists already, and that p.au would be" in result.stderr
+    assert "p.denoised.wav, the output for p.au, already exists" in result.stderr
     assert Path("p.denoised.wav").read_bytes() == b"precious"

@@ -46,7 +46,7 @@ def here(tmp_path, monkeypatch):
         (["--max-attenuation", "-1"], "--max-attenuation must be at least 0, not -1.0"),
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
-        (["--sampler", "magic"], "there is no --sampler 'magic'"),
+        (["--sampler", "magic"], "unknown --sampler 'magic'"),
         (["--model", "none"], "there is no model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
         (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),

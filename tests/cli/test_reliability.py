@@ -289,7 +289,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(here, room, arguments, s
     [
         (["-", "-o", "x.wav"], "standard input cannot be copied to a temporary folder: "),
         (["in/0.wav", "-o", "-"], "in/0.wav: a copy in a temporary folder cannot be written: "),
-        (["in/0.wav", "--trim-silence"], "in/0.wav: no room in a temporary folder for silence: "),
+        (["in/0.wav", "--trim-silence"], "in/0.wav: no space in a temporary folder for silence: "),
     ],
 )
 def test_no_place_for_temporary_files_is_one_sentence(here, monkeypatch, words, sentence):

@@ -18,8 +18,9 @@ from alphamf.denoising.api import PRESETS, Settings, denoise, denoise_stream
 from alphamf.denoising.grids import BAND_TOP
 from alphamf.denoising.samples import from_float
 from alphamf.denoising.sampling import check_memory
+from alphamf.denoising.segments import OVERLAP_SECONDS, SEGMENT_SECONDS
 from alphamf.denoising.settings import HYPERPARAMETERS
-from alphamf.denoising.stream import OVERLAP_SECONDS, SEGMENT_SECONDS, Stream
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
@@ -111,16 +112,19 @@ def test_output_is_single_precision(dtype):
         (np.zeros((2, 2, 2), np.float32), "shape"),
         (np.array([0, np.nan], np.float32), "NaN"),
         (np.array([0, -np.inf], np.float32), "infinite"),
-        (np.array([0, 1e300]), "beyond the range of single precision"),
+        (np.array([0, 1e300]), "beyond the range of float32"),
         (np.ones(9, complex), "real numbers, not complex128"),
         (np.ones(9, bool), "real numbers, not bool"),
         (np.ones(9, object), "real numbers, not object"),
         (["loud", "quiet"], "real numbers, not <U5"),
-        ([[1.0], [1.0, 2.0]], "no array"),
-        (np.zeros((2, 4000), np.float32), r"channels first: give x\.T, or channels_first=True"),
-        (np.zeros((1, 65), np.float32), r"channels first: give x\.T"),
+        ([[1.0], [1.0, 2.0]], "cannot be converted to an array"),
+        (
+            np.zeros((2, 4000), np.float32),
+            r"channels seem to be first; give x\.T, or channels_first=True",
+        ),
+        (np.zeros((1, 65), np.float32), r"channels seem to be first; give x\.T"),
         (np.zeros((9, 4000), np.float32), "1 to 64 channels, not 4000"),
-        (np.ones(9, np.int64), "int64 has no known full scale"),
+        (np.ones(9, np.int64), "the dtype int64, which is not supported"),
     ],
 )
 def test_audio_that_is_refused(audio, words):
@@ -182,9 +186,9 @@ def test_channels_first():
     np.testing.assert_array_equal(one.audio, run(audio[:, 0]).audio)
     parts = list(denoise_stream([audio.T], RATE, QUICK, model=TINY, channels_first=True))
     np.testing.assert_array_equal(np.concatenate([p.audio for p in parts], axis=1), found.audio)
-    with pytest.raises(AlphaMFError, match="channels last: leave out channels_first"):
+    with pytest.raises(AlphaMFError, match="channels seem to be last; leave out channels_first"):
         run(audio, channels_first=True)
-    with pytest.raises(AlphaMFError, match=r"channels first: give x\.T"):
+    with pytest.raises(AlphaMFError, match=r"channels seem to be first; give x\.T"):
         list(denoise_stream([audio.T], RATE, QUICK, model=TINY))
 
 
@@ -391,7 +395,7 @@ def test_joins_cannot_be_heard(monkeypatch):
 
     at_joins, elsewhere = bends()
     assert at_joins < 2 * elsewhere
-    monkeypatch.setattr("alphamf.denoising.stream.fade_in", lambda audio, before: None)
+    monkeypatch.setattr("alphamf.denoising.segments.fade_in", lambda audio, before: None)
     assert bends()[0] > 5 * elsewhere
 
 

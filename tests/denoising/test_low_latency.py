@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from alphamf import PRESETS, AlphaMFError, Stream
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising.causal import Frames
+from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.denoising.grids import Bins, Grid, regrid
 from alphamf.denoising.weights import find_online
 from alphamf.evaluation.score import si_sdr
@@ -174,8 +174,8 @@ def test_it_can_be_cancelled_and_tells_how_far_it_is():
     ("options", "reason"),
     [
         ({"latency": "lower"}, "latency must be segments or low, not 'lower'"),
-        ({"latency": "low", "jobs": 2}, "latency low is for the CPU and one job"),
-        ({"latency": "low", "device": "cuda"}, "latency low is for the CPU and one job"),
+        ({"latency": "low", "jobs": 2}, "latency 'low' works on the CPU with one job only"),
+        ({"latency": "low", "device": "cuda"}, "latency 'low' works on the CPU with one job only"),
     ],
 )
 def test_what_low_latency_cannot_do(options, reason):

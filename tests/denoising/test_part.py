@@ -118,9 +118,9 @@ def test_parts_that_are_refused():
         "--end 1 must come after --start 1:00"
         in denoise("--start", "1:00", "--end", "1", code=2).stderr
     )
-    assert "a.wav ends at 3.00 s, before --start" in denoise("--start", "9", code=2).stderr
+    assert "a.wav ends at 3.00 s, which is before --start" in denoise("--start", "9", code=2).stderr
     for start in ("0", "1"):
         empty = denoise("--start", start, "--end", f"{start}.00001", code=2)
-        assert empty.stderr == "Error: no sample of a.wav lies between --start and --end\n"
+        assert empty.stderr == "Error: a.wav has no samples between --start and --end\n"
     assert "--end takes a time" in denoise("--end", "soon", code=2).stderr
     assert json.loads(denoise("--end", "9", "--json").stdout)["samples"] == 3 * RATE

@@ -39,7 +39,7 @@ def test_a_few_frames_lead_near_to_the_mode():
     target = mixture(2 * FRAMES)
     last = replace(WHOLE, warm_up=sampling.LAST_STEPS)
     whole, coarse, few = (
-        potential(target, sampling.begun(target, (), settings, (0, 0)))
+        potential(target, sampling.start_chain(target, (), settings, (0, 0)))
         for settings in (WHOLE, COARSE, last)
     )
     # 21100, 21850 and 24080; 22890 where W of the noise is not handed on, 24230 with H out of place
@@ -49,14 +49,16 @@ def test_a_few_frames_lead_near_to_the_mode():
 @pytest.mark.parametrize("frames", [FRAMES - 1, FRAMES])
 def test_a_short_recording_is_read_as_a_whole(frames):
     target = mixture(frames)
-    one, other = (sampling.begun(target, (), settings, (0, 0)) for settings in (WHOLE, COARSE))
+    one, other = (
+        sampling.start_chain(target, (), settings, (0, 0)) for settings in (WHOLE, COARSE)
+    )
     assert np.array_equal(one, other) == (frames < FRAMES)
 
 
 @pytest.mark.parametrize(("chains", "clips"), [((), ()), ((2,), ()), ((), (3,)), ((2,), (3,))])
 def test_chains_and_clips_begin_apart(chains, clips):
     target = mixture(FRAMES + 1, clips)
-    theta = sampling.begun(target, chains, COARSE, (0, 0))
+    theta = sampling.start_chain(target, chains, COARSE, (0, 0))
     assert theta.shape == (*chains, *clips, target.size)
     assert np.isfinite(theta).all() and (theta >= 0).all()
     flat = theta.reshape(-1, target.size)

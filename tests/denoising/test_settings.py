@@ -85,7 +85,9 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
     if not needs:
         assert Settings(sampler=name).speech_prior.shape == 1
         return
-    with pytest.raises(AlphaMFError, match=f"the sampler '{name}' cannot move W and H") as caught:
+    with pytest.raises(
+        AlphaMFError, match=f"the sampler '{name}' cannot be used for denoising"
+    ) as caught:
         Settings(sampler=name)
     assert "\n" not in str(caught.value)
     assert all(need in str(caught.value) for need in needs)

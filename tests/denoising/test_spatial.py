@@ -14,7 +14,8 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame, forward
 from alphamf.cli.app import app
 from alphamf.denoising import spatial
-from alphamf.denoising.estimate import Sampled, finished
+from alphamf.denoising.estimate import estimate_speech
+from alphamf.denoising.gain import SegmentPosterior
 from alphamf.denoising.grids import Spectra, grid_of
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.weights import find
@@ -104,7 +105,7 @@ def test_those_that_share_a_voice_among_many(voice, noises):
     )
     power, noise = np.abs(spectra - noise) ** 2, np.abs(noise) ** 2
     gains = power / (power + noise + 1e-9)
-    assert spatial.sharing(spectra, gains) == [[0, 2, 3], [1], [4]]
+    assert spatial.sharing_groups(spectra, gains) == [[0, 2, 3], [1], [4]]
     found, alone = (denoise(sounds, rate, each).audio for each in (QUICK, SEPARATE))
     np.testing.assert_array_equal(found[:, [1, 4]], alone[:, [1, 4]])
     for k in (0, 2, 3):
@@ -169,15 +170,14 @@ def test_only_linked_channels_heed_the_gain_before_the_refiner(voice):
     clean, rate = voice
     weights = find(rate, second_stage="none")
     spectra = Spectra(clean, rate)
-    ones = np.ones_like(spectra.on(grid_of(weights.dictionary)), np.float32)
+    ones = np.ones_like(spectra.spectrum_on(grid_of(weights.dictionary)), np.float32)
     none = Posterior(*np.ones((4, 0, ones.shape[1]), np.float32), [1.0, 1.0], draws=1)
     power = {}
     for channels in ("linked", "separate"):
         for before in (1.0, 0.1):
-            gains = ones, 0 * ones
-            one = Sampled(spectra, np.float32(1), gains, before * ones, none, None)
+            one = SegmentPosterior(spectra, np.float32(1), ones, 0 * ones, before * ones, none)
             settings = replace(QUICK, channels=channels)
-            found = finished([one, one], weights, settings, np)
+            found = estimate_speech([one, one], weights, settings, np)
             power[channels, before] = np.sum(found[0].speech ** 2)
             np.testing.assert_array_equal(found[0].gain, ones)
     assert power["linked", 0.1] < 0.8 * power["linked", 1.0]

@@ -105,7 +105,7 @@ def test_chunks_of_another_kind_or_turned_round_are_refused():
     with Stream(RATE, 2, QUICK, model=TINY) as stream:
         stream.process(np.zeros((5, 2), np.float64))
         stream.process(np.zeros((5, 2), np.float32))
-        with pytest.raises(AlphaMFError, match="began with float32, and this chunk is of int16"):
+        with pytest.raises(AlphaMFError, match="started with float32, but this chunk is int16"):
             stream.process(np.zeros((5, 2), np.int16))
         with pytest.raises(AlphaMFError, match=r"not \(2, 5\): give x\.T, or channels_first"):
             stream.process(np.zeros((2, 5)))
@@ -216,7 +216,7 @@ def test_a_stream_that_has_ended():
         (np.zeros((5, 3)), r"shape \(samples, 2\), not \(5, 3\)"),
         (np.zeros(5), r"shape \(samples, 2\), not \(5,\)"),
         (np.full((5, 2), np.nan), "NaN or infinite"),
-        (np.full((5, 2), 1e300), "single precision"),
+        (np.full((5, 2), 1e300), "the range of float32"),
         (np.zeros((5, 2), complex), "real numbers"),
         (np.zeros((5, 2), object), "real numbers"),
     ],
@@ -247,7 +247,7 @@ def test_what_goes_wrong_in_a_thread_is_told(monkeypatch):
     def fail(*arguments):
         raise AlphaMFError("the chain diverged")
 
-    monkeypatch.setattr("alphamf.denoising.workers.sampled", fail)
+    monkeypatch.setattr("alphamf.denoising.workers.sample_gains", fail)
     with pytest.raises(AlphaMFError, match="diverged"):
         denoise(sound(48), RATE, QUICK, model=TINY, jobs=2)
 

@@ -12,7 +12,7 @@ import pytest
 
 from alphamf import AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.stft import Frame
-from alphamf.denoising import stream as streams
+from alphamf.denoising import segments
 from alphamf.learnt.dictionary import Dictionary
 
 RATE = 8000
@@ -23,8 +23,8 @@ KINDS = {"segments": {}, "side by side": {"jobs": 2}, "low": {"latency": "low"}}
 
 @pytest.fixture(autouse=True)
 def short_segments(monkeypatch):
-    monkeypatch.setattr(streams, "SEGMENT_SECONDS", 1)
-    monkeypatch.setattr(streams, "OVERLAP_SECONDS", 0.25)
+    monkeypatch.setattr(segments, "SEGMENT_SECONDS", 1)
+    monkeypatch.setattr(segments, "OVERLAP_SECONDS", 0.25)
 
 
 def opened(kind, **options):

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from alphamf import AlphaMFError, Settings, Stream
 from alphamf.audio.stft import Frame
-from alphamf.denoising import stream as streams
+from alphamf.denoising import segments
 from alphamf.learnt.dictionary import Dictionary
 
 RATE = 8000
@@ -141,7 +141,7 @@ class Streams(RuleBasedStateMachine):
     @rule(chunk=st.sampled_from(range(len(REFUSED))))
     def be_refused(self, chunk):
         for call in (self.stream.process, self.stream.segments):
-            with pytest.raises(AlphaMFError, match=r"audio|began with float32"):
+            with pytest.raises(AlphaMFError, match=r"audio|started with float32"):
                 call(REFUSED[chunk])
 
     @precondition(lambda self: self.ending)
@@ -187,8 +187,8 @@ class Streams(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("examples", [8, pytest.param(150, marks=pytest.mark.slow)])
 def test_any_order_of_calls_gives_what_one_call_gives(kind, examples, monkeypatch):
-    monkeypatch.setattr(streams, "SEGMENT_SECONDS", 1)
-    monkeypatch.setattr(streams, "OVERLAP_SECONDS", 0.25)
+    monkeypatch.setattr(segments, "SEGMENT_SECONDS", 1)
+    monkeypatch.setattr(segments, "OVERLAP_SECONDS", 0.25)
     machine = type("OneKind", (Streams,), {"kinds": (kind,)})
     run_state_machine_as_test(
         machine,

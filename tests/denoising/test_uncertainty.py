@@ -30,10 +30,10 @@ def test_the_gain_of_an_output_is_the_one_that_made_it(least):
     noisy = complexes((20, 30))
     noisy[3] = 0
     gain = np.random.default_rng(1).uniform(0, 1, noisy.shape).astype(np.float32)
-    found = uncertainty.of_output(noisy, gain * noisy, np.float32(least))
+    found = uncertainty.output_gain(noisy, gain * noisy, np.float32(least))
     expected = np.maximum(np.where(noisy == 0, 0, gain), least)
     np.testing.assert_allclose(found, expected, atol=1e-5)
-    std = uncertainty.after_networks(np.abs(noisy) ** 2, found, np.linspace(0, 8000, len(found)))
+    std = uncertainty.network_gain_std(np.abs(noisy) ** 2, found, np.linspace(0, 8000, len(found)))
     assert found.dtype == std.dtype == np.float32
     assert (std[3] == 0).all() and (np.delete(std, 3, 0) > 0).all() and (std <= 0.5).all()
 

@@ -55,7 +55,7 @@ def test_low_latency_has_a_network_of_its_own(rate):
     )
     assert find_online(rate, other).causal is None
     with pytest.raises(
-        AlphaMFError, match=f"the refiner causal-{min(rate, 16000) // 1000}k is for"
+        AlphaMFError, match=rf"the refiner causal-{min(rate, 16000) // 1000}k \(.*\) does not fit"
     ):
         replace(found, dictionary=other)
 
@@ -85,9 +85,12 @@ def test_a_refiner_of_ones_own_has_no_second_stage_unless_asked_for(tmp_path):
 @pytest.mark.parametrize(
     ("choices", "sentence"),
     [
-        ({"refiner": "refiner-8k"}, "refiner-8k is for 8000 Hz with windows of 512 samples, and"),
+        (
+            {"refiner": "refiner-8k"},
+            "refiner-8k \\(8000 Hz, windows of 512 samples\\) does not fit",
+        ),
         ({"refiner": "none", "second_stage": "second-stage-16k"}, "there is none"),
-        ({"second_stage": "refiner-16k"}, "second stage refiner-16k is for .* of 1024 .* with 256"),
+        ({"second_stage": "refiner-16k"}, "second stage refiner-16k .*of 1024 .* windows of 256"),
         ({"refiner": "nowhere.npz"}, "there is no refiner nowhere.npz"),
         ({"second_stage": "nowhere.npz"}, "there is no second-stage nowhere.npz"),
     ],
@@ -158,7 +161,7 @@ def test_networks_move_to_a_device_once():
             return array
 
     weights = find(16000)
-    assert weights.on(np) is weights
-    assert isinstance(weights.on(Device).refiner, Refiner)
+    assert weights.to_module(np) is weights
+    assert isinstance(weights.to_module(Device).refiner, Refiner)
     both = len(weights.refiner.parameters) + len(weights.second_stage.parameters)
     assert Device.moved == both

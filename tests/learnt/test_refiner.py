@@ -210,7 +210,7 @@ def test_the_networks_output_is_the_gain(rate):
     np.testing.assert_allclose(found.gain[0, below], 0.25, atol=1e-6)
     grid = native_grid(dictionary, rate)
     power = np.abs(stft.forward(audio[:, 0], grid.frame)) ** 2
-    std = uncertainty.after_networks(power, np.full_like(power, 0.25), grid.frequencies)
+    std = uncertainty.network_gain_std(power, np.full_like(power, 0.25), grid.frequencies)
     np.testing.assert_allclose(found.gain_std[0, below], std[below], rtol=1e-4)
     assert (found.gain[1] == 1).all() and (found.gain_std[1] == 0).all()
     plain = denoise(audio, rate, replace(quick, refine=False), model=weights)

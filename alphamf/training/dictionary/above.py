@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.denoising import bands as of_sound
+from alphamf.denoising import high_bands as of_sound
 from alphamf.denoising.grids import Spectra
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stacking import stack
@@ -115,7 +115,7 @@ def _voices(
 
 
 def _speech(dictionary: Dictionary, spectra: Spectra, stream: tuple[int, int]) -> _Speech:
-    count, bins = of_sound.sounding(spectra, dictionary), dictionary.bins
+    count, bins = of_sound.count_sounding_bands(spectra, dictionary), dictionary.bins
     whole = of_sound.power(spectra, dictionary, count)
     whole = whole / whole[:bins].mean()
     low = stack(whole[:bins], dictionary.context)

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.denoising import bands
-from alphamf.denoising.causal import Frames, frame_of
-from alphamf.denoising.estimate import sampled
-from alphamf.denoising.gain import moved, of_second_stage, refined
+from alphamf.denoising import high_bands
+from alphamf.denoising.asymmetric_windows import Frames, frame_of
+from alphamf.denoising.coefficients import second_stage_coefficients
+from alphamf.denoising.estimate import sample_gains
+from alphamf.denoising.gain import native_gain, refine_gain
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.low_latency import online_chain
 from alphamf.denoising.posterior import Posterior, sample_posterior
@@ -185,7 +186,7 @@ class Maker(NamedTuple):
         posterior = sample_posterior(power, dictionary, settings, key)
         if self.weights.refiner is None:
             return _first_stage(clean, noisy, power, posterior)
-        gain, _ = refined(power, posterior, self.weights.refiner)
+        gain = refine_gain(power, posterior, self.weights.refiner)
         first = stft.inverse(spectrum * gain, dictionary.frame, samples)
         if rng.random() < RESIDUAL_PROBABILITY:
             first = first + rng.uniform(0, MAX_RESIDUAL) * (noisy - first)
@@ -204,7 +205,9 @@ def _causal(clean: Floats, noisy: Floats, dictionary: Dictionary, seed: int) -> 
     hop, chain = frame_of(dictionary.frame).hop_length, online_chain(dictionary, 1, seed)
     frames, rows = Frames(hop, 1), []
     for block in noisy[: len(noisy) // hop * hop].reshape(-1, hop, 1):
-        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled).astype(np.float32) + SILENCE
+        power = (np.abs(frames.analyse(block)) ** 2 / frames.filled_fraction).astype(
+            np.float32
+        ) + SILENCE
         found = chain.step(power)
         logs = [np.log(each + SILENT) for each in (found.speech, found.noise, power / found.level)]
         rows.append([each[0] for each in (found.gain, found.gain_std, *logs)])
@@ -217,18 +220,19 @@ def _bands(
 ) -> BandClip:
     """Denoise a mixture at its own rate, up to the input of the high-band network."""
     network: Any = weights.second_stage
-    ((spectra, scale, gains, _, high, _),) = sampled(
+    (found,) = sample_gains(
         [noisy.sound], noisy.rate, weights, settings, key, np, lambda steps: None, [None]
     )
     grid = native_grid(weights.dictionary, noisy.rate)
-    gain, _ = moved(spectra, gains, high, weights.dictionary)
-    sound = stft.inverse(spectra.on(grid) * gain, grid.frame, len(noisy.sound))
+    gain, _ = native_gain(found, weights.dictionary)
+    spectra, high = found.spectra, found.high
+    sound = stft.inverse(spectra.spectrum_on(grid) * gain, grid.frame, len(noisy.sound))
     first = Spectra(sound, noisy.rate)
-    factors = of_second_stage(spectra, first, network, np)
-    inputs = bands.features_of(spectra, first, factors, high, weights.dictionary, network)
+    factors = second_stage_coefficients(spectra, first, network, np)
+    inputs = high_bands.features_of(spectra, first, factors, high, weights.dictionary, network)
     native = native_grid(network, noisy.rate)
-    pool = bands.above(native)
-    mixed, speech = spectra.on(native), scale * clean.on(native)
+    pool = high_bands.high_pooling(native)
+    mixed, speech = spectra.spectrum_on(native), found.scale * clean.spectrum_on(native)
     squares = np.abs(mixed) ** 2, (mixed.conj() * speech).real, np.abs(speech) ** 2
     energies = [pool(each) for each in squares]
     for each in energies:  # where there is no sound, nothing is to be found

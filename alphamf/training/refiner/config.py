@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from alphamf.audio.stft import Frame
-from alphamf.denoising import causal
+from alphamf.denoising import asymmetric_windows
 from alphamf.learnt import second_stage
 from alphamf.learnt.bands import FULL_BAND
 from alphamf.learnt.causal import CausalRefiner
@@ -77,7 +77,7 @@ class CausalKind:
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, beside its dictionary."""
-        return causal.frame_of(dictionary.frame)
+        return asymmetric_windows.frame_of(dictionary.frame)
 
     def rate(self, dictionary: Dictionary) -> int:
         """Return the sampling rate of the mixtures in Hz."""

@@ -38,7 +38,7 @@ class TrainingGrid(NamedTuple):
     rate
         Sampling rate in Hz.
     causal
-        Whether the windows are those of `alphamf.denoising.causal`.
+        Whether the windows are those of `alphamf.denoising.asymmetric_windows`.
     """
 
     frame: Frame

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from alphamf.audio.stft import Frame, frame_count, sqrt_hann
-from alphamf.denoising.causal import SYNTHESIS_HOPS, windows
+from alphamf.denoising.asymmetric_windows import SYNTHESIS_HOPS, windows
 
 
 def blocks(sounds: Tensor, length: int, step: int) -> Tensor:
@@ -65,7 +65,7 @@ def inverse(spectra: Tensor, frame: Frame) -> Tensor:
 
 
 def causal_forward(sounds: Tensor, hop: int) -> Tensor:
-    """Compute the spectra of `alphamf.denoising.causal.Frames` for all complete hops.
+    """Compute the spectra of `alphamf.denoising.asymmetric_windows.Frames` for complete hops.
 
     Parameters
     ----------

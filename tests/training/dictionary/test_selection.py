@@ -209,7 +209,9 @@ def test_a_bad_file_is_reported_once(files, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_chosen(files):
-    with pytest.raises(AlphaMFError, match="the held-out fraction must be between 0 and 1, not 1.5"):
+    with pytest.raises(
+        AlphaMFError, match="the held-out fraction must be between 0 and 1, not 1.5"
+    ):
         select(files, SETTINGS, ranks=[1], alphas=[1.0], held_out=1.5)
     with pytest.raises(AlphaMFError, match="at least two"):
         select(files[:1], SETTINGS, **GRID)

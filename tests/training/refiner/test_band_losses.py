@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.denoising import bands
+from alphamf.denoising import high_bands
 from alphamf.denoising.grids import Spectra, native_grid
 from alphamf.denoising.weights import find
 from alphamf.errors import AlphaMFError
@@ -166,6 +166,6 @@ def test_a_run_makes_a_network_that_denoising_reads(corpora, tmp_path):
     assert (learnt.rate, learnt.frame) == (16000, find(16000).second_stage.frame)
     weights = find(RATE)
     spectra = Spectra(np.random.default_rng(0).standard_normal(RATE).astype(np.float32), RATE)
-    frames = spectra.on(native_grid(weights.second_stage, RATE)).shape[1]
+    frames = spectra.spectrum_on(native_grid(weights.second_stage, RATE)).shape[1]
     inputs = [np.ones((COUNT, frames), np.float32) / 2] * 5
-    assert bands.gains(inputs, 10, learnt, np).shape == (10, frames)
+    assert high_bands.gains(inputs, 10, learnt, np).shape == (10, frames)

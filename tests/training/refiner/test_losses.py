@@ -8,7 +8,7 @@ from alphamf.audio import stft
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
-from alphamf.denoising.causal import Frames
+from alphamf.denoising.asymmetric_windows import Frames
 from alphamf.evaluation import score
 from alphamf.learnt import compiled, layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner, fill_band_end

@@ -184,7 +184,10 @@ def test_a_check_compares_with_the_recorded_loss(corpora, tmp_path):
         runs.check(run)
     run = run._replace(config=replace(run.config, ladder=Ladder(4)))
     sentence = runs.check(run)
-    assert sentence.startswith("the loss at step 4 is ") and "the configuration has no loss to compare it with" in sentence
+    assert (
+        sentence.startswith("the loss at step 4 is ")
+        and "the configuration has no loss to compare it with" in sentence
+    )
     loss = float(sentence.split()[6].rstrip(","))
     run = run._replace(config=replace(run.config, ladder=Ladder(4, loss, 0.01)))
     assert "as " in runs.check(run)

@@ -96,5 +96,7 @@ def test_narrow_voices_are_read_with_the_others(tmp_path):
 def test_only_a_network_of_the_bands_takes_narrow_voices(tmp_path):
     table = tones.table(tmp_path)
     table["data"]["narrow"] = ["x"]
-    with pytest.raises(AlphaMFError, match=r"\[data\] narrow can be used for a high-band network only"):
+    with pytest.raises(
+        AlphaMFError, match=r"\[data\] narrow can be used for a high-band network only"
+    ):
         configured.parse_config(table)

@@ -1,4 +1,4 @@
-"""Windows that look back far and end soon: the resolution of long windows at a short latency.
+"""Asymmetric windows: the frequency resolution of long windows at a short latency.
 
 A frame is analysed by a window as long as the dictionary's, which rises slowly and falls within
 20 ms; only its last 40 ms are used for synthesis. A sample is therefore held back for 40 ms.
@@ -25,12 +25,12 @@ FRAME_HOPS = 8
 
 
 def frame_of(frame: Frame) -> Frame:
-    """Return window and hop in samples, given a dictionary's."""
+    """Return the low-latency window and hop in samples for a dictionary's frame."""
     return Frame(frame.n_fft, max(1, round(frame.n_fft / FRAME_HOPS)))
 
 
 class Windows(NamedTuple):
-    """Both windows, shape (n_fft,), and the hop; of the synthesis window the start is zero."""
+    """Analysis and synthesis window, shape (n_fft,), and hop; synthesis starts with zeros."""
 
     analysis: Floats
     synthesis: Floats
@@ -38,7 +38,7 @@ class Windows(NamedTuple):
 
 
 def windows(hop: int) -> Windows:
-    """Return windows of eight hops that overlap to one."""
+    """Return windows of eight hops whose overlapping products sum to one."""
     length, used = FRAME_HOPS * hop, SYNTHESIS_HOPS * hop
     fall = used // 2
     rise = length - fall
@@ -56,7 +56,7 @@ def windows(hop: int) -> Windows:
 
 
 class Frames:
-    """Cuts sound into frames, and puts them together again.
+    """Splits sound into frames and joins frames by overlap-add.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Frames:
         self._count = 0
 
     def analyse(self, block: Floats) -> Complexes:
-        """Take in a hop, shape (hop, channels); return the spectrum, shape (channels, bins)."""
+        """Analyse one hop, shape (hop, channels); return the spectrum, shape (channels, bins)."""
         hop = self.windows.hop
         self._past[:, :-hop] = self._past[:, hop:]
         self._past[:, -hop:] = block.T
@@ -91,12 +91,12 @@ class Frames:
         return spectrum.astype(np.complex64, copy=False)
 
     @property
-    def filled(self) -> float:
-        """Part of the energy of the last window that lies within the recording."""
+    def filled_fraction(self) -> float:
+        """Fraction of the last window's energy that lies within the recording."""
         return float(self._filled[min(self._count, FRAME_HOPS) - 1])
 
     def synthesise(self, spectrum: Complexes) -> Floats:
-        """Add the frame that was analysed last; return the hop that is whole, or empty at first.
+        """Add the frame that was analysed last; return the completed hop, or nothing at first.
 
         Returns
         -------

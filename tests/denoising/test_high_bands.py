@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from alphamf.audio.resample import resample
-from alphamf.denoising import bands
+from alphamf.denoising import high_bands
 from alphamf.denoising.api import denoise
-from alphamf.denoising.gain import coefficients, of_second_stage
+from alphamf.denoising.coefficients import coefficients, second_stage_coefficients
 from alphamf.denoising.grids import Grid, Spectra, grid_of, native_grid
 from alphamf.denoising.posterior import Posterior
 from alphamf.denoising.settings import PRESETS, Settings
@@ -34,32 +34,38 @@ def below(sound, edge, rate=48000):
 @pytest.mark.parametrize("rate", [32000, 44100, 48000, 88200, 192000])
 def test_all_bands_below_half_of_the_rate_are_heard(rate):
     wanted = int((edges()[-ABOVE:] < 0.49 * rate).sum())
-    assert bands.heard(Spectra(noise(0.5, rate), rate), MODEL) == wanted
-    assert bands.possible(rate, MODEL) == wanted
+    assert high_bands.count_modelled_bands(Spectra(noise(0.5, rate), rate), MODEL) == wanted
+    assert high_bands.count_possible_bands(rate, MODEL) == wanted
 
 
 @pytest.mark.parametrize("edge", [9000, 12000, 16000])
 def test_bands_are_heard_up_to_the_sounds_edge(edge):
-    found = bands.heard(Spectra(below(noise(), edge), 48000), MODEL)
+    found = high_bands.count_modelled_bands(Spectra(below(noise(), edge), 48000), MODEL)
     reached = int(np.searchsorted(edges()[-ABOVE - 1 :], edge))
     assert found in (reached, reached + 1)
     # Upsampled, as files with such an edge are made, with the noise of 16 bits.
     narrow = np.round(0.3 * resample(noise(1, 16000), 16000, 48000) * 32767) / 32767
-    assert bands.heard(Spectra(narrow.astype(np.float32), 48000), MODEL) <= 2
+    assert high_bands.count_modelled_bands(Spectra(narrow.astype(np.float32), 48000), MODEL) <= 2
 
 
 def test_nothing_above_is_heard_at_the_dictionarys_rate_or_without_its_rows():
-    assert bands.heard(Spectra(noise(1, 16000), 16000), MODEL) == 0
-    assert bands.heard(Spectra(noise(), 48000), replace(MODEL, above=None)) == 0
-    assert bands.possible(16000, MODEL) == bands.possible(48000, choose("auto", 8000)) == 0
+    assert high_bands.count_modelled_bands(Spectra(noise(1, 16000), 16000), MODEL) == 0
+    assert high_bands.count_modelled_bands(Spectra(noise(), 48000), replace(MODEL, above=None)) == 0
+    assert (
+        high_bands.count_possible_bands(16000, MODEL)
+        == high_bands.count_possible_bands(48000, choose("auto", 8000))
+        == 0
+    )
 
 
 @pytest.mark.parametrize("rate", [44100, 48000])
 def test_a_white_sound_is_as_loud_in_bands_as_in_bins(rate):
     spectra = Spectra(noise(3, rate), rate)
-    power = bands.power(spectra, MODEL, ABOVE)
-    assert power.shape == (MODEL.bins + ABOVE, spectra.on(grid_of(MODEL)).shape[1])
-    np.testing.assert_array_equal(power[: MODEL.bins], np.abs(spectra.on(grid_of(MODEL))) ** 2)
+    power = high_bands.power(spectra, MODEL, ABOVE)
+    assert power.shape == (MODEL.bins + ABOVE, spectra.spectrum_on(grid_of(MODEL)).shape[1])
+    np.testing.assert_array_equal(
+        power[: MODEL.bins], np.abs(spectra.spectrum_on(grid_of(MODEL))) ** 2
+    )
     level = power[20:450].mean()
     np.testing.assert_allclose(power[MODEL.bins :, 5:-5].mean(axis=1), level, rtol=0.15)
 
@@ -69,8 +75,8 @@ def test_gains_of_bands_lie_above_and_leave_the_rest():
     frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
     values = np.full((grid.frame.bins, 3), 0.5, np.float32)
     gains = np.linspace(0, 1, ABOVE, dtype=np.float32)[:, None].repeat(3, axis=1)
-    found = bands.spread(gains, values, grid)
-    low, high = bands.CROSSED
+    found = high_bands.spread_band_gains(gains, values, grid)
+    low, high = high_bands.CROSSED
     np.testing.assert_array_equal(found[frequencies <= low], 0.5)
     centres = (edges()[-ABOVE - 1 : -1] + edges()[-ABOVE:]) / 2
     wanted = np.interp(frequencies, centres, gains[:, 0])
@@ -78,8 +84,10 @@ def test_gains_of_bands_lie_above_and_leave_the_rest():
         found[frequencies >= high, 0], wanted[frequencies >= high], atol=1e-5
     )
     assert found[-1, 0] == 1  # beyond the highest band, its gain
-    assert bands.spread(gains[:0], values, grid) is values
-    np.testing.assert_allclose(bands.spread(gains[:1] + 0.25, values, grid)[-1], 0.25)
+    assert high_bands.spread_band_gains(gains[:0], values, grid) is values
+    np.testing.assert_allclose(
+        high_bands.spread_band_gains(gains[:1] + 0.25, values, grid)[-1], 0.25
+    )
 
 
 def test_the_network_of_the_bands_changes_nothing_below():
@@ -87,7 +95,7 @@ def test_the_network_of_the_bands_changes_nothing_below():
     weights = find(48000)
     spectra = Spectra(noise(1), 48000)
     first = Spectra(0.5 * spectra.sound, 48000)
-    frames = spectra.on(grid_of(MODEL)).shape[1]
+    frames = spectra.spectrum_on(grid_of(MODEL)).shape[1]
     rows = [np.full((ABOVE, frames), each, np.float32) for each in (0.5, 0.1, 1, 1)]
     posterior = Posterior(*rows, [1.0, 1.0], draws=1)
 
@@ -98,8 +106,8 @@ def test_the_network_of_the_bands_changes_nothing_below():
     third = replace(weights, high_band=Third({}, 16000, weights.second_stage.frame))
     grid = native_grid(weights.second_stage, 48000)
     frequencies = np.arange(grid.frame.bins) * 48000 / grid.frame.n_fft
-    low, high = bands.CROSSED
-    alone = of_second_stage(spectra, first, weights.second_stage, np)
+    low, high = high_bands.CROSSED
+    alone = second_stage_coefficients(spectra, first, weights.second_stage, np)
     found = coefficients(spectra, first, posterior, third, np)
     for each, before, wanted in zip(found[:2], alone[:2], (1 / 3, 0), strict=True):
         np.testing.assert_array_equal(each[frequencies <= low], before[frequencies <= low])
@@ -135,13 +143,13 @@ def test_hiss_above_goes_and_what_is_not_there_does_not_appear(refine):
 def test_the_first_speech_of_linked_channels_is_made_as_loud_as_the_gains_say():
     """Where it is there at all; what it lacks beyond that comes from the sound."""
     grid = native_grid(find(48000).second_stage, 48000)
-    noisy = Spectra(noise(1), 48000).on(grid)
+    noisy = Spectra(noise(1), 48000).spectrum_on(grid)
     gains = np.full((ABOVE, noisy.shape[1]), 0.6, np.float32)
-    for part, raised in ((0.5, 1.2), (0.1, float(bands.MOST_RAISED)), (2.0, 0.3)):
-        of_noisy, of_first = bands.through_first(gains, noisy, part * noisy, grid)
+    for part, raised in ((0.5, 1.2), (0.1, float(high_bands.MOST_RAISED)), (2.0, 0.3)):
+        of_noisy, of_first = high_bands.split_band_gains(gains, noisy, part * noisy, grid)
         np.testing.assert_allclose(of_first, raised, rtol=1e-3)
         np.testing.assert_allclose(of_noisy + part * of_first, 0.6, rtol=1e-3)
-    of_noisy, of_first = bands.through_first(gains, noisy, 0 * noisy, grid)
+    of_noisy, of_first = high_bands.split_band_gains(gains, noisy, 0 * noisy, grid)
     np.testing.assert_allclose(of_noisy, 0.6, rtol=1e-3)
 
 
@@ -175,4 +183,4 @@ def test_16_khz_has_no_use_for_the_bands():
 def test_a_grid_of_one_frame_is_spread(rate=48000):
     grid = Grid(rate, native_grid(MODEL, rate).frame)
     ones = np.ones((grid.frame.bins, 1), np.float32)
-    assert bands.spread(np.zeros((ABOVE, 1), np.float32), ones, grid)[-1, 0] == 0
+    assert high_bands.spread_band_gains(np.zeros((ABOVE, 1), np.float32), ones, grid)[-1, 0] == 0

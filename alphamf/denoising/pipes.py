@@ -1,17 +1,14 @@
-"""Denoise what flows through pipes, at low latency; or files, as a pipe would be."""
+"""Denoise pipes in real time at low latency, or files in the same way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
-
-from numpy.typing import ArrayLike
 
 from alphamf.audio.flow import Flow, SampleFormat, encode_raw
 from alphamf.audio.live import NAME
-from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
-from alphamf.denoising.stream import Segment, Stream
+from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_on_interrupt, finish_requested
@@ -27,25 +24,26 @@ def run(
     seed: int = 0,
     max_channels: int,
 ) -> float:
-    """Denoise what comes through a pipe until it ends, and return its length in seconds.
+    """Denoise a pipe until it ends, and return its length in seconds.
 
     Parameters
     ----------
     pipe
-        Its descriptor.
+        Descriptor of the pipe.
     write
-        Takes the bytes of the output, in the input's format, as soon as they are known.
+        Called with the bytes of the output, in the input's format, as soon as they are ready.
     settings, model, seed, max_channels
         As in `Stream`.
     raw
-        What the samples are; None for WAV.
+        Format of headerless samples; None for WAV.
 
     Raises
     ------
     AlphaMFError
-        What comes is no sound, or less than its header promises, of which all is written that came.
+        The input is not sound, or shorter than its header says; then the output up to there is
+        written.
     OSError
-        The pipe cannot be read; what came before is written.
+        The pipe cannot be read; the output up to there is written.
     """
     with finish_on_interrupt():
         flow = Flow(pipe, raw)
@@ -66,12 +64,12 @@ def run(
                 if len(ready):
                     write(encode_raw(ready, kind))
         if not samples and not finish_requested():
-            raise AlphaMFError(f"{NAME} holds no samples")
+            raise AlphaMFError(f"{NAME} has no samples")
     return samples / kind.rate
 
 
 def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
-    """Yield sound as it is ready, and all that came before an error."""
+    """Yield denoised sound as soon as it is ready, including all sound before an error."""
     try:
         for block in flow.blocks():
             yield stream.process(block)
@@ -79,10 +77,3 @@ def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
         yield stream.flush()
         raise
     yield stream.flush()
-
-
-def estimate(
-    blocks: Iterable[ArrayLike], *, jobs: int, device: str, **options: Any
-) -> Iterator[Segment]:
-    """Do as `denoise_stream` at low latency, which is for one job and the CPU."""
-    return denoise_stream(blocks, latency="low", **options)

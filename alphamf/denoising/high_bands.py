@@ -1,8 +1,8 @@
-"""Sound above the dictionary's band: rows of its bands for alpha-MF, and gains of them for a sound.
+"""Frequencies above the dictionary's band: power in wide bands for alpha-MF, and their gains.
 
-All that is heard up to 8 kHz is found as at 16 kHz. Above, alpha-MF goes on in bands
-(`alphamf.learnt.bands`): their power is one more row each, which the same activations explain. A
-small network reads its posterior in them, beside what was found below, in windows of 16 ms.
+Up to 8 kHz the result is that for sound at 16 kHz. Above, alpha-MF continues in wide bands
+(`alphamf.learnt.bands`): each adds one row of power, which the same activations explain. In windows
+of 16 ms, a small network reads the posterior of these bands and the result below them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from alphamf.audio.stft import Complexes
 from alphamf.denoising.grids import (
     Grid,
     Spectra,
-    at_times,
     density,
     grid_of,
-    interpolated,
+    interpolate_frames,
+    interpolate_linearly,
     native_grid,
 )
 from alphamf.denoising.posterior import Posterior
@@ -30,33 +30,37 @@ from alphamf.learnt.second_stage import Coefficients, SecondStage
 from alphamf.tools.arrays import Array, Floats, Reals, to_host
 
 QUIETEST = 1e-8
-"""Mean power of a band, in that of the bins of the whole sound, below which nothing was recorded
-there: telephones, MP3 and sound of a lower rate end at an edge, and rounding to 16 bits is left."""
+"""Mean power of a band, relative to that of all bins, below which the band counts as empty:
+telephones, MP3 and sound of a lower rate end at an edge; above it only rounding noise is left."""
 
 MOST_RAISED = np.float32(3.0)
 """Largest factor of the first speech in a band."""
 
 CROSSED = (7000.0, 7600.0)
-"""Where the gains below fade into those of the bands, in Hz: resampling has its edge there."""
+"""Range in Hz where the gains below fade into those of the bands: resampling has its edge there."""
 
 
-def heard(spectra: Spectra, dictionary: Dictionary) -> int:
-    """Return how many bands above a dictionary's it models of a segment: up to the sound's edge.
+def count_modelled_bands(spectra: Spectra, dictionary: Dictionary) -> int:
+    """Return the number of wide bands to model for a segment: up to the highest one with sound.
 
     Parameters
     ----------
     spectra
         A segment of one channel.
     dictionary
-        Without rows of the bands above, there is none.
+        A dictionary; without rows for wide bands the number is 0.
     """
-    return sounding(spectra, dictionary) if possible(spectra.rate, dictionary) else 0
+    return (
+        count_sounding_bands(spectra, dictionary)
+        if count_possible_bands(spectra.rate, dictionary)
+        else 0
+    )
 
 
-def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
-    """Return up to which band above a dictionary's there is sound in a segment of one channel."""
+def count_sounding_bands(spectra: Spectra, dictionary: Dictionary) -> int:
+    """Return the number of wide bands up to the highest one with sound, for one channel."""
     native = native_grid(dictionary, spectra.rate)
-    pool, length = above(native), native.frame.n_fft
+    pool, length = high_pooling(native), native.frame.n_fft
     sound = np.pad(spectra.sound, (0, max(0, length - len(spectra.sound))))
     # Blackman's window: that of the STFT would leak more than there is beyond an edge.
     pieces = sliding_window_view(sound, length)[:: length // 2] * np.blackman(length)
@@ -65,34 +69,34 @@ def sounding(spectra: Spectra, dictionary: Dictionary) -> int:
     return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
 
 
-def possible(rate: int, dictionary: Dictionary) -> int:
-    """Return how many bands above a dictionary's it models of sound at a rate in Hz at the most."""
+def count_possible_bands(rate: int, dictionary: Dictionary) -> int:
+    """Return the largest number of wide bands that a dictionary can model at a rate in Hz."""
     if dictionary.above is None or rate <= dictionary.rate:
         return 0
-    return above(native_grid(dictionary, rate)).inside
+    return high_pooling(native_grid(dictionary, rate)).inside
 
 
-def above(grid: Grid) -> bands.Pooling:
-    """Return the pooling of a grid's bins into the bands above."""
+def high_pooling(grid: Grid) -> bands.Pooling:
+    """Return the pooling of a grid's bins into the wide bands above the dictionary's band."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, bands.BELOW, bands.COUNT)
 
 
-def below(grid: Grid) -> bands.Pooling:
-    """Return the pooling of a grid's bins into the bands below."""
+def low_pooling(grid: Grid) -> bands.Pooling:
+    """Return the pooling of a grid's bins into the wide bands below 7.5 kHz."""
     return bands.Pooling(grid.frame.bins, grid.rate / grid.frame.n_fft, 0, bands.BELOW)
 
 
 def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
-    """Return |X|^2 on the dictionary's grid, with as many bands above as rows after the bins.
+    """Return |X|^2 on the dictionary's grid, with one more row per wide band after the bins.
 
     Parameters
     ----------
     spectra
         A segment of one channel.
     dictionary
-        Whose frames they are.
+        The dictionary.
     count
-        As from `heard`.
+        As from `count_modelled_bands`.
 
     Returns
     -------
@@ -100,25 +104,26 @@ def power(spectra: Spectra, dictionary: Dictionary, count: int) -> Floats:
         Shape (bins + count, frames).
     """
     grid = grid_of(dictionary)
-    found: Floats = np.abs(spectra.on(grid)) ** 2
+    found: Floats = np.abs(spectra.spectrum_on(grid)) ** 2
     if not count:
         return found
     native = native_grid(dictionary, spectra.rate)
-    rows = above(native)(np.abs(spectra.on(native)) ** 2)[:count] * density(native, grid)
-    return np.concatenate([found, at_times(rows, native, grid, found.shape[1])])
+    rows = high_pooling(native)(np.abs(spectra.spectrum_on(native)) ** 2)[:count] * density(
+        native, grid
+    )
+    return np.concatenate([found, interpolate_frames(rows, native, grid, found.shape[1])])
 
 
-def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
-    """Return cells in which the gains of bands take over above.
+def spread_band_gains(gains: Floats, values: Floats, native: Grid) -> Floats:
+    """Return gains of bins; above the dictionary's band they are those of the wide bands.
 
     Parameters
     ----------
     gains
-        Of the bands above that have sound, shape (bands, frames); without any, `values` is
-        returned as it is.
+        Gains of the wide bands that have sound, shape (bands, frames); without any, `values` is
+        returned unchanged.
     values
-        What there is of the bins below, shape (bins, frames) on `native`; what it holds above is
-        replaced.
+        Gains of the bins, shape (bins, frames) on `native`; those above are replaced.
     native
         The grid.
     """
@@ -130,7 +135,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
     edges = bands.edges()[bands.BELOW :]
     centres = (edges[:-1] + edges[1:])[: len(gains)] / 2
     at = np.interp(inside, centres, np.arange(len(gains)))
-    taken = interpolated(gains, at, 0)
+    taken = interpolate_linearly(gains, at, 0)
     weight = _crossing(inside)
     result: Floats = values.copy()
     result[first:] += weight * (taken - values[first:])
@@ -138,7 +143,7 @@ def spread(gains: Floats, values: Floats, native: Grid) -> Floats:
 
 
 def fade(values: Complexes, native: Grid) -> None:
-    """Fade cells of the lowest bins out, in place, where the gains of bands take over."""
+    """Fade out values of the lower bins in place where the gains of the wide bands take over."""
     values *= 1 - _crossing(native.frequencies[: len(values)])
 
 
@@ -150,7 +155,7 @@ def features_of(
     dictionary: Dictionary,
     network: SecondStage,
 ) -> list[Floats]:
-    """Return what the network of the bands reads, band by band.
+    """Return the input features of the high-band network, for each band.
 
     Parameters
     ----------
@@ -159,34 +164,34 @@ def features_of(
     factors
         The second stage's coefficients on `native_grid(network, ...)`.
     posterior
-        Of the bands above that have sound, shape (bands, frames) on the dictionary's grid.
+        Posterior of the wide bands that have sound, shape (bands, frames) on the dictionary's grid.
     dictionary, network
-        Whose grids these are.
+        The dictionary and the second stage.
 
     Returns
     -------
     list of ndarray
         Power, gain and its standard deviation, power of the speech and of the noise, shape
-        (bands.COUNT, frames) each. Below they are of the second stage's speech, and of what it
-        removed; above, of the posterior.
+        (bands.COUNT, frames) each. Below, they are those of the second stage's speech and of the
+        sound that it removed; above, those of the posterior.
     """
     native = native_grid(network, spectra.rate)
-    noisy = spectra.on(native)
-    low, high = below(native), above(native)
+    noisy = spectra.spectrum_on(native)
+    low, high = low_pooling(native), high_pooling(native)
     top = int(np.ceil(bands.FIRST_HZ * native.frame.n_fft / native.rate)) + 1
     part = noisy[:top]
-    heard = Coefficients(
+    lower_factors = Coefficients(
         factors.sound[:top], factors.speech[:top], tuple(tap[:top] for tap in factors.taps)
     )
-    speech = second_stage.speech(part, first.on(native)[:top], heard, np)
-    heard_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
-    gain = np.sqrt(left / (heard_power + np.float32(1e-20)))
+    speech = second_stage.speech(part, first.spectrum_on(native)[:top], lower_factors, np)
+    noisy_power, left, removed = (low(_square(each)) for each in (part, speech, part - speech))
+    gain = np.sqrt(left / (noisy_power + np.float32(1e-20)))
     whole = high(_square(noisy))
     whole[posterior.gain.shape[0] :] = 0
     grid, frames = grid_of(dictionary), noisy.shape[1]
     unit = density(grid, native)
     found = [
-        _filled(at_times(to_host(each), grid, native, frames))
+        _filled(interpolate_frames(to_host(each), grid, native, frames))
         for each in (
             posterior.gain,
             posterior.gain_std,
@@ -194,12 +199,12 @@ def features_of(
             posterior.noise * unit,
         )
     ]
-    lower = [heard_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
+    lower = [noisy_power, np.minimum(gain, 1), np.zeros_like(gain), left, removed]
     return [np.concatenate(each) for each in zip(lower, [whole, *found], strict=True)]
 
 
 def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Floats:
-    """Return the gains of the bands above that have sound, shape (count, frames).
+    """Predict the gains of the wide bands that have sound, shape (count, frames).
 
     Parameters
     ----------
@@ -216,8 +221,8 @@ def gains(inputs: list[Floats], count: int, network: HighBand, xp: Any) -> Float
     return to_host(found)[bands.BELOW : bands.BELOW + count]
 
 
-def as_below(gains: Floats, native: Grid) -> Floats:
-    """Return gains in which all that lies above has the mean gain of what lies just below.
+def extend_gains_upwards(gains: Floats, native: Grid) -> Floats:
+    """Replace the gains above the dictionary's band by the mean gain just below its top.
 
     Parameters
     ----------
@@ -233,25 +238,25 @@ def as_below(gains: Floats, native: Grid) -> Floats:
     return flat
 
 
-def through_first(
+def split_band_gains(
     gains: Floats, noisy: Complexes, first: Complexes, native: Grid
 ) -> tuple[Floats, Floats]:
-    """Return coefficients of the sound and of the first speech that are as loud as gains say.
+    """Split the gains of the wide bands into coefficients of input and first-stage speech.
 
-    The first speech of linked channels keeps the voice in its place, which a gain of the sound
-    would not: so it is raised or lowered, to `MOST_RAISED` times at the most, and the sound does
-    the rest.
+    The first speech of linked channels keeps the voice in its place, and a gain of the input would
+    not. Therefore the first speech is amplified or attenuated, by `MOST_RAISED` at most, and the
+    input contributes the rest.
 
     Parameters
     ----------
     gains
-        Of the bands above that have sound, shape (bands, frames).
+        Gains of the wide bands that have sound, shape (bands, frames).
     noisy, first
         Spectra on `native`.
     native
         The grid.
     """
-    pool = above(native)
+    pool = high_pooling(native)
     of_noisy, of_first = (pool(_square(each))[: len(gains)] for each in (noisy, first))
     tiny = np.float32(1e-20)
     ratio: Floats = np.sqrt(of_noisy / (of_first + tiny) + tiny)
@@ -261,7 +266,7 @@ def through_first(
 
 
 def _crossing(frequencies: Reals) -> Floats:
-    """Return the weight of the bands' gains at frequencies in Hz, shape (bins, 1)."""
+    """Return the weight of the wide bands' gains at frequencies in Hz, shape (bins, 1)."""
     low, high = CROSSED
     weight: Floats = np.clip((frequencies - low) / (high - low), 0, 1)[:, None].astype(np.float32)
     return weight
@@ -273,7 +278,7 @@ def _square(spectrum: Array) -> Floats:
 
 
 def _filled(rows: Floats) -> Floats:
-    """Return rows of all bands above: zeros where there is no sound."""
+    """Pad the rows to all wide bands, with zeros where there is no sound."""
     full = np.zeros((bands.ABOVE, rows.shape[1]), np.float32)
     full[: len(rows)] = rows
     return full

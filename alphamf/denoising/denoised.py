@@ -1,0 +1,195 @@
+"""From an array or from blocks to a denoised recording, with options that have been checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from alphamf.audio.stft import Frame, frame_count
+from alphamf.audio.survey import BLOCK
+from alphamf.denoising.agreement import Agreement
+from alphamf.denoising.grids import Grid, native_grid
+from alphamf.denoising.hints import NAMES, Stretches, check_stretches, hints_of
+from alphamf.denoising.samples import (
+    Samples,
+    check_orientation,
+    checked_rate,
+    kind_of,
+    real_samples,
+    to_float,
+)
+from alphamf.denoising.segments import Segment
+from alphamf.denoising.stream import open_stream
+from alphamf.denoising.stream_options import StreamOptions
+from alphamf.denoising.weights import find
+from alphamf.errors import AlphaMFError
+from alphamf.tools.arguments import instance
+from alphamf.tools.arrays import Floats
+from alphamf.tools.sums import total
+
+
+class Denoised(NamedTuple):
+    """A denoised recording; `audio` and `noise` have the input's shape; see also `Segment`.
+
+    If the input is integers, `audio` and `noise` have the same dtype; otherwise they are float32.
+
+    ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
+    `alphamf.speech_stretches` turns ``activity`` into time ranges with speech. With ``chains=2`` or
+    more in the settings, ``agreement`` tells how well the chains agree (`alphamf.Agreement`).
+
+    Examples
+    --------
+    >>> import soundfile
+    >>> audio, rate = soundfile.read("data/sample-noisy.wav", frames=32000)
+    >>> from alphamf import denoise
+    >>> result = denoise(audio, rate, "fast")
+    >>> bool(abs(result.audio + result.noise - audio).max() < 1e-5)
+    True
+    """
+
+    audio: Samples
+    noise: Samples
+    gain: Floats
+    gain_std: Floats
+    acceptance: list[float]
+    frame_times: Floats
+    frequencies: Floats
+    activity: Floats
+    agreement: Agreement | None = None
+
+
+def denoise_array(
+    audio: ArrayLike,
+    rate: int,
+    options: StreamOptions,
+    noise_from: Stretches = (),
+    speech_from: Stretches = (),
+) -> Denoised:
+    """Denoise a recording held in memory, with options that have been checked.
+
+    Parameters
+    ----------
+    audio, rate, noise_from, speech_from
+        As in `denoise`.
+    options
+        All others.
+    """
+    array, rate = real_samples(audio), checked_rate(rate)
+    if array.ndim not in (1, 2) or not array.size:
+        raise AlphaMFError(
+            f"audio must have the shape (samples,) or (samples, channels), not {array.shape}"
+        )
+    channels_first = options.channels_first
+    check_orientation(array.shape, options.max_channels, channels_first=channels_first)
+    known = check_stretches(noise_from, speech_from, NAMES)
+    weights = find(rate, options.model)
+    frame = native_grid(weights.dictionary, rate).frame
+    found = _Collected(array, frame, channels_first=channels_first)
+    hints = hints_of(map(to_float, found.blocks()), rate, found.samples / rate, known)
+    options = replace(options, model=weights, hints=hints, channels_first=False)
+    for segment in denoise_blocks(found.blocks(), rate, options):
+        found.add(segment)
+    return found.result(rate)
+
+
+class _Collected:
+    """A recording in memory and its results, each stored once.
+
+    Parameters
+    ----------
+    audio
+        Samples, shape (samples,), or with channels, along the first axis if `channels_first`.
+    frame
+        Window and hop of the gain.
+
+    Raises
+    ------
+    AlphaMFError
+        Some samples are not finite.
+    """
+
+    def __init__(self, audio: Samples, frame: Frame, *, channels_first: bool) -> None:
+        self._turned = channels_first and audio.ndim == 2
+        self._input, self._frame = self._by_sample(audio), frame
+        for block in self.blocks():  # before any work is done
+            to_float(block)
+        self._audio, self._noise = (np.empty(audio.shape, kind_of(audio)) for _ in range(2))
+        shape = self._input.shape[1], frame.n_fft // 2 + 1, frame_count(len(self._input), frame)
+        self._gain, self._gain_std = (np.empty(shape, np.float32) for _ in range(2))
+        self._acceptance: list[list[float]] = []
+        self._activity: list[Floats] = []
+        self._agreement: Agreement | None = None
+        self._samples = self._frames = 0
+
+    def _by_sample(self, audio: Samples) -> Samples:
+        """Return a view of the array with the shape (samples, channels)."""
+        return audio.T if self._turned else audio.reshape(len(audio), -1)
+
+    def blocks(self) -> Iterator[Samples]:
+        """Yield the recording in blocks, shape (samples, channels)."""
+        return (self._input[k : k + BLOCK] for k in range(0, len(self._input), BLOCK))
+
+    @property
+    def samples(self) -> int:
+        """Length of the recording."""
+        return len(self._input)
+
+    def add(self, segment: Segment) -> None:
+        """Add the next segment."""
+        samples = slice(self._samples, self._samples + len(segment.audio))
+        frames = slice(self._frames, self._frames + segment.gain.shape[2])
+        self._by_sample(self._audio)[samples] = segment.audio
+        self._by_sample(self._noise)[samples] = segment.noise
+        self._gain[..., frames], self._gain_std[..., frames] = segment.gain, segment.gain_std
+        self._acceptance.append(segment.acceptance)
+        self._activity.append(segment.activity)
+        self._agreement = total([self._agreement, segment.agreement])
+        self._samples, self._frames = samples.stop, frames.stop
+
+    def result(self, rate: int) -> Denoised:
+        """Return the result for the whole recording; `rate` is in Hz."""
+        return Denoised(
+            audio=self._audio,
+            noise=self._noise,
+            gain=self._gain,
+            gain_std=self._gain_std,
+            acceptance=[float(mean) for mean in np.mean(self._acceptance, axis=0)],
+            frame_times=np.arange(self._gain.shape[2]) * (self._frame.hop_length / rate),
+            frequencies=Grid(rate, self._frame).frequencies,
+            activity=np.concatenate(self._activity),
+            agreement=self._agreement,
+        )
+
+
+def denoise_blocks(
+    blocks: Iterable[ArrayLike], rate: int, options: StreamOptions
+) -> Iterator[Segment]:
+    """Denoise a recording that arrives in blocks, with options that have been checked.
+
+    Parameters
+    ----------
+    blocks, rate
+        As in `denoise_stream`.
+    options
+        All others.
+    """
+    first_axis = options.channels_first
+    instance("blocks", blocks, Iterable, "an iterable of arrays")
+    blocks = iter(blocks)
+    first = real_samples(next(blocks, np.empty((1, 0) if first_axis else (0, 1), np.float32)))
+    if first.ndim != 2:
+        raise AlphaMFError(f"audio must have the shape (samples, channels), not {first.shape}")
+    check_orientation(first.shape, options.max_channels, channels_first=first_axis)
+    samples = 0
+    with open_stream(rate, first.shape[0 if first_axis else 1], options) as stream:
+        for block in chain([first], blocks):
+            yield from stream.segments(block)
+            samples += np.size(block)
+        if not samples:
+            raise AlphaMFError("audio has no samples")
+        yield from stream.rest()

@@ -1,0 +1,66 @@
+"""The chain of gains: its six links, one after the other, are what the denoiser does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from alphamf import PRESETS, denoise
+from alphamf.denoising import gain
+from alphamf.denoising.gain import (
+    SegmentPosterior,
+    correct_speech,
+    least_gain,
+    limit_attenuation,
+    mix_dry,
+    native_gain,
+    posterior_mean,
+    refine_gain,
+)
+from alphamf.denoising.grids import Spectra, grid_of
+from alphamf.denoising.posterior import sample_posterior
+from alphamf.denoising.weights import find
+from alphamf.tools.blas import one_thread
+
+ROOT = Path(__file__).parents[2]
+LINKS = (posterior_mean, refine_gain, native_gain, limit_attenuation, correct_speech, mix_dry)
+
+
+@pytest.mark.parametrize("refine", [True, False])
+def test_the_six_links_in_order_make_the_output(refine):
+    sound, rate = soundfile.read(ROOT / "data/sample-noisy.wav", frames=24000, dtype="float32")
+    settings = replace(PRESETS["fast"], refine=refine, max_attenuation=25.0, dry=0.1)
+    weights, least = find(rate), least_gain(settings)
+    model = weights.dictionary
+    scale = np.float32(2.0) ** -int(np.frexp(np.abs(sound).max())[1])
+    spectra = Spectra(sound * scale, rate)
+    power = np.abs(spectra.spectrum_on(grid_of(model))) ** 2
+    power = power[:, np.ones(power.shape[1], bool)]  # the order of the sums depends on the layout
+    with one_thread():
+        posterior = sample_posterior(power, model, settings, (0, 0))
+
+    mean, deviation = posterior_mean(posterior)
+    refined = refine_gain(power, posterior, weights.refiner if refine else None)
+    none = posterior.rows(slice(0))
+    segment = [SegmentPosterior(spectra, scale, refined, deviation, mean, none)]
+    native, _ = native_gain(segment[0], model)
+    limit = np.float32(0) if refine else least  # the second stage has its own
+    speech = limit_attenuation(segment, [native], limit, model)
+    if refine:
+        speech = correct_speech(segment, speech, weights, least, np)
+    output = mix_dry(sound, speech[0] / scale, settings)
+
+    np.testing.assert_array_equal(output, denoise(sound, rate, settings).audio)
+    assert np.abs(refined - mean).max() > 0.1 if refine else refined is mean
+
+
+def test_the_documents_name_the_links_in_their_order():
+    names = [link.__name__ for link in LINKS]
+    assert re.findall(r"^\d\. `(\w+)`", gain.__doc__, re.M) == names
+    table = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \d \| `(\w+)` \|", table, re.M) == names
