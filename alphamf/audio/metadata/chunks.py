@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
+from alphamf.audio.chunks import after_chunks
 from alphamf.audio.metadata.pieces import Piece, splice
 
 _OWN = (
@@ -89,11 +90,14 @@ def _insert(
 
 
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
-    """Return the chunks that are whole; that of the samples may be cut, or of unknown length."""
+    """Return the chunks that are whole; that of the samples may be cut, or of unknown length.
+
+    Where its length is not true, samples follow, which are no chunks.
+    """
     found, long_size = [], None
-    size = file.seek(0, os.SEEK_END)
+    size = last = file.seek(0, os.SEEK_END)
     file.seek(12)
-    while len(header := file.read(8)) == 8:
+    while file.tell() < last and len(header := file.read(8)) == 8:
         kind, length = struct.unpack(f"{order}4sI", header)
         start = file.tell() - 8
         if kind == b"ds64" and len(body := file.read(16)) == 16:
@@ -106,6 +110,10 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
         found.append(_Chunk(kind, start, end))
         if end > size:  # by more than a place in a file can be, where the header is damaged
             break
+        if kind in _SAMPLES:
+            last = after_chunks(file, end, size, order)
+            if length == 0 and last < size:
+                break
         file.seek(end + length % 2)
     return found
 
