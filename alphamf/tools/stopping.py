@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import signal
@@ -13,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-
-from alphamf.tools.stopwatch import STEP, Stopwatch
 
 GRACE = 5.0
 """How long a worker that is to stop may take to leave its item, in seconds."""
@@ -157,10 +154,12 @@ def _ask(number: int, frame: FrameType | None) -> None:
 def _count(read: int) -> None:
     """Read the signals that this process receives, and end it in good time."""
     _state.counts_signals = True
-    count, last, watch, limit = 0, -_ONE, Stopwatch(), math.inf
-    while (left := limit - watch.seconds()) > 0:
-        wait = min(left, STEP / 2) if count else 3600.0
+    count, last, deadline = 0, -_ONE, threading.TIMEOUT_MAX
+    while True:
+        wait = max(0.0, min(deadline - time.monotonic(), 3600.0))
         if not select.select([read], [], [], wait)[0]:
+            if time.monotonic() >= deadline:
+                break
             continue
         received = os.read(read, 1)[0]
         now = time.monotonic()
@@ -169,7 +168,7 @@ def _count(read: int) -> None:
         number, last = received, now
         if _finishes(number):
             continue
-        watch, limit = Stopwatch(), _LIMITS[min(count, len(_LIMITS) - 1)]
+        deadline = now + _LIMITS[min(count, len(_LIMITS) - 1)]
         count += 1
         _state.in_a_hurry = count > 1
         if (
@@ -230,9 +229,7 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         _state.exit_code = 1
-        watch = Stopwatch()
-        while watch.seconds() < GRACE and not at_work.acquire(timeout=STEP / 2):
-            pass
+        at_work.acquire(timeout=GRACE)
         os._exit(1)
 
 
