@@ -159,7 +159,9 @@ def test_what_a_full_disk_stopped_ends_well_when_there_is_room(case, disk, where
     assert process.returncode in (0, 1, 2) and bool(process.returncode) == ("Error: " in errors)
     made = TASKS[name].products(folder / "out")
     assert not process.returncode or made != expected
-    assert {key: value for key, value in made.items() if expected.get(key) != value} == {}
+    wrong = {key: value for key, value in made.items() if expected.get(key) != value}
+    # A result of `evaluate` may say what went wrong; the next run does it again.
+    assert all(isinstance(value, dict) and value.get("error") for value in wrong.values())
     (disk / ".ballast").unlink()
     whole(folder)
     if process.returncode:
