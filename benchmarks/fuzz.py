@@ -6,8 +6,9 @@ For example::
 
 Four fifths are sound files, which are read, denoised in two steps and written; the others are
 models. A finding is neither a finite result nor an AlphaMFError: another exception, or a process
-that dies, takes more than 20 s, or needs more than 1 GB of memory beyond its own. The table goes to
-docs/reliability.md, the files of the findings to ``--keep``.
+that dies, takes more than 20 s, or needs more than 1 GB of memory beyond its own. A decoder that
+dies in its sandbox is a finding, too. The table goes to docs/reliability.md, the files of the
+findings to ``--keep``.
 """
 
 from __future__ import annotations
@@ -161,7 +162,8 @@ def attempt(path: Path, kind: str, settings: Any, folder: Path) -> tuple[str, st
         output = process(Job(str(path), str(folder / f"out{path.suffix}"), True), None, request)
     except AlphaMFError as error:
         sentence = str(error)
-        return ("refused" if sentence.isprintable() else "finding"), sentence
+        wrong = not sentence.isprintable() or "the decoder crashed" in sentence
+        return ("finding" if wrong else "refused"), sentence
     except BaseException:
         return "finding", traceback.format_exc()
     try:

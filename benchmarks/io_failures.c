@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 struct state {
@@ -70,14 +72,26 @@ static int path_fails(const char *what, int at, const char *path, int error) {
     return !strncmp(path, folder, length) && fails(what, path + length, error);
 }
 
-static int file_fails(const char *what, int file, int error) {
-    char path[PATH_MAX], where[64];
-    if (!state || !state->first) return 0;
+/* The paths of descriptors that `dup2` made: a confined decoder has no others and may read no link. */
+static char known[16][PATH_MAX];
+
+/* Find the path of a descriptor; whether there is one. */
+static int path_of(int file, char *path) {
+    char where[64];
     snprintf(where, sizeof where, "/proc/self/fd/%d", file);
-    ssize_t size = readlink(where, path, sizeof path - 1);
-    if (size < 0) return 0;
-    path[size] = 0;
-    if (*path != '/') return 0; /* a pipe or a socket */
+    ssize_t size = readlink(where, path, PATH_MAX - 1);
+    if (size >= 0)
+        path[size] = 0;
+    else if (errno == EPERM && file >= 0 && file < 16)
+        strcpy(path, known[file]);
+    else
+        return 0;
+    return *path == '/'; /* and no pipe or socket */
+}
+
+static int file_fails(const char *what, int file, int error) {
+    char path[PATH_MAX];
+    if (!state || !state->first || !path_of(file, path)) return 0;
     return path_fails(what, AT_FDCWD, path, error);
 }
 
@@ -126,6 +140,12 @@ ON_FILE(ssize_t, pread, "read", EIO, (int file, void *to, size_t size, off_t at)
         (file, to, size, at))
 ON_FILE(ssize_t, pread64, "read", EIO, (int file, void *to, size_t size, off64_t at),
         (file, to, size, at))
+ON_FILE(ssize_t, preadv2, "read", EIO,
+        (int file, const struct iovec *to, int count, off_t at, int flags),
+        (file, to, count, at, flags))
+ON_FILE(ssize_t, preadv64v2, "read", EIO,
+        (int file, const struct iovec *to, int count, off64_t at, int flags),
+        (file, to, count, at, flags))
 ON_FILE(ssize_t, write, "write", ENOSPC, (int file, const void *from, size_t size),
         (file, from, size))
 ON_FILE(ssize_t, pwrite, "write", ENOSPC, (int file, const void *from, size_t size, off_t at),
@@ -140,6 +160,13 @@ ON_FILE(int, fsync, "sync", EIO, (int file), (file))
 ON_FILE(int, fdatasync, "sync", EIO, (int file), (file))
 ON_FILE(int, flock, "lock", ENOLCK, (int file, int operation), (file, operation))
 ON_FILE(int, fchmod, "mode", EPERM, (int file, mode_t mode), (file, mode))
+
+int dup2(int from, int to) {
+    int error = errno, made = REAL(dup2)(from, to);
+    if (state && made >= 0 && made < 16 && !path_of(made, known[made])) *known[made] = 0;
+    if (made >= 0) errno = error;
+    return made;
+}
 
 int rename(const char *from, const char *to) {
     return path_fails("rename", AT_FDCWD, to, EIO) ? -1 : REAL(rename)(from, to);
@@ -167,6 +194,12 @@ int rmdir(const char *path) {
 
 int mkdir(const char *path, mode_t mode) {
     return path_fails("mkdir", AT_FDCWD, path, EIO) ? -1 : REAL(mkdir)(path, mode);
+}
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const words[], char *const variables[]) {
+    if (fails("start", "a process", EAGAIN)) return EAGAIN;
+    return REAL(posix_spawn)(pid, path, actions, attributes, words, variables);
 }
 
 pid_t fork(void) { return fails("start", "a process", EAGAIN) ? -1 : REAL(fork)(); }

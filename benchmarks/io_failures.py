@@ -40,6 +40,7 @@ from typing import NamedTuple
 
 from alphamf.tools import tables
 from benchmarks.io_tasks import TASKS, lighten, prepare
+from benchmarks.kill_processes import alive
 from benchmarks.kill_tasks import Products, Task, measured, plain, trained
 from benchmarks.kills import PAGE
 from benchmarks.report import caption, options_of, publish
@@ -166,9 +167,7 @@ def _left(session: int, patience: float = 5) -> bool:
     """Whether processes of a session go on; they are killed."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        try:
-            os.killpg(session, 0)
-        except ProcessLookupError:
+        if not alive(session):
             return False
         time.sleep(0.02)
     with suppress(ProcessLookupError):

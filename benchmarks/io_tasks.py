@@ -86,7 +86,9 @@ def lighten(command: str, size: int = 2) -> None:
 
 
 def _nothing_drawn(figure: object, target: Any, **_: object) -> None:
-    target.write("<svg></svg>" if isinstance(target, io.TextIOBase) else b"a picture")
+    target.write(
+        '<svg viewBox="0 0 1 1"></svg>' if isinstance(target, io.TextIOBase) else b"a picture"
+    )
 
 
 def _small(whole: Callable[[Any], Any]) -> Callable[[Any], Any]:

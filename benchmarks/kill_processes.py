@@ -41,14 +41,14 @@ def start(task: Task, folder: Path) -> subprocess.Popen[bytes]:
 def leave(process: subprocess.Popen[bytes]) -> bool:
     """Wait for a process and its children to end; kill them after 30 s."""
     for _ in range(600):
-        if not _alive(process.pid):
+        if not alive(process.pid):
             return True
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     return False
 
 
-def _alive(group: int) -> bool:
+def alive(group: int) -> bool:
     """Whether a process of a group runs; a zombie does not."""
     for place in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

@@ -166,10 +166,13 @@ def measured(folder: Path) -> Products:
 
 
 def mixed(folder: Path) -> Products:
-    """Return the content of all files, of the table of pairs row by row: it grows."""
+    """Return the content of all files, of the table of pairs row by row.
+
+    A row that only names two files stands for a pair which a run has not finished.
+    """
     products = plain(folder)
-    table = products.pop("pairs.csv", b"")
-    return products | {f"row {row.decode()}": True for row in table.splitlines()}
+    rows = products.pop("pairs.csv", b"").decode().splitlines()
+    return products | {f"row {row}": True for row in rows if row.count(",") > 1}
 
 
 def _result(row: dict[str, Any]) -> list[Any]:

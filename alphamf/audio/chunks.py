@@ -86,7 +86,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     """Return where a file ends, and how libsndfile sees all of its samples."""
     start, promised = data.start, data.length
     there = size - start
-    end = _after_chunks(file, start + promised, size, data.order)
+    end = after_chunks(file, start + promised, size, data.order)
     if promised and promised <= there and end == size:
         return Extent(size)
     unknown = promised >= _UNKNOWN if data.long_at else is_placeholder(promised)
@@ -97,7 +97,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     if unknown:
         return Extent(*_sized(file, size, there, data))
     for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
-        if not data.long_at and _after_chunks(file, start + wrapped, size, data.order) == size:
+        if not data.long_at and after_chunks(file, start + wrapped, size, data.order) == size:
             return Extent(*_sized(file, size, wrapped, data))
     return Extent(end)
 
@@ -130,7 +130,7 @@ def spare(file: BinaryIO, at: int, size: int) -> int:
     at
         Where the samples end by the header.
     """
-    at = _after_chunks(file, at, size, "<")
+    at = after_chunks(file, at, size, "<")
     return size - at if at < size and holds_sound(file, at, size) else 0
 
 
@@ -194,7 +194,7 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
             there = patched(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
                 raise truncation_error(name, promised - 4, size - start - 4, there)
-            end = _after_chunks(file, start + max(0, promised), size, ">", long=True)
+            end = after_chunks(file, start + max(0, promised), size, ">", long=True)
             unknown = promised == -1 or (promised == 0 and end < size)
             return Extent(size, there) if unknown else Extent(end)
         if not 0 <= promised <= size:
@@ -207,7 +207,7 @@ def _without_samples(name: str) -> AlphaMFError:
     return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
-def _after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
+def after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
     """Return where the whole chunks end that begin at a position.
 
     Parameters

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,6 +18,7 @@ import numpy as np
 from alphamf.audio.devices import Line, failure, library
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
+from alphamf.tools.stopwatch import Stopwatch
 
 BLOCK = 0.01
 """Seconds of sound that a device gives or takes at a time."""
@@ -143,7 +143,7 @@ class Duplex:
         self._playout = Playout(self.rate, channels, round(buffer / 2 * self.rate), self.lost)
         self._stack = ExitStack()
         self._streams: list[Any] = []
-        self._called: list[float] = []
+        self._silent: list[Stopwatch] = []
 
     def __enter__(self) -> Duplex:
         sounddevice = library()
@@ -161,7 +161,7 @@ class Duplex:
                         callback=callback,
                     )
                     stack.callback(stream.close)
-                    self._called.append(time.monotonic())
+                    self._silent.append(Stopwatch())
                     stream.start()
                 except (sounddevice.PortAudioError, ValueError) as error:
                     raise AlphaMFError(
@@ -187,7 +187,7 @@ class Duplex:
 
     def _take(self, data: Floats, frames: int, when: object, status: Any) -> None:
         """Queue recorded samples; the input device calls this."""
-        self._called[0] = time.monotonic()
+        self._silent[0] = Stopwatch()
         self.lost.overflows += bool(status.input_overflow or status.input_underflow)
         try:
             self._come.put_nowait(data[:, : self.channels].copy())
@@ -196,7 +196,7 @@ class Duplex:
 
     def _give(self, data: Floats, frames: int, when: object, status: Any) -> None:
         """Fill in the samples to play; the output device calls this."""
-        self._called[1] = time.monotonic()
+        self._silent[1] = Stopwatch()
         self.lost.underflows += bool(status.output_underflow or status.output_overflow)
         data[:] = 0
         found = self._playout.take(frames)
@@ -231,8 +231,8 @@ class Duplex:
         AlphaMFError
             One is not.
         """
-        for line, stream, called in zip(self._lines, self._streams, self._called, strict=True):
-            if not stream.active or time.monotonic() - called > PATIENCE:
+        for line, stream, silent in zip(self._lines, self._streams, self._silent, strict=True):
+            if not stream.active or silent.seconds() > PATIENCE:
                 raise AlphaMFError(
                     f"the {line.kind} {line.device.name} was disconnected or has stopped"
                 )

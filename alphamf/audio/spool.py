@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import BinaryIO
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason, temporary_place
 from alphamf.tools.stopping import finish_requested
+from alphamf.tools.stopwatch import Stopwatch
 
 _LAST = 1.0
 """How long what writes may still take after a Ctrl-C that asks to finish, in seconds."""
@@ -38,7 +38,7 @@ class Spool:
         self._size = 0
         self._ended = False
         self._error: OSError | None = None
-        self._last: float | None = None
+        self._asked: Stopwatch | None = None
 
     def copy(self, pipe: int) -> None:
         """Read a pipe to its end and close its descriptor; runs in a thread."""
@@ -79,9 +79,8 @@ class Spool:
         """Return whether the time that the pipe's writer has after Ctrl-C is over."""
         if not finish_requested():
             return False
-        if self._last is None:
-            self._last = time.monotonic() + _LAST
-        return time.monotonic() > self._last
+        self._asked = self._asked or Stopwatch()
+        return self._asked.seconds() > _LAST
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from time import monotonic
 
 from alphamf.serving.tasks import Task, work
 from alphamf.tools.processes import Worker, end, wait_for_workers
+from alphamf.tools.stopwatch import Stopwatch
 from alphamf.tools.work import Outcome
 
 _WAKE = 0.1
@@ -122,12 +122,12 @@ class Lanes:
 
     def _do(self, ticket: Ticket, worker: Worker | None) -> Worker | None:
         """Run a task, and return its worker, or None if the worker was ended."""
-        begun = monotonic()
+        watch = Stopwatch()
         ticket.started()
         idle = worker is not None  # it may have been killed, and be so before it begins
         worker = _given(ticket, worker)
         while worker:
-            late = ticket.seconds is not None and monotonic() - begun > ticket.seconds
+            late = ticket.seconds is not None and watch.seconds() > ticket.seconds
             if late or self._closed or ticket.stopped.is_set():
                 end([worker])
                 if late:

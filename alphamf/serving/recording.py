@@ -86,7 +86,7 @@ class ServerRecording:
         if self.state == "denoising" and share > 0.01:
             left = (time.monotonic() - self.begun) * (1 - share) / share
         result = self.result or {}
-        kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds", "noise")
+        kept = ("format", "subtype", "clipped", "clipped_by_db", "note", "seconds")
         return {
             "id": self.id,
             "name": self.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
@@ -11,6 +11,7 @@ from starlette.requests import Request
 
 from alphamf.serving.limits import MB, Limits
 from alphamf.serving.store import has_room
+from alphamf.tools.stopwatch import STEP, Stopwatch
 
 FULL = "the server's disk does not have enough free space for this file"
 
@@ -59,28 +60,36 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
     ClientDisconnect
         The browser has left.
     """
-    begun, before, size = time.monotonic(), 0, 0
+    watch, before, size = Stopwatch(), 0, 0
     stream = request.stream()
     try:
         with path.open("xb") as file:
-            while True:
-                try:
-                    chunk = await asyncio.wait_for(anext(stream, None), limits.idle)
-                except TimeoutError:
-                    raise HTTPException(408, "the upload stalled") from None
-                if chunk is None:
-                    break
+            while (chunk := await _next(stream, watch, limits.idle)) is not None:
                 size += len(chunk)
                 check_size(size, limits)
                 if not has_room(path.parent, len(chunk), limits.spare):
                     raise HTTPException(507, FULL)
-                lasted = time.monotonic() - begun
+                lasted = watch.seconds()
                 if lasted > limits.idle:
                     if size - before < limits.least_rate * lasted:
                         raise HTTPException(408, "the upload is too slow")
-                    begun, before = time.monotonic(), size
+                    watch, before = Stopwatch(), size
                 file.write(chunk)
     except OSError as error:
         raise HTTPException(507, FULL) from error
     if not size:
         raise HTTPException(400, "the file is empty (0 bytes)")
+
+
+async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> bytes | None:
+    """Return the next part of a body, or None at its end; `watch` is looked at meanwhile."""
+    part = asyncio.ensure_future(anext(stream, None))
+    begun = watch.seconds()
+    try:
+        while not part.done():
+            if watch.seconds() - begun > idle:
+                raise HTTPException(408, "the upload came to a stop")
+            await asyncio.wait([part], timeout=min(idle, STEP / 2))
+        return part.result()
+    finally:
+        part.cancel()

@@ -26,6 +26,7 @@ from alphamf.tools.stopping import (
     patience,
     prepare_worker,
 )
+from alphamf.tools.stopwatch import Stopwatch
 from alphamf.tools.work import Outcome, Update, Work, attempt
 
 _INTERVAL = 0.1
@@ -196,9 +197,9 @@ def end(workers: Sequence[Worker]) -> None:
             elif worker.place is not None:
                 worker.process.terminate()
             worker.connection.close()
-        started = time.monotonic()
+        watch = Stopwatch()
         while left := [w.process.sentinel for w in workers if w.process.is_alive()]:
-            if time.monotonic() - started > patience(GRACE):
+            if watch.seconds() > patience(GRACE):
                 break
             connection.wait(left, 0.1)
     finally:  # at a second Ctrl-C, too

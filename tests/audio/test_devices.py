@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphamf.audio.devices import devices, find, suit
-from alphamf.audio.duplex import HELD, Duplex, Lost, Playout
+from alphamf.audio.duplex import HELD, PATIENCE, Duplex, Lost, Playout
 from alphamf.errors import AlphaMFError
 from tests.support import sound_cards
 
@@ -156,6 +156,19 @@ def test_a_device_that_falls_silent_is_told(monkeypatch):
         pytest.raises(AlphaMFError, match="Microphone was disconnected or has stopped"),
     ):
         running.check()
+
+
+def test_a_device_is_not_lost_by_a_process_that_was_suspended(monkeypatch):
+    times = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: times[0])
+    with duplex() as running:
+        times[0] += 100
+        running.check()
+        for _ in range(round(PATIENCE)):
+            running.check()
+            times[0] += 1
+        with pytest.raises(AlphaMFError, match="Microphone has gone"):
+            running.check()
 
 
 def test_a_device_that_does_not_open_is_told(monkeypatch):

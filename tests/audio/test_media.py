@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 
@@ -407,6 +408,18 @@ def test_wav_of_another_codec_is_read_or_needs_the_extra(tmp_path, monkeypatch, 
     monkeypatch.setenv("ALPHAMF_SANDBOX", "off")  # it has a PyAV of its own
     monkeypatch.setitem(sys.modules, "av", None)
     assert "is WAV of a compressed codec, which needs PyAV: pip install" in refusal(source)
+
+
+@pytest.mark.parametrize("sandbox", ["on", "off"])
+@pytest.mark.parametrize("tag", [0xFF, 0x2000, 0x161])  # AAC, AC-3, WMA
+def test_a_track_of_no_channels_is_refused(tmp_path, monkeypatch, tag, sandbox):
+    monkeypatch.setenv("ALPHAMF_SANDBOX", sandbox)
+    head = struct.pack("<HHIIHHH", tag, 0, 8000, 1000, 65, 2, 0)
+    data = np.random.default_rng(0).bytes(326)
+    body = b"WAVEfmt " + struct.pack("<I", len(head)) + head
+    body += b"data" + struct.pack("<I", len(data)) + data
+    (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    assert "has an audio track of " in refusal(tmp_path / "a.wav")
 
 
 def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):

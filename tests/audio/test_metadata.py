@@ -134,6 +134,23 @@ def test_chunks_of_a_wav_that_was_cut_are_no_trap(tmp_path):
     assert {k for k, _ in chunks(copied(source).read_bytes(), "<")} >= {b"bext", b"LIST"}
 
 
+@pytest.mark.parametrize("form", ["WAV", "AIFF"])
+@pytest.mark.parametrize("first", [bytes(4000), b"abcd\0\0\0\0" * 500])
+def test_samples_of_a_length_that_was_left_open_are_no_chunks(tmp_path, form, first):
+    source = tmp_path / "a.wav"
+    with_chunks(source, form, "PCM_16")
+    order, samples = ("<", b"data") if form == "WAV" else (">", b"SSND")
+    data = source.read_bytes()
+    at, end = data.index(samples) + 4, data.index(b"cue ")
+    begin = at + (4 if form == "WAV" else 12)  # behind offset and block size
+    source.write_bytes(data[:at] + bytes(4) + data[at + 4 : begin] + first + data[begin:end])
+    new = dict(chunks(copied(source).read_bytes(), order))
+    assert set(new) - {b"fmt ", b"COMM", samples} == {b"bext", b"iXML"}
+    assert new[samples].endswith(data[begin:end])
+    with open_reader(source) as one, open_reader(tmp_path / "a.out.wav") as two:
+        assert (one.frames, one.checksum) == (two.frames, two.checksum)
+
+
 # Tags -------------------------------------------------------------------------------------------
 
 PICTURE = bytes(range(256)) * 30

@@ -53,3 +53,9 @@ def after_its_neighbours(item: Path, update: object) -> str:
 def origin(item: int, update: object) -> tuple[int, bool]:
     """Return the parent process, and whether the item's preloaded module is there."""
     return os.getppid(), "tests.support.distributed_walks" in sys.modules
+
+
+def busy(item: float, update: object) -> float:
+    """Take so many seconds, whatever happens."""
+    time.sleep(item)
+    return item

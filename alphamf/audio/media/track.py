@@ -137,6 +137,8 @@ class Track:
         context = self._stream.codec_context
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
+        if not self.channels:
+            raise AlphaMFError(f"{name} has an audio track of 0 channels")
         self.format: str = kind.format
         sample = context.format
         self.subtype: str = subtype(context.codec.canonical_name, sample.name, sample.bits)

@@ -7,6 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
+from alphamf.audio.chunks import after_chunks
 from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
@@ -89,11 +90,14 @@ def _insert(
 
 
 def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
-    """Return the complete chunks; the samples' chunk may be truncated or of unknown length."""
+    """Return the complete chunks; the samples' chunk may be truncated or of unknown length.
+
+    If that length is wrong, samples follow, which are not chunks.
+    """
     found, long_size = [], None
-    size = file.seek(0, os.SEEK_END)
+    size = last = file.seek(0, os.SEEK_END)
     file.seek(12)
-    while len(header := file.read(8)) == 8:
+    while file.tell() < last and len(header := file.read(8)) == 8:
         kind, length = struct.unpack(f"{order}4sI", header)
         start = file.tell() - 8
         if kind == b"ds64" and len(body := file.read(16)) == 16:
@@ -106,6 +110,10 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
         found.append(_Chunk(kind, start, end))
         if end > size:  # by more than a place in a file can be, where the header is damaged
             break
+        if kind in _SAMPLES:
+            last = after_chunks(file, end, size, order)
+            if length == 0 and last < size:
+                break
         file.seek(end + length % 2)
     return found
 

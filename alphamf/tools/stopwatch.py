@@ -1,0 +1,27 @@
+"""Measure time without that in which this process was suspended, as by Ctrl-Z."""
+
+from __future__ import annotations
+
+import time
+
+STEP = 1.0
+"""Most seconds that count between two looks at a stopwatch."""
+
+
+class Stopwatch:
+    """Counts seconds from its making on, without those for which the process was suspended.
+
+    A limit that others have to keep must not pass while this process cannot see what they do. Look
+    at it more often than every `STEP` seconds: of a longer time, only `STEP` counts.
+    """
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+        self._seen = time.monotonic()
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        now = time.monotonic()
+        self._seconds += min(now - self._seen, STEP)
+        self._seen = now
+        return self._seconds

@@ -1,0 +1,179 @@
+"""Clocks that jump, processes that are suspended, and disks that fill and empty again."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import psutil
+import pytest
+
+from alphamf.serving.limits import Limits
+from benchmarks.kill_processes import leave, start
+from benchmarks.kill_tasks import TASKS, prepare
+from benchmarks.page_server import running
+from tests.support.commands import sound
+from tests.support.places import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="needs Linux"),
+]
+
+NAMES = [name for name in TASKS if name != "adapt"]
+
+
+@cache
+def undisturbed(name: str, folder: Path) -> dict:
+    """Return what a command makes."""
+    prepare(name, folder)
+    return finished(name, folder, start(TASKS[name], folder))
+
+
+def finished(name: str, folder: Path, process: subprocess.Popen[bytes]) -> dict:
+    """Return what a command has made that has to end well."""
+    errors = process.communicate(timeout=240)[1].decode()
+    assert leave(process)
+    assert (process.returncode, errors) == (0, "")
+    whole(folder)
+    return TASKS[name].products(folder / "out")
+
+
+def whole(folder: Path) -> None:
+    """Check that no temporary file is left."""
+    assert not [path for path in folder.rglob(".*") if path.is_file()]
+    assert not list((folder / "tmp").glob("alphamf*"))
+
+
+@pytest.fixture
+def case(request, tmp_path_factory):
+    """Return a command's name, a folder with its input, and what it makes undisturbed."""
+    name = request.param
+    base = tmp_path_factory.getbasetemp()
+    expected = undisturbed(name, base / f"undisturbed-{name}")
+    folder = tmp_path_factory.mktemp(name)
+    prepare(name, folder)
+    shutil.rmtree(folder / "input")  # an Ogg file has another number each time
+    shutil.copytree(base / f"undisturbed-{name}" / "input", folder / "input")
+    return name, folder, expected
+
+
+@pytest.fixture(scope="module")
+def clock(tmp_path_factory):
+    """Return a library whose clock of the day jumps."""
+    if not shutil.which("cc"):
+        pytest.skip("needs a C compiler")
+    library = tmp_path_factory.mktemp("clock") / "clock.so"
+    source = ROOT / "tests" / "support" / "clock.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+@pytest.mark.parametrize("case", NAMES, indirect=True)
+def test_a_clock_that_jumps_by_years_changes_nothing(case, clock, monkeypatch):
+    name, folder, expected = case
+    for path in (folder / "input").rglob("*.*"):
+        os.utime(path, (4e9, 4e9))  # in the year 2096
+    monkeypatch.setenv("LD_PRELOAD", str(clock))
+    words = [sys.executable, "-c", "import time; print(time.time() - time.time())"]
+    assert abs(float(subprocess.run(words, capture_output=True, check=True).stdout)) > 1e7
+    assert finished(name, folder, start(TASKS[name], folder)) == expected
+
+
+@pytest.mark.parametrize("case", NAMES, indirect=True)
+def test_processes_that_were_suspended_go_on(case):
+    name, folder, expected = case
+    process = start(TASKS[name], folder)
+    first = psutil.Process(process.pid)
+    for which in ("first", "others", "all", "first"):
+        time.sleep(0.5)
+        if process.poll() is not None:
+            break
+        others = first.children(recursive=True)
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for each in {"first": [first], "others": others, "all": [first, *others]}[which]:
+                if each.is_running():
+                    each.send_signal(number)
+            time.sleep(1.5)
+    assert finished(name, folder, process) == expected
+
+
+def suspend(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Suspend the first process of a command."""
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGCONT)
+    time.sleep(1.5)
+
+
+def test_an_upload_to_a_server_that_was_suspended_goes_on(tmp_path):
+    data = Path(sound(tmp_path / "a.wav", 60)).read_bytes()
+    with running(tmp_path / "server", "--no-browser", "--jobs", "1") as server:
+        address = f"{server.path}api/recordings?name=a.wav&preset=fast&seed=0"
+        with closing(http.client.HTTPConnection(server.host, timeout=60)) as client:
+            client.putrequest("POST", address)
+            client.putheader("Content-Length", str(len(data)))
+            client.endheaders()
+            for at in range(0, len(data), half := len(data) // 2):
+                client.send(data[at : at + half])
+                time.sleep(1)
+                if not at:
+                    suspend(server.process, Limits().idle + 1)
+            answer = client.getresponse()
+            assert (answer.status, answer.read()[:5]) == (201, b'{"id"')
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """Return a small disk."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", place]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("needs a disk of its own: run as root")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.mark.parametrize(
+    ("where", "room"), [("out", 0), ("out", 6000), ("out", 50_000), ("tmp", 0)]
+)
+@pytest.mark.parametrize("case", NAMES, indirect=True)
+def test_what_a_full_disk_stopped_ends_well_when_there_is_room(case, disk, where, room):
+    name, folder, expected = case
+    (folder / where).rmdir()
+    (folder / where).symlink_to(disk)
+    fill(disk, room)
+    process = start(TASKS[name], folder)
+    errors = process.communicate(timeout=240)[1].decode()
+    assert leave(process)
+    assert "Traceback" not in errors
+    assert process.returncode in (0, 1, 2) and bool(process.returncode) == ("Error: " in errors)
+    made = TASKS[name].products(folder / "out")
+    assert not process.returncode or made != expected
+    wrong = {key: value for key, value in made.items() if expected.get(key) != value}
+    # A result of `evaluate` may say what went wrong; the next run does it again.
+    assert all(isinstance(value, dict) and value.get("error") for value in wrong.values())
+    (disk / ".ballast").unlink()
+    whole(folder)
+    if process.returncode:
+        made = finished(name, folder, start(TASKS[name], folder))
+    assert made == expected
+
+
+def fill(disk: Path, room: int) -> None:
+    """Fill a disk but for so many bytes."""
+    with (disk / ".ballast").open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+        except OSError:
+            file.truncate(max(0, file.tell() // 4096 * 4096 - room))
