@@ -167,7 +167,7 @@ def test_a_device_is_not_lost_by_a_process_that_was_suspended(monkeypatch):
         for _ in range(round(PATIENCE)):
             running.check()
             times[0] += 1
-        with pytest.raises(AlphaMFError, match="Microphone has gone"):
+        with pytest.raises(AlphaMFError, match="Microphone was disconnected or has stopped"):
             running.check()
 
 

@@ -205,7 +205,7 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
         "nothing": "unknown method 'nothing'; it must be one of noisy, ",
         "noisy,": "unknown method ''; it must be one of noisy, ",
         "odd": "--method odd cannot run: odd is not installed",
-        "fast@": "--method fast@ names no dictionary",
+        "fast@": "--method fast@ has no dictionary after the @",
         "fast@gone.npz": "there is no model 'gone.npz'",
     }.items():
         with pytest.raises(AlphaMFError) as error:

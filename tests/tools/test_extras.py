@@ -33,7 +33,10 @@ def bare(monkeypatch):
 def test_pictures_ask_for_the_extra(bare, tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     result = run(*arguments, code=2)
-    assert "needs the package matplotlib: pip install 'alphamf[report]'" in result.stderr
+    assert (
+        "needs the package matplotlib; install it with pip install 'alphamf[report]'"
+        in result.stderr
+    )
     assert list(tmp_path.iterdir()) == []
 
 

@@ -65,7 +65,7 @@ def test_nothing_is_removed_where_there_are_no_locks(place, monkeypatch, locks):
 def test_no_place_for_it_is_one_sentence(place, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(place / "absent"))
     with (
-        pytest.raises(AlphaMFError, match="no temporary folder can be made: No such file"),
+        pytest.raises(AlphaMFError, match="cannot create a temporary folder: No such file"),
         temporary_folder("alphamf-test-"),
     ):
         pass

@@ -47,7 +47,7 @@ def test_a_server_that_cannot_fork_is_a_process_that_cannot_be_started(monkeypat
     notes = []
     found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
     assert [outcome.result for outcome in found] == [2, 3]
-    assert "cannot be started (no process could be forked)" in notes[0]
+    assert "no further process can be started (cannot fork a process)" in notes[0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a server that forks workers")
@@ -62,7 +62,7 @@ def test_a_server_that_cannot_be_started_is_done_without(monkeypatch):
     notes = []
     found = list(pool.each(half, [4, 6], workers=2, report=notes.append))
     assert [outcome.result for outcome in found] == [2, 3]
-    assert "cannot be started" in notes[0]
+    assert "no further process can be started" in notes[0]
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_what_cannot_be_started_is_done_without(monkeypatch, count):
     found = list(pool.each(half, [4, 5, 6], workers=3, report=notes.append))
     assert [outcome.result for outcome in found] == [2, None, 3]
     assert notes == [
-        "Note: a further process cannot be started (Too many open files): 1 process does the work"
+        "Note: no further process can be started (Too many open files), so 1 process does the work"
     ]
 
 
@@ -143,7 +143,7 @@ def test_a_suspect_is_never_done_in_this_process(monkeypatch):
     monkeypatch.setattr(processes, "Worker", start)
     found = list(pool.each(half, [13, 13, 4], workers=2))
     assert [outcome.code for outcome in found] == [1, 1, 0]
-    assert found[2].result == 2 and "no other could be started" in found[1].error
+    assert found[2].result == 2 and "no other process could be started" in found[1].error
 
 
 @pytest.fixture

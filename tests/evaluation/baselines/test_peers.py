@@ -84,8 +84,12 @@ def test_what_is_missing(name, monkeypatch):
     method = METHODS[name]
     kind, _, what = method.requires.partition(" ")
     sentence = method.available()
-    needed = f"models of {what};" if kind == "models" else f"{kind} {what};"
-    assert sentence.startswith(f"needs the {needed} install ")
+    needed = {
+        "package": f"package {what}; install it with ",
+        "program": f"program {what}, which was not found on PATH",
+        "models": f"models of {what}; install them with ",
+    }
+    assert sentence.startswith(f"needs the {needed[kind]}")
     assert ("pip install 'alphamf[peers]'" in sentence) == (kind == "package")
     with pytest.raises(AlphaMFError) as caught:
         method.run(CLIP)

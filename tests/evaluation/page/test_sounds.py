@@ -82,7 +82,9 @@ def test_a_sound_that_cannot_be_had_leaves_a_note(tmp_path, harm):
         soundfile.write(path, np.zeros(int(harm == "one sample")), RATE, format="FLAC")
     found = written(tmp_path, results)
     assert len(found.of("audio")) == (3 if harm == "one sample" else 2)
-    assert ("The sound is not in the folder" in found.text) == (harm != "one sample")
+    assert ("The sound file is missing from the results folder." in found.text) == (
+        harm != "one sample"
+    )
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def test_experiment_of_one_process_says_so(tmp_path):
     code = "from alphamf.cli.app import main; main()"
     result = ranks_run(2, "-c", code, "experiment", "richardson", "--output", tmp_path, code=2)
     assert result.stderr.count("Error: ") == 1
-    assert "Error: richardson runs in one process: start it without mpiexec" in result.stderr
+    assert "Error: richardson runs in one process; start it without mpiexec" in result.stderr
 
 
 @over_mpi

@@ -273,7 +273,9 @@ def test_errors_are_one_sentence():
         walks.made(blocks=65)
     rows, columns, values = lists(count=2)
     few = (rows, columns, values)
-    with pytest.raises(AlphaMFError, match="a part of the data has no ratings: 5 blocks"):
+    with pytest.raises(
+        AlphaMFError, match="a part of the data has no ratings; use fewer than 5 blocks"
+    ):
         Walk(Listed(few, few, shape=(30, 20), blocks=5), FactorModel(2), SGLD(1e-3), seed=0)
     with pytest.raises(AlphaMFError, match="seed must not be negative, not -1"):
         Walk(walks.made(), FactorModel(2), SGLD(1e-3), seed=-1)

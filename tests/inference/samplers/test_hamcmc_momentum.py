@@ -155,7 +155,7 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 def test_refuses_a_positive_target():
     target = Orthant()
     sampler = HAMCMCMomentum(0.1)
-    with pytest.raises(AlphaMFError, match="without a wall"):
+    with pytest.raises(AlphaMFError, match="HAMCMCMomentum cannot sample a positive target"):
         sampler.step(generator(0), sampler.init(generator(0), np.ones(2)), target)
 
 

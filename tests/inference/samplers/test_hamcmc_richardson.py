@@ -112,7 +112,7 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 def test_refuses_a_wall_and_latents():
     sampler = HAMCMCRichardson(0.1)
     state = sampler.init(generator(0), np.ones(2))
-    with pytest.raises(AlphaMFError, match="without a wall"):
+    with pytest.raises(AlphaMFError, match="HAMCMCRichardson cannot sample a positive target"):
         sampler.step(generator(0), state, Orthant())
     target = space()
     target.latents = {"phi0": np.ones(2)}

@@ -101,7 +101,7 @@ def test_resumes_bit_for_bit(chains, tmp_path):
 
 def test_refuses_a_positive_target():
     sampler = SGQNHMC(0.1)
-    with pytest.raises(AlphaMFError, match="without a wall"):
+    with pytest.raises(AlphaMFError, match="SGQNHMC cannot sample a positive target"):
         sampler.step(generator(0), sampler.init(generator(0), np.ones(2)), Orthant())
 
 

@@ -451,7 +451,7 @@ def test_refuses_a_target_with_latents(sampler):
     power = np.random.default_rng(0).standard_exponential((6, 5)).astype(np.float32)
     target = AlphaMF(power, [Source(1.2, 2, None, Gamma(2.0, 1.0), Gamma(2.0, 1.0))])
     state = sampler.init(generator(0), target.start(generator(0)))
-    with pytest.raises(AlphaMFError, match=f"{type(sampler).__name__} needs .* with phi0"):
+    with pytest.raises(AlphaMFError, match=f"{type(sampler).__name__} needs .* this one has phi0"):
         sampler.step(generator(1), state, target)
 
 

@@ -220,7 +220,7 @@ def test_mirror_goes_with_the_diagonal_of_a_metric_only(monkeypatch):
         return np.abs(change.mean(0) / change.std(0)).max() * math.sqrt(FEW)
 
     assert z(RSGLD(h, diagonal=True)) < Z_MOST
-    with pytest.raises(AlphaMFError, match="diagonal must be True where the target is positive"):
+    with pytest.raises(AlphaMFError, match="diagonal must be True if the target is positive"):
         z(RSGLD(h))
     target.positive = False
     keep = riemannian.reflect

@@ -492,9 +492,9 @@ def test_refuses_what_does_not_fit():
         TopicModel(counts, 10, batch=5)
     with pytest.raises(AlphaMFError, match=r"scipy\.sparse CSR array, not ndarray"):
         TopicModel(COUNTS, 10)
-    with pytest.raises(AlphaMFError, match="counts must be whole numbers"):
+    with pytest.raises(AlphaMFError, match="counts must be non-negative whole numbers"):
         tokens(csr_array(COUNTS * 0.5))
-    with pytest.raises(AlphaMFError, match="observed and held differ in shape"):
+    with pytest.raises(AlphaMFError, match="observed and held must have the same shape"):
         Perplexity(counts, counts[:2])
     for name, wrong in (("burn_in", -3), ("thin", 0), ("sweeps", 0)):
         with pytest.raises(AlphaMFError, match=rf"{name} must .*, not {wrong}"):

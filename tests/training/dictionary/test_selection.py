@@ -194,7 +194,7 @@ def test_no_folder_is_left_where_nothing_was_done(files, tmp_path):
     select(files[:2], SETTINGS, ranks=[1], alphas=[1.0], folder=folder)
     assert not folder.exists()
     (tmp_path / "file").touch()
-    with pytest.raises(AlphaMFError, match="cannot create .*file: "):
+    with pytest.raises(AlphaMFError, match=r"cannot create .*file: "):
         select(files, SETTINGS, **GRID, folder=tmp_path / "file")
 
 
@@ -210,7 +210,7 @@ def test_a_bad_file_is_reported_once(files, tmp_path, monkeypatch):
 
 def test_what_cannot_be_chosen(files):
     with pytest.raises(
-        AlphaMFError, match="the held-out fraction must be between 0 and 1, not 1.5"
+        AlphaMFError, match=r"the held-out fraction must be between 0 and 1, not 1\.5"
     ):
         select(files, SETTINGS, ranks=[1], alphas=[1.0], held_out=1.5)
     with pytest.raises(AlphaMFError, match="at least two"):

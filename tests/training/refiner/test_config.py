@@ -51,15 +51,11 @@ WRONG = [
     ({"network": {"kind": "causal"}}, r"\[network\] kind must be a table with a name"),
     ({"network": {"kind": {"name": "large"}}}, "kind.name must be one of refiner, causal, second"),
     ({"network": {"kind": {"of": "a"}}}, "kind.name must be one of .*, not None"),
-    ({(
-        "network": {"kind": {"name": "causal"}}}, r"\[mixtures.chains\] cannot be used for a "
-        "causal network"
-    )),
+    ({"network": {"kind": {"name": "causal"}}},
+     r"\[mixtures.chains\] cannot be used for a causal network"),
     ({"network": {"kind": {"name": "causal", "of": "x"}}}, r"unknown key of in \[network.kind\]"),
-    ({(
-        "network": {"kind": {"name": "refiner", "taps": True}}}, r"unknown key taps in "
-        "\[network.kind\]"
-    )),
+    ({"network": {"kind": {"name": "refiner", "taps": True}}},
+     r"unknown key taps in \[network.kind\]"),
     ({"network": {"kind": {"name": "second-stage"}}}, r"the key of is missing in \[network.kind\]"),
     ({"network": {"kind": {"name": "second-stage", "of": "x", "taps": 1}}},
      r"\[network.kind\] taps must be true or false, not 1"),

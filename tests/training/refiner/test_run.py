@@ -107,7 +107,7 @@ def test_a_run_writes_its_network_its_curves_and_goes_on(corpora, tmp_path):
     with pytest.raises(AlphaMFError, match="contains a run with another configuration"):
         runs.train(other)
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"nothing")
-    with pytest.raises(AlphaMFError, match=r"checkpoint\.pt is no checkpoint of this run"):
+    with pytest.raises(AlphaMFError, match=r"checkpoint\.pt is not a checkpoint of this run"):
         runs.train(run)
 
 
@@ -122,7 +122,7 @@ def test_a_causal_network_is_trained_on_what_the_online_chain_finds(corpora, tmp
     learnt = CausalRefiner.load(tmp_path / "run" / "network.npz")
     assert (learnt.rate, learnt.frame) == (RATE, Frame(FRAME.n_fft, FRAME.n_fft // 8))
     # Those of another kind of network are not taken for it.
-    with pytest.raises(AlphaMFError, match="holds mixtures of another recipe"):
+    with pytest.raises(AlphaMFError, match="contains mixtures with another recipe"):
         other, _ = small(corpora, tmp_path / "other", schedule=short)
         runs.train(other._replace(mixtures=tmp_path / "mixtures"))
 
