@@ -155,7 +155,7 @@ def load(
         raise AlphaMFError(f"there is not enough memory to read {printable_name(path)}") from error
     except Exception as error:  # zipfile, zlib, numpy and json each have their own
         raise AlphaMFError(
-            f"{printable_name(path)} was not written by alphamf as a {kind}"
+            f"{printable_name(path)} is damaged, or was not written by alphamf as a {kind}"
         ) from error
 
 

@@ -419,7 +419,11 @@ def test_a_track_of_no_channels_is_refused(tmp_path, monkeypatch, tag, sandbox):
     body = b"WAVEfmt " + struct.pack("<I", len(head)) + head
     body += b"data" + struct.pack("<I", len(data)) + data
     (tmp_path / "a.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
-    assert "has an audio track of " in refusal(tmp_path / "a.wav")
+    name = tmp_path / "a.wav"
+    assert refusal(name) in (
+        f"{name} has an audio track of 0 channels",
+        f"no sample of the audio track of {name} can be decoded",
+    )
 
 
 def test_folders_hold_media_files_where_they_can_be_read(tmp_path, monkeypatch):

@@ -92,8 +92,8 @@ def test_what_does_not_go_together(tmp_path, options, sentence):
     ("data", "options", "sentence"),
     [
         (b"hello", [], b"standard input is not a WAV file"),
-        (b"", ["--raw", "8000:1:s16"], b"standard input holds no samples"),
-        (wav(sound(0))[:40] + b"\xff" * 4, [], b"standard input holds no samples"),
+        (b"", ["--raw", "8000:1:s16"], b"standard input has no samples"),
+        (wav(sound(0))[:40] + b"\xff" * 4, [], b"standard input has no samples"),
         (b"", ["--raw", "8000:mono"], b"--raw must be RATE:CHANNELS:FORMAT"),
         (b"", ["--normalize", "-16"], b"--normalize cannot be combined with --latency low"),
     ],

@@ -31,12 +31,15 @@ def here(tmp_path, monkeypatch):
     [
         (["--strength", "1.5"], "--strength must be from 0 to 1, not 1.5"),
         (["--strength", "nan"], "--strength must be from 0 to 1, not nan"),
-        (["--suffix", "-a", "--name", "{stem}{ext}"], "--suffix and --name all name the output"),
-        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name all name the output"),
-        (["--name", "{stem}.wav"], "--name must be a name that ends in {ext}"),
-        (["--name", "{who}{ext}"], "--name must be a name that ends in {ext}"),
-        (["--name", "b/{stem}{ext}"], "folders are for --output-dir"),
-        (["--suffix", "/b"], "folders are for --output-dir"),
+        (
+            ["--suffix", "-a", "--name", "{stem}{ext}"],
+            "--suffix and --name all set the output name",
+        ),
+        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name all set the output name"),
+        (["--name", "{stem}.wav"], "--name must be a file name that ends in {ext}"),
+        (["--name", "{who}{ext}"], "--name must be a file name that ends in {ext}"),
+        (["--name", "b/{stem}{ext}"], "and --output-dir sets the folder"),
+        (["--suffix", "/b"], "and --output-dir sets the folder"),
         (["--name", "{stem}{ext}"], "a.wav is also its own output"),
         (["--steps", "0"], "--steps must be at least 1, not 0"),
         (["--steps", "5", "--keep", "6"], "--keep must be at most --steps = 5, not 6"),
@@ -50,16 +53,16 @@ def here(tmp_path, monkeypatch):
         (["--model", "none"], "there is no model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
         (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),
-        (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence is for whole"),
-        (["-o", ""], "'' ends in no audio format"),
+        (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence needs the whole"),
+        (["-o", ""], "the extension of '' is not a known audio format"),
         (["-o", "."], "-o . is a folder"),
-        (["-o", "x.wav", "--output-dir", "y"], "give one of them"),
-        (["-o", "x.txt"], "x.txt ends in no audio format"),
+        (["-o", "x.wav", "--output-dir", "y"], "give only one of them"),
+        (["-o", "x.txt"], "the extension of x.txt is not a known audio format"),
         (["--plot", "x.pdf"], "--plot x.pdf must end in .png"),
         (["--uncertainty", "x"], "--uncertainty x must end in .npz"),
         (["--noise-output", "-"], "--noise-output - must name a file"),
-        (["b.wav", "--plot", "x.png"], "--plot x.png is for one input"),
-        (["b.wav", "-o", "x.wav"], "-o x.wav names one output and there are 2 inputs"),
+        (["b.wav", "--plot", "x.png"], "--plot x.png can be used with one input only"),
+        (["b.wav", "-o", "x.wav"], "-o x.wav names one output, but there are 2 inputs"),
         (["--reference", "none.wav"], "none.wav does not exist"),
     ],
 )
@@ -78,7 +81,7 @@ def test_what_cannot_be_met_is_one_sentence_with_the_option_and_the_value(
 )
 def test_names_are_made_of_plain_fields(here, name):
     refused = run("denoise", "a.wav", "--name", name, code=2).stderr
-    assert "--name must be a name that ends in {ext}" in refused
+    assert "--name must be a file name that ends in {ext}" in refused
     assert os.listdir() == ["a.wav"]
 
 
@@ -133,5 +136,5 @@ def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
     soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
     options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
     result = run("denoise", path, *options)
-    assert ("no CUDA device answers" in result.stderr) is not quiet
+    assert ("no CUDA GPU was found" in result.stderr) is not quiet
     assert json.loads(result.stdout)["device"] == "cpu"

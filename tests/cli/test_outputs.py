@@ -101,7 +101,7 @@ def test_no_name_that_a_command_chose_is_followed(here, words, name, kind):
 @posix
 def test_names_of_a_recorded_microphone_are_not_followed(here):
     Path("talk.denoised.wav").symlink_to("nowhere")
-    with pytest.raises(AlphaMFError, match=r"talk\.denoised\.wav exists"):
+    with pytest.raises(AlphaMFError, match=r"talk\.denoised\.wav already exists"):
         names("talk.wav")
     found = names("other.wav")
     found.after.symlink_to("nowhere")  # meanwhile

@@ -48,7 +48,7 @@ SAME = {
     ),
     "mix": (
         ["mix", "in/clean/0.flac", "--noise", "noise.wav", "-o", "same"],
-        "in/clean/0.flac lies where the corpus same goes",
+        "in/clean/0.flac is in the folder of the corpus same",
     ),
     "evaluate": (
         [*EVALUATE, "--method", "noisy", "-o", "same", "--jobs", "1"],

@@ -41,7 +41,7 @@ def test_a_half_done_folder_is_continued(here):
     again = run("denoise", "in", "--output-dir", "out", *QUICK)
     assert again.stdout.count("\n") == 1 and again.stdout.startswith("in/1.wav -> ")
     assert again.stderr == (
-        "Note: outputs that exist already, left as they are: 2 (--overwrite replaces them)\n"
+        "Note: skipped 2 outputs that already exist (use --overwrite to replace them)\n"
     )
     assert contents() == whole | {"2.wav": b"mine"}
     lines = run("denoise", "in/*.wav", "--output-dir", "out", "--json", *QUICK).stdout
@@ -154,7 +154,7 @@ def test_two_trainings_do_not_share_a_folder(here):
     words = ["train", "in", "-o", "m.npz", "--stream", "--rank", 2, "--steps", 2, "-q"]
     with exclusive_lock(Path("m.npz.checkpoint"), "unused", folder=True):
         refused = run(*words, code=2)
-    assert refused.stderr == "Error: another run works in m.npz.checkpoint\n"
+    assert refused.stderr == "Error: another run is using m.npz.checkpoint\n"
     run(*words)
     assert sorted(os.listdir()) == ["in", "m.npz"]
 

@@ -42,7 +42,7 @@ def check(name, redirection):
     lost = ">&- " in f"{redirection} " and not redirection.startswith("2>&-")
     assert done.returncode == (2 if lost else 0), done.stderr
     if redirection == ">&-":
-        sentence = "Error: standard output cannot be written: Bad file descriptor"
+        sentence = "Error: cannot write standard output: Bad file descriptor"
         assert done.stderr.splitlines()[-1] == sentence
     if name.startswith("denoise"):
         assert sorted(os.listdir("out")) == ["0.wav", "1.wav"]
@@ -62,7 +62,7 @@ def test_a_closed_stream_is_no_traceback_of_a_small_command(here, redirection):
 
 def test_what_standard_output_does_not_take_is_one_sentence(here):
     done = run(["--version"], ">/dev/full")
-    sentence = "Error: standard output cannot be written: No space left on device\n"
+    sentence = "Error: cannot write standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (2, sentence)
 
 
@@ -82,12 +82,12 @@ def test_what_standard_output_does_not_take_is_one_sentence(here):
         (
             ["denoise", "-", "-o", "x.wav"],
             "<&-",
-            "Error: - reads audio from standard input, which is closed here\n",
+            "Error: - reads audio from standard input, but standard input is closed\n",
         ),
         (
             ["info", "-"],
             "<&-",
-            "Error: - reads audio from standard input, which is closed here\n",
+            "Error: - reads audio from standard input, but standard input is closed\n",
         ),
     ],
 )

@@ -42,8 +42,8 @@ def test_lists_are_tried_and_the_best_is_kept(here):
     )  # fmt: skip
     heading, *lines, summary = result.stdout.splitlines()
     assert heading.split() == [
-        "rank", "alpha", "log", "density", "of", "a", "hidden", "cell", "less", "than", "the",
-        "best",
+        "rank", "alpha", "log", "density", "of", "a", "hidden", "cell", "difference", "to",
+        "the", "best",
     ]  # fmt: skip
     assert [line.lstrip("* ").split()[:2] for line in lines] == [
         ["1", "2"], ["1", "1"], ["3", "2"], ["3", "1"],
@@ -78,24 +78,27 @@ def test_a_bad_file_is_reported_and_the_others_are_used(here, form):
     Path("worse.wav").touch()
     several = run("clean/bad.wav", "worse.wav", "-o", "n.npz", form, *QUICK, code=2)
     assert several.stderr.count("\n") == 3
-    assert "there is no speech to train on: none of the files can be used" in several.stderr
+    assert "there is no speech to train on; none of the files can be used" in several.stderr
     assert not os.path.exists("n.npz")
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--rank", "3,x"], "--rank takes a number, or several with commas between, not '3,x'"),
-        (["--rank", "2.5"], "--rank takes a number"),
-        (["--alpha", "1,,2"], "--alpha takes a number"),
+        (["--rank", "3,x"], "--rank must be a number, or several separated by commas, not '3,x'"),
+        (["--rank", "2.5"], "--rank must be a number"),
+        (["--alpha", "1,,2"], "--alpha must be a number"),
         (["--alpha", "1,3"], "alpha must be from 0.5 to 2, not 3"),
         (["--voices", "name"], "there is no rule 'name' for voices"),
-        (["--voices", "folder", "clean/a/0.wav"], "voices by folder are one voice in 2 files"),
-        (["--held-out", "1"], "the share held out must lie between 0 and 1"),
+        (
+            ["--voices", "folder", "clean/a/0.wav"],
+            "the rule folder finds only one voice in 2 files",
+        ),
+        (["--held-out", "1"], "the held-out fraction must be between 0 and 1"),
         (["--seconds", "0"], "seconds must be from 0.064 to 86400, not 0"),
         (["--seconds", "1e300"], "seconds must be from 0.064 to 86400, not 1e+300"),
         (["--rank", "9" * 23], "rank must be from 1 to 10000, not 99999"),
-        (["--stream", "--sampler", "sgrld"], "speech that streams by is for the sampler em"),
+        (["--stream", "--sampler", "sgrld"], "streamed training supports only the sampler em"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--above", "speech-16k", "--seconds", "nan"], "seconds must be from 0.064 to 86400, not"),
     ],

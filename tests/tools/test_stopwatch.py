@@ -76,7 +76,7 @@ def test_a_limit_does_not_pass_while_the_process_is_suspended(monkeypatch, goes_
     real, gone = time.monotonic, [0.0]
     monkeypatch.setattr("time.monotonic", lambda: real() + gone[0])
     monkeypatch.setattr("alphamf.serving.lanes.work", busy)
-    monkeypatch.setattr("alphamf.audio.spool.finish_asked", lambda: True)
+    monkeypatch.setattr("alphamf.audio.spool.finish_requested", lambda: True)
     monkeypatch.setattr("alphamf.audio.spool._LAST", 2.0)
     timer = threading.Timer(SLEEP / 4, lambda: gone.append(gone.pop() + 1000))
     assert goes_on(timer.start)

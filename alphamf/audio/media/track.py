@@ -129,6 +129,8 @@ class Track:
         with ExitStack() as stack:
             self._container = stack.enter_context(open_container(path, name, kind))
             self._stream = _choose(self._container, name, number)
+            if not self._stream.codec_context.channels:
+                raise AlphaMFError(f"{name} has an audio track of 0 channels")
             self._stack = stack.pop_all()
         from av.stream import Discard  # only now is it known that there is PyAV
 
@@ -137,8 +139,6 @@ class Track:
         context = self._stream.codec_context
         self._kind, self._rate = kind, Fraction(context.sample_rate)
         self.samplerate, self.channels = int(context.sample_rate), int(context.channels)
-        if not self.channels:
-            raise AlphaMFError(f"{name} has an audio track of 0 channels")
         self.format: str = kind.format
         sample = context.format
         self.subtype: str = subtype(context.codec.canonical_name, sample.name, sample.bits)

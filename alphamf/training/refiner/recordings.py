@@ -84,7 +84,7 @@ def sources(name: str, split: str, most: int = 0) -> list[SplitFile]:
 
 
 def _few(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
-    """Return at most `count` rows per speaker, in order."""
+    """Return at most `most` rows per speaker, in order."""
     speakers: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         speakers.setdefault(row["speaker"], []).append(row)
