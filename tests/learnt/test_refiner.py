@@ -189,11 +189,8 @@ def test_other_files_are_refused_in_a_sentence(tmp_path):
     for k, content in enumerate(contents):
         path = tmp_path / f"{k}.npz"
         path.write_bytes(content)
-        why = (
-            "is damaged, or was not written by alphamf as a refiner"
-            if k < 3
-            else "is not a usable refiner: "
-        )
+        foreign = "is damaged, or was not written by alphamf as a refiner"
+        why = foreign if k < 3 else "is not a usable refiner: "
         with pytest.raises(AlphaMFError, match=rf"{k}\.npz {why}"):
             Refiner.load(path)
     with pytest.raises(AlphaMFError, match=r"the refiner .*none\.npz does not exist"):

@@ -116,7 +116,8 @@ def test_missing_data_is_one_sentence_with_home_and_terms(name, tmp_path, monkey
         assert name in text and corpus.home in text and corpus.terms in text and "\n" not in text
         assert f"set ALPHAMF_DATA to a folder that holds {corpus.path}" in text
         if corpus.source is None:
-            assert "no checksum of it is published: get it from its home" in text
+            assert "cannot be downloaded automatically because no checksum is published" in text
+            assert ". Get it from its home page, " in text
             assert f"a MANIFEST.csv with the columns {', '.join(corpus.columns)}" in text
         else:
             assert "cannot be downloaded (no connection to " in text
@@ -182,7 +183,8 @@ def test_what_goes_wrong_is_one_sentence_and_nothing_is_kept(serve, server, tmp_
     with pytest.raises(AlphaMFError) as caught:
         find("heart")
     host = f"127.0.0.1:{server.server_port}"
-    assert f"({host} answers 404, {host} gives another file than heart.dat)" in str(caught.value)
+    reasons = f"({host} answers 404, {host} returned a file that differs from heart.dat)"
+    assert reasons in str(caught.value)
     assert "\n" not in str(caught.value)
     assert list((tmp_path / "cache/alphamf").iterdir()) == []
 

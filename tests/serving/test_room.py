@@ -77,7 +77,7 @@ def test_an_upload_leaves_the_spare_room_whether_it_says_its_length_or_not(
         exchange.feed(bytes(100_000))
         page.run()
     assert exchange.wait().status == 507
-    assert "no room" in exchange.json()["error"]
+    assert "does not have enough free space" in exchange.json()["error"]
     page.until(lambda: not list(tmp_path.iterdir()))
 
 

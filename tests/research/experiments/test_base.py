@@ -196,7 +196,7 @@ def test_folder_that_cannot_be_written_is_one_sentence(small, tmp_path):
 def test_two_runs_do_not_share_a_folder(small, tmp_path):
     with exclusive_lock(tmp_path / "richardson.jsonl", "unused"):
         text = one_sentence(command("richardson", "--output", tmp_path, code=2).stderr)
-    assert text == f"Error: another run writes to {tmp_path / 'richardson.jsonl'}\n"
+    assert text == f"Error: another run is writing to {tmp_path / 'richardson.jsonl'}\n"
     command("richardson", "--output", tmp_path, "--jobs", 1, "-q")
 
 
