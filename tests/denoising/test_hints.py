@@ -214,9 +214,9 @@ def test_a_pipe(here):
         (["0-0.1"], "--noise-from 0-0.1 s is too short; a time range must last at least 0.2 s"),
         (["0-1,0.5-2"], "--noise-from 0-1 s and --noise-from 0.5-2 s overlap"),
         (["1-2", "--speech-from", "1.5-3"], "--noise-from 1-2 s and --speech-from 1.5-3 s overlap"),
-        (["0:03"], "--noise-from takes a stretch such as 0:00-0:03, not '0:03'"),
-        (["0-soon"], "--noise-from takes a time such as 75, 1:15 or 0:01:15.5, not 'soon'"),
-        (["0-1,"], "--noise-from takes a stretch such as 0:00-0:03, not ''"),
+        (["0:03"], "--noise-from must be a time range such as 0:00-0:03, not '0:03'"),
+        (["0-soon"], "--noise-from must be a time such as 75, 1:15 or 0:01:15.5, not 'soon'"),
+        (["0-1,"], "--noise-from must be a time range such as 0:00-0:03, not ''"),
     ],
 )
 def test_stretches_that_are_refused(here, options, sentence):

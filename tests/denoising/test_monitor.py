@@ -83,7 +83,7 @@ def test_names_of_recordings(tmp_path):
     assert before.parent.is_dir() and before.name.startswith("live-")
     assert after.name == before.stem + ".denoised.wav"
     (tmp_path / "a.denoised.wav").touch()
-    with pytest.raises(AlphaMFError, match=r"a\.denoised\.wav exists"):
+    with pytest.raises(AlphaMFError, match=r"a\.denoised\.wav already exists"):
         names(str(tmp_path / "a.wav"))
     with pytest.raises(AlphaMFError, match="cannot be made: Not a directory"):
         names(str(tmp_path / "a.denoised.wav" / "b"))
@@ -97,6 +97,6 @@ def test_a_full_recording_is_told(monkeypatch, tmp_path):
     block = np.zeros((40, 1), np.float32)
     with Take(files, RATE, 1) as both:
         both.write(block, block)
-        with pytest.raises(AlphaMFError, match=r"a\.wav is full: WAV holds 4 GB"):
+        with pytest.raises(AlphaMFError, match=r"a\.wav has reached the 4 GB limit of WAV files"):
             both.write(block, block)
     assert [soundfile.info(path).frames for path in files] == [40, 40]

@@ -45,7 +45,7 @@ def test_times(text, expected):
 
 @pytest.mark.parametrize("text", ["", "a", "-1", "1:", "1:2:3:4", "nan", "1e3", "9" * 400])
 def test_what_is_no_time(text):
-    with pytest.raises(AlphaMFError, match="--start takes a time such as 75, 1:15"):
+    with pytest.raises(AlphaMFError, match="--start must be a time such as 75, 1:15"):
         seconds("--start", text)
 
 
@@ -115,7 +115,7 @@ def test_a_part_of_a_pipe():
 def test_parts_that_are_refused():
     write("a.wav")
     assert (
-        "--end 1 must come after --start 1:00"
+        "--end 1 must be after --start 1:00"
         in denoise("--start", "1:00", "--end", "1", code=2).stderr
     )
     assert "a.wav ends at 3.00 s, which is before --start" in denoise("--start", "9", code=2).stderr
