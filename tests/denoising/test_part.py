@@ -122,5 +122,5 @@ def test_parts_that_are_refused():
     for start in ("0", "1"):
         empty = denoise("--start", start, "--end", f"{start}.00001", code=2)
         assert empty.stderr == "Error: a.wav has no samples between --start and --end\n"
-    assert "--end takes a time" in denoise("--end", "soon", code=2).stderr
+    assert "--end must be a time" in denoise("--end", "soon", code=2).stderr
     assert json.loads(denoise("--end", "9", "--json").stdout)["samples"] == 3 * RATE

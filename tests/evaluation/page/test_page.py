@@ -260,7 +260,7 @@ def test_settings_and_definitions_are_told(mixed):
     _, found = mixed
     text = " ".join(found.text.split())
     for known in ("alphamf evaluate --clean 'a b'", "seed 17", "corpus/car, corpus/train",
-                  "numpy 2.4.6", "Linux-x86_64", "2026-11-20", "the unprocessed input",
+                  "numpy 2.4.6", "Linux-x86_64", "2026-11-20", "the input, left alone",
                   "bootstrap: the clips are drawn 2000 times", "standard deviation"):  # fmt: skip
         assert known in text, known
     for label in ("SI-SDR", "SDR", "SIR", "SAR", "STOI", "ESTOI", "PESQ", "real-time factor"):
