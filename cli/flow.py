@@ -91,7 +91,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
 
     with report.user_errors():
         try:
-            seconds = flow.run(
+            seconds, notes = flow.run(
                 sys.stdin.fileno(),
                 write,
                 request.settings,
@@ -103,4 +103,4 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
         except OSError as error:
             raise AlphaMFError(f"standard input cannot be read: {reason(error)}") from error
     if not quiet:
-        typer.echo(f"-: {seconds:.1f} s denoised as they came", err=True)
+        typer.echo("\n  ".join([f"-: {seconds:.1f} s denoised as they came", *notes]), err=True)

@@ -97,7 +97,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         progress = _progress(job, update, reader)
-        acceptance, agreement = _denoise(
+        acceptance, agreement, said = _denoise(
             reader, write, weights, observer, request, progress, trimmer, hints
         )
         loudness = normalizer.finish() if normalizer else None
@@ -115,6 +115,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
     }
     notes = [
         *_notes(reader, target, writer, weights, request),
+        *said,
         _levels(loudness, request),
         *_trimmed(reader, trimmer),
     ]
@@ -202,7 +203,7 @@ def _denoise(
     progress: Callable[[float], None],
     trimmer: Trimmer | None,
     hints: Hints | None,
-) -> tuple[list[float], Agreement | None]:
+) -> tuple[list[float], Agreement | None, list[str]]:
     """Denoise what `reader` reads and pass it to `write`.
 
     Returns
@@ -211,9 +212,12 @@ def _denoise(
         Mean of the segments'.
     agreement : Agreement or None
         Of several chains, over all segments.
+    notes : list of str
+        Of the segments.
     """
     acceptance, samples = [], []
     agreement: Agreement | None = None
+    notes: list[str] = []
     denoised = partial(
         request.estimate,
         rate=reader.rate,
@@ -237,13 +241,14 @@ def _denoise(
             write(block)
         observer.add(segment)
         agreement = total([agreement, segment.agreement])
+        notes += [segment.note] if segment.note else []
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
     for block in trimmer.finish() if trimmer else []:
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
-    return mean, agreement
+    return mean, agreement, notes
 
 
 def _unrefined(weights: Weights, request: Request) -> str | None:

@@ -13,7 +13,6 @@ from alphamf.denoising.api import denoise_stream
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Segment, Stream
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_asked, finishing
 
 
@@ -26,8 +25,8 @@ def run(
     model: str = "auto",
     seed: int = 0,
     max_channels: int,
-) -> float:
-    """Denoise what comes through a pipe until it ends, and return its length in seconds.
+) -> tuple[float, list[str]]:
+    """Denoise what comes through a pipe until it ends; return its length in seconds, and notes.
 
     Parameters
     ----------
@@ -50,6 +49,7 @@ def run(
     with finishing():
         flow = Flow(pipe, raw)
         kind, samples = flow.kind, 0
+        notes: list[str] = []
         with Stream(
             kind.rate,
             kind.channels,
@@ -61,24 +61,25 @@ def run(
         ) as stream:
             if flow.header:
                 write(flow.header)
-            for ready in _denoised(flow, stream):
-                samples += len(ready)
-                if len(ready):
-                    write(encoded(ready, kind))
+            for segment in _denoised(flow, stream):
+                samples += len(segment.audio)
+                notes += [segment.note] if segment.note else []
+                if len(segment.audio):
+                    write(encoded(segment.audio, kind))
         if not samples and not finish_asked():
             raise AlphaMFError(f"{NAME} holds no samples")
-    return samples / kind.rate
+    return samples / kind.rate, notes
 
 
-def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
+def _denoised(flow: Flow, stream: Stream) -> Iterator[Segment]:
     """Yield sound as it is ready, and all that came before an error."""
     try:
         for block in flow.blocks():
-            yield stream.process(block)
+            yield from stream.segments(block)
     except (AlphaMFError, OSError):
-        yield stream.flush()
+        yield from stream.rest()
         raise
-    yield stream.flush()
+    yield from stream.rest()
 
 
 def estimate(

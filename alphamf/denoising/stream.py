@@ -68,6 +68,8 @@ class Segment(NamedTuple):
     agreement
         How far several chains agree, over all channels; None of one chain alone, and of digital
         silence.
+    note
+        What there is to say of it; at low latency that the state had to start anew.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class Segment(NamedTuple):
     acceptance: list[float]
     activity: Floats
     agreement: Agreement | None = None
+    note: str | None = None
 
 
 class Stream:
@@ -377,6 +380,7 @@ class Stream:
             gain_std=done.gain_std,
             acceptance=done.acceptance,
             activity=done.activity,
+            note=done.note,
         )
 
     def _faded(self, estimated: Estimated) -> Segment:
