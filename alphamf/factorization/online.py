@@ -185,8 +185,10 @@ class OnlineAlphaMF:
         A rise begins the level anew, as the first frame does: it would need seconds to follow.
         """
         self._noise.learn(power)
-        self._response.begin(self._noise.risen)
-        self._frames = np.where(self._noise.risen, 1, self._frames + 1)
+        self._frames += 1
+        if self._noise.risen.any():
+            self._response.begin(self._noise.risen)
+            self._frames[self._noise.risen] = 1
         share = np.maximum(1 / self._frames, forgotten(self._hop, LEVEL_SECONDS))[:, None]
         mean = power.mean(axis=-1, keepdims=True)
         self._level += share.astype(np.float32) * (mean - self._level)
