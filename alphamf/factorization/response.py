@@ -66,9 +66,8 @@ class Response:
             Those that learn, shape (channels,).
         """
         self._frames += channels
-        share = self._share * channels[:, None]
         for held, new in zip(self._sums, (plus, minus), strict=True):
-            held += share * (new - held)
+            held += np.where(channels[:, None], self._share * (new - held), np.float32(0))
         moved = channels & (self._frames > RESPONSE_START) & (self._frames % RESPONSE_EVERY == 0)
         if not moved.any():
             return
