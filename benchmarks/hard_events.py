@@ -6,10 +6,16 @@ For example::
 
 Calls of a voice in noise are made of dev material: voices of ``speech-16k`` and
 ``librispeech-dev``, noises of ``noise-48k``. Before each part of a call something happens, one of
-`EVENTS`. One stream denoises all calls, one after the other; another stream begins with each part.
-OUTPUT.csv has SI-SDR in dB of both for every second with speech, and a table of the events is
-printed: the share of seconds in which the first stream is at most `CLOSE` dB below the second, and
-the same without the first second of each part ("later").
+`EVENTS`. One stream denoises all calls, one after the other. Another one does the same, but has the
+call's noise alone in place of every event. A third one begins with each part.
+
+OUTPUT.csv has SI-SDR in dB of all three for every second with speech. A table of the events is
+printed, with the share of seconds in which the first stream is at most `CLOSE` dB below another
+one, and the same without the first second of each part ("later"). What an event costs the voice is
+the distance to the second stream ("quiet"): both have learnt from the same speech, and differ by
+the events alone. The third one ("fresh") knows nothing of the call, and differs by more than
+`CLOSE` dB in some seconds whatever happened before, as the event "none" shows. Only what is worse
+counts, since a stream that knows the call is often better than one that begins.
 """
 
 from __future__ import annotations
@@ -17,7 +23,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,6 +164,8 @@ EVENTS: dict[str, Event] = {
 }
 """What happens before a part of a call."""
 
+ALL = "all but none"
+
 
 class Part(NamedTuple):
     """A part of a call: what happens before it by its name and sound, and the part.
@@ -166,14 +174,15 @@ class Part(NamedTuple):
     ----------
     event
         Its name.
-    before
-        Its sound, shape (samples,).
+    before, quiet
+        Its sound, and the noise alone in its place; shape (samples,).
     clean, noisy
         The part that follows.
     """
 
     event: str
     before: Floats
+    quiet: Floats
     clean: Floats
     noisy: Floats
 
@@ -214,7 +223,8 @@ def calls(
             clean = clean * np.float32(scale / np.sqrt(np.mean(clean**2)))
             noisy = mixture.mix(clean, mixture.power(clean, rate, "plain"), noise, snr, rng)[0]
             changed = EVENTS[name](noisy[:before], rate, rng).astype(np.float32)
-            yield Part(name, changed, clean[before:], noisy[before:])
+            quiet = noisy[:before] - clean[:before]
+            yield Part(name, changed, quiet, clean[before:], noisy[before:])
 
 
 def denoised(sound: Floats, rate: int) -> Floats:
@@ -235,87 +245,121 @@ def by_second(clean: Floats, out: Floats, rate: int) -> Floats:
 
 
 class Scores(NamedTuple):
-    """SI-SDR in dB of a part's seconds, by the stream that goes on and by one that begins."""
+    """SI-SDR in dB of a part's seconds.
+
+    Attributes
+    ----------
+    event
+        What happened before.
+    going_on, quiet, fresh
+        By the stream that goes on, by one that had the noise alone, and by one that begins.
+    """
 
     event: str
     going_on: Floats
+    quiet: Floats
     fresh: Floats
 
 
 def measured(parts: Iterator[Part], rate: int, minutes: float) -> Iterator[Scores]:
     """Yield the scores of one part after the other, of so many minutes together."""
     taken = 0
-    with Stream(rate, 1, latency="low") as stream:
-        late, out, waiting = round(stream.latency * rate), np.empty(0, np.float32), []
+    with Stream(rate, 1, latency="low") as events, Stream(rate, 1, latency="low") as quiet:
+        late, waiting = round(events.latency * rate), []
+        outs = [np.empty(0, np.float32)] * 2
         while taken < minutes * 60 * rate:
             part = next(parts)
             taken += len(part.before) + len(part.noisy)
             waiting.append(part)
-            out = np.concatenate([out, stream.process(np.concatenate([part.before, part.noisy]))])
-            out = yield from _scored(waiting, out, rate)
-        out = np.concatenate([out, stream.process(np.zeros(late + rate, np.float32))])
-        yield from _scored(waiting, out, rate)
+            sounds = (np.concatenate([each, part.noisy]) for each in (part.before, part.quiet))
+            outs = _longer(outs, (events, quiet), sounds)
+            outs = yield from _scored(waiting, outs, rate)
+        silence = np.zeros(late + rate, np.float32)
+        outs = _longer(outs, (events, quiet), (silence, silence))
+        yield from _scored(waiting, outs, rate)
 
 
-def _scored(waiting: list[Part], out: Floats, rate: int) -> Iterator[Scores]:
-    """Yield scores of parts that are out; return the sound that belongs to later ones."""
-    while waiting and len(out) >= len(waiting[0].before) + len(waiting[0].noisy):
+def _longer(
+    outs: list[Floats], streams: Iterable[Stream], sounds: Iterable[Floats]
+) -> list[Floats]:
+    """Return what came out of each stream so far, with what it makes of a sound."""
+    triples = zip(outs, streams, sounds, strict=True)
+    return [np.concatenate([out, stream.process(sound)]) for out, stream, sound in triples]
+
+
+def _scored(
+    waiting: list[Part], outs: list[Floats], rate: int
+) -> Generator[Scores, None, list[Floats]]:
+    """Yield scores of parts that are out; return the sounds that belong to later ones."""
+    while waiting and len(outs[0]) >= len(waiting[0].before) + len(waiting[0].noisy):
         part = waiting.pop(0)
         size = len(part.before) + len(part.noisy)
-        own, fresh = out[len(part.before) : size], denoised(part.noisy, rate)
-        out = out[size:]
-        yield Scores(part.event, *(by_second(part.clean, each, rate) for each in (own, fresh)))
-    return out
+        heads = [out[len(part.before) : size] for out in outs]
+        outs = [out[size:] for out in outs]
+        every = (*heads, denoised(part.noisy, rate))
+        yield Scores(part.event, *(by_second(part.clean, each, rate) for each in every))
+    return outs
 
 
-def close(scores: list[Scores], skipped: int) -> list[bool]:
-    """Say of each second with speech whether the stream that goes on is close.
+def close(scores: list[Scores], other: str, skipped: int) -> list[bool]:
+    """Say of each second with speech whether the stream that goes on is close to another one.
 
     Parameters
     ----------
     scores
         Of parts.
+    other
+        ``quiet`` or ``fresh``.
     skipped
         Seconds of each part that are left out.
     """
     found = []
     for each in scores:
-        pairs = zip(each.going_on[skipped:], each.fresh[skipped:], strict=True)
-        found += [bool(own >= fresh - CLOSE) for own, fresh in pairs if not np.isnan(fresh)]
+        pairs = zip(each.going_on[skipped:], getattr(each, other)[skipped:], strict=True)
+        found += [bool(own >= wanted - CLOSE) for own, wanted in pairs if not np.isnan(wanted)]
     return found
 
 
 def seconds_to_recovery(scores: Scores) -> int:
-    """Return the first second from which on no two seconds in a row are not close."""
-    far = scores.going_on < scores.fresh - CLOSE
+    """Return the first second from which on no two in a row are below the stream without events."""
+    far = scores.going_on < scores.quiet - CLOSE
     twice = np.flatnonzero(far[:-1] & far[1:])
     return int(twice[-1]) + 2 if len(twice) else int(far[0])
 
 
+HEADINGS = [
+    "event",
+    "times",
+    "SI-SDR dB",
+    "quiet dB",
+    "fresh dB",
+    "close to quiet %",
+    "later %",
+    "close to fresh %",
+    "later %",
+    "recovered after s",
+]
+
+
 def table(scores: list[Scores]) -> str:
-    """Return a Markdown table with a line for each event."""
-    lines = []
-    for name in [*EVENTS, "all"]:
-        own = [each for each in scores if name in (each.event, "all")]
+    """Return a Markdown table with a line for each event, and for all but "none" together."""
+    lines, events = [], [name for name in EVENTS if name != "none"]
+    for name in [*EVENTS, ALL]:
+        own = [each for each in scores if each.event in (events if name == ALL else [name])]
         if not own:
             continue
         late = [
             np.concatenate([getattr(s, field)[1:] for s in own]) for field in Scores._fields[1:]
         ]
         means = (f"{np.nanmean(np.maximum(each, -30)):.2f}" for each in late)
-        shares = (f"{100 * np.mean(close(own, skipped)):.1f}" for skipped in (0, 1))
+        shares = (
+            f"{100 * np.mean(close(own, other, skipped)):.1f}"
+            for other in ("quiet", "fresh")
+            for skipped in (0, 1)
+        )
         worst = max(map(seconds_to_recovery, own))
         lines.append([name, f"{len(own)}", *means, *shares, f"{worst}"])
-    headings = [
-        "event",
-        "times",
-        "SI-SDR dB",
-        "fresh dB",
-        "close %",
-        "later %",
-        "recovered after s",
-    ]
-    return tables.markdown(headings, lines)
+    return tables.markdown(HEADINGS, lines)
 
 
 def main() -> None:
@@ -334,10 +378,10 @@ def main() -> None:
     try:
         with asked.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["part", "event", "second", "going on", "fresh"])
+            writer.writerow(["part", "event", "second", "going on", "quiet", "fresh"])
             for each in measured(calls(asked.rate, asked.seed), asked.rate, asked.minutes):
-                for k, pair in enumerate(zip(*each[1:], strict=True)):
-                    row = (len(scores), each.event, k, *(f"{value:.3f}" for value in pair))
+                for k, seconds in enumerate(zip(*each[1:], strict=True)):
+                    row = (len(scores), each.event, k, *(f"{value:.3f}" for value in seconds))
                     writer.writerow(row)
                 file.flush()
                 scores.append(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from typing import Annotated
@@ -67,6 +68,8 @@ def alphamf(
     # a product, so the last bit of the result, must not depend on how many cores are free.
     for name in blas.VARIABLES:
         os.environ.setdefault(name, "1")
+    # What a stream has to say comes with its result.
+    logging.getLogger("alphamf.denoising").addHandler(logging.NullHandler())
     if (loops := os.environ.get("ALPHAMF_LOOPS", "")) not in ("", *LOOPS):
         typer.echo(f"Error: ALPHAMF_LOOPS must be {', '.join(LOOPS)}, not {loops!r}", err=True)
         raise typer.Exit(2)

@@ -89,7 +89,7 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
 
     with report.user_errors():
         try:
-            seconds = pipes.run(
+            seconds, notes = pipes.run(
                 sys.stdin.fileno(),
                 write,
                 request.settings,
@@ -101,4 +101,5 @@ def run(request: Request, raw: str | None, *, quiet: bool) -> None:
         except OSError as error:
             raise AlphaMFError(f"cannot read standard input: {reason(error)}") from error
     if not quiet:
-        typer.echo(f"-: {seconds:.1f} s denoised in real time", err=True)
+        lines = [f"-: {seconds:.1f} s denoised in real time", *notes]
+        typer.echo("\n  ".join(lines), err=True)

@@ -43,6 +43,7 @@ def line(monitor: Monitor, lost: Lost) -> str:
         f"{monitor.seconds:.0f} s: input {levels.input:.1f} dB, output {levels.output:.1f} dB, "
         f"noise {levels.noise:.1f} dB, reduction {levels.reduction:.1f} dB, "
         f"{strength_words(monitor)}, {lost_words(lost)}"
+        f"{f'; {monitor.note}' if monitor.note else ''}"
     )
 
 
@@ -64,6 +65,7 @@ def panel(monitor: Monitor, lost: Lost, *, keys: bool) -> Any:
     seconds = int(monitor.seconds)
     clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     lines = [Text(f"{clock}   {strength_words(monitor)}   {lost_words(lost)}")]
+    lines += [Text(monitor.note)] if monitor.note else []
     return Group(grid, *lines, *([Text(KEYS, style="dim")] if keys else []))
 
 

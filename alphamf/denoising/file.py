@@ -97,7 +97,9 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         trimmer = stack.enter_context(Trimmer(reader.rate, frame)) if request.trim else None
         write = (normalizer or writer).write
         options = _stream_options(request, weights, _progress(job, update, reader), hints)
-        acceptance, agreement = _denoise(reader, write, observer, request, options, frame, trimmer)
+        acceptance, agreement, heard = _denoise(
+            reader, write, observer, request, options, frame, trimmer
+        )
         loudness = normalizer.finish() if normalizer else None
         scores = observer.finish()
     seconds = time.perf_counter() - started
@@ -120,7 +122,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         "kept": trimmer and [trimmer.first / reader.rate, trimmer.last / reader.rate],
         "loudness": loudness,
         **_about_run(weights, request),
-        "note": _notes(reader, target, writer, weights, request, loudness, trimmer),
+        "note": _notes(reader, target, writer, weights, request, loudness, trimmer, heard),
     }
 
 
@@ -226,7 +228,7 @@ def _denoise(
     options: StreamOptions,
     frame: Frame,
     trimmer: Trimmer | None,
-) -> tuple[list[float], Agreement | None]:
+) -> tuple[list[float], Agreement | None, list[str]]:
     """Denoise the sound from `reader` and pass it to `write`.
 
     Returns
@@ -235,7 +237,10 @@ def _denoise(
         Mean over the segments.
     agreement : Agreement or None
         Agreement of several chains, over all segments.
+    notes : list of str
+        Notes of the segments.
     """
+    notes: list[str] = []
 
     def denoised(blocks: Iterable[Samples]) -> Iterator[Segment]:
         return request.estimate(blocks, reader.rate, options)
@@ -252,13 +257,14 @@ def _denoise(
             write(block)
         observer.add(segment)
         agreement = total([agreement, segment.agreement])
+        notes += [segment.note] if segment.note else []
         if segment.acceptance:
             acceptance.append(segment.acceptance)
             samples.append(len(segment.audio))
     for block in trimmer.finish() if trimmer else []:
         write(block)
     mean: list[float] = np.average(acceptance, axis=0, weights=samples).tolist()
-    return mean, agreement
+    return mean, agreement, notes
 
 
 def _notes(
@@ -269,6 +275,7 @@ def _notes(
     request: Request,
     loudness: dict[str, float] | None,
     trimmer: Trimmer | None,
+    of_segments: list[str],
 ) -> str | None:
     """Return what the user should know about the result, or None."""
     notes = [
@@ -279,6 +286,7 @@ def _notes(
         writer.lost,
         narrow_recording(weights, reader.rate),
         missing_refiner(weights, request.refiner) if request.settings.refine else None,
+        *of_segments,
     ]
     if loudness is not None:
         levels = "loudness {before:.1f} -> {after:.1f} LUFS, true peak {true_peak_db:.1f} dB"

@@ -112,6 +112,8 @@ class LowLatency:
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._refiner = refiner
         self._anew = False
+        self._note: str | None = None
+        self._unfit = 0
         self._begin()
         linked = settings.channels == "linked" and channels > 1
         self._sharing = Sharing(channels, seconds) if linked else None
@@ -126,6 +128,14 @@ class LowLatency:
         self._chain = self._new_chain()
         channels = len(self._chain.noise)
         self._memories = self._refiner.memories(channels) if self._refiner else None
+
+    def _begin_anew(self, reason: str) -> None:
+        """Forget all that was learned, and say so once."""
+        if not self._anew:
+            self._note = f"the state at low latency started anew: {reason}"
+            _LOGGER.warning(self._note)
+        self._anew = True
+        self._begin()
 
     def push(self, block: Floats) -> Segment:
         """Process samples, shape (samples, channels), and return the output that is ready."""
@@ -154,11 +164,14 @@ class LowLatency:
         )
         activity = np.array([f[3] for f in found], np.float32)
         mixed = mix_dry(audio, speech, self._settings)
-        return Segment(mixed, audio - speech, gain, std, [self._acceptance, 1.0], activity)
+        acceptance = [self._acceptance, 1.0]
+        note, self._note = self._note, None
+        return Segment(mixed, audio - speech, gain, std, acceptance, activity, note=note)
 
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
         """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
         for block in hops:
+            self._begin_after_unfit(block)
             spectrum = self._frames.analyse(block)
             power: Floats = (
                 np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
@@ -167,6 +180,15 @@ class LowLatency:
             probability = self._presence.probability(power, gain)
             gain = np.maximum(gain, self._least)
             yield self._frames.synthesise(spectrum * gain), gain, std, probability
+
+    def _begin_after_unfit(self, block: Floats) -> None:
+        """Begin anew as soon as samples out of range have left the window: no sound was so loud."""
+        if np.abs(block).max() >= HIGHEST:
+            self._unfit = FRAME_HOPS
+        elif self._unfit:
+            self._unfit -= 1
+            if self._unfit == 0:
+                self._begin_anew("samples were too large for sound")
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
         """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
@@ -184,10 +206,7 @@ class LowLatency:
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
-            if not self._anew:
-                _LOGGER.warning("the state at low latency was no longer finite, and starts anew")
-            self._anew = True
-            self._begin()
+            self._begin_anew("it was no longer finite")
             gain, std = self._refined(power)
         return gain, std
 

@@ -66,12 +66,15 @@ class Monitor:
         Whether the input is played, at the same latency, in place of the speech.
     seconds
         Length of the sound that has been played.
+    note
+        A note of the stream on its work, or None.
     """
 
     def __init__(self, stream: Stream, strength: float = 1.0, take: Take | None = None) -> None:
         self.strength: float = strength
         self.bypass: bool = False
         self.seconds: float = 0.0
+        self.note: str | None = None
         self._stream, self._take = stream, take
         self._now = strength
         self._powers = np.zeros(3)
@@ -93,6 +96,7 @@ class Monitor:
     def _joined(self, segments: list[Segment]) -> Floats:
         speech = np.concatenate([segment.audio for segment in segments])
         noise = np.concatenate([segment.noise for segment in segments])
+        self.note = next((each.note for each in segments if each.note), self.note)
         wanted = 0.0 if self.bypass else self.strength
         kept = 1 - np.linspace(self._now, wanted, len(speech), dtype=np.float32)
         self._now = wanted if len(speech) else self._now

@@ -7,10 +7,10 @@ from typing import Any
 
 from alphamf.audio.flow import Flow, SampleFormat, encode_raw
 from alphamf.audio.live import NAME
+from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream import Stream
 from alphamf.errors import AlphaMFError
-from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 
 
@@ -23,8 +23,8 @@ def run(
     model: str = "auto",
     seed: int = 0,
     max_channels: int,
-) -> float:
-    """Denoise a pipe until it ends, and return its length in seconds.
+) -> tuple[float, list[str]]:
+    """Denoise a pipe until it ends, and return its length in seconds, and notes.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ def run(
     with finish_on_interrupt():
         flow = Flow(pipe, raw)
         kind, samples = flow.kind, 0
+        notes: list[str] = []
         with Stream(
             kind.rate,
             kind.channels,
@@ -59,21 +60,22 @@ def run(
         ) as stream:
             if flow.header:
                 write(flow.header)
-            for ready in _denoised(flow, stream):
-                samples += len(ready)
-                if len(ready):
-                    write(encode_raw(ready, kind))
+            for segment in _denoised(flow, stream):
+                samples += len(segment.audio)
+                notes += [segment.note] if segment.note else []
+                if len(segment.audio):
+                    write(encode_raw(segment.audio, kind))
         if not samples and not finish_requested():
             raise AlphaMFError(f"{NAME} has no samples")
-    return samples / kind.rate
+    return samples / kind.rate, notes
 
 
-def _denoised(flow: Flow, stream: Stream) -> Iterator[Floats]:
+def _denoised(flow: Flow, stream: Stream) -> Iterator[Segment]:
     """Yield denoised sound as soon as it is ready, including all sound before an error."""
     try:
         for block in flow.blocks():
-            yield stream.process(block)
+            yield from stream.segments(block)
     except (AlphaMFError, OSError):
-        yield stream.flush()
+        yield from stream.rest()
         raise
-    yield stream.flush()
+    yield from stream.rest()

@@ -44,6 +44,8 @@ class Segment(NamedTuple):
     agreement
         How well several chains agree, over all channels; None for a single chain, and for digital
         silence.
+    note
+        A note on the segment, such as that the state at low latency had to start anew; or None.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Segment(NamedTuple):
     acceptance: list[float]
     activity: Floats
     agreement: Agreement | None = None
+    note: str | None = None
 
 
 class Cutter:

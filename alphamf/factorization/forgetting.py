@@ -168,10 +168,16 @@ class NoiseVariance:
             np.minimum(self.power + self._change(power), most), faint.astype(np.float32)
         )
         if self._frames > PARTS * self._part:
-            since = self._since[:, None]
-            floor = np.where(since < PARTS * self._part, np.float32(1), LEAST_SHARE) * least
-            np.maximum(learnt, floor, out=learnt, where=since >= self._soon)
+            np.maximum(learnt, self._least_share() * least, out=learnt)
         self.power = learnt
+
+    def _least_share(self) -> Floats | np.float32:
+        """Return the part of the least power below which the noise is not, for each channel."""
+        if self._since.min() >= PARTS * self._part:
+            return LEAST_SHARE
+        since = self._since[:, None]
+        late = np.where(since < PARTS * self._part, np.float32(1), LEAST_SHARE)
+        return np.where(since < self._soon, np.float32(0), late)
 
     def _change(self, power: Floats) -> Floats:
         """Return by how much the noise changes with a frame."""
@@ -187,10 +193,12 @@ class NoiseVariance:
 
     def _notice_rise(self, power: Floats) -> None:
         """Forget the least power of channels most of whose bins rise."""
-        rise = np.mean(power > RISE * self.power, axis=-1) > 0.5
+        rise = 2 * np.add.reduce(power > RISE * self.power, axis=-1) > power.shape[-1]
         self.risen = rise & (self._calm_frames >= self._calm)
-        self._calm_frames = np.where(rise, 0, self._calm_frames + 1)
-        self._since = np.where(self.risen, 0, self._since + 1)
-        if self.risen.any():
+        self._calm_frames += 1
+        self._since += 1
+        if rise.any():
+            self._calm_frames[rise] = 0
+            self._since[self.risen] = 0
             self._least.forget(self.risen)
             self._smooth[self.risen] = power[self.risen]

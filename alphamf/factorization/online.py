@@ -117,7 +117,7 @@ class OnlineAlphaMF:
         self._h = np.full((channels, columns), LEAST)
         self._level = np.zeros((channels, 1), np.float32)
         self._loudest = Extreme(np.maximum, (channels, 1), 1, max(1, round(LOUD_SECONDS / hop)))
-        self._frames = 0
+        self._frames = np.zeros(channels, int)
         self._noise = NoiseVariance(channels, bins, hop)
         self._response = Response(channels, bins, spacing, hop)
 
@@ -180,19 +180,25 @@ class OnlineAlphaMF:
         )
 
     def _take(self, power: Floats) -> None:
-        """Shift in the newest frame, and update its noise and the level."""
+        """Shift in the newest frame, and update its noise and the level.
+
+        A rise starts the level anew, like the first frame: it would need seconds to follow.
+        """
+        self._noise.learn(power)
         self._frames += 1
-        share = max(1 / self._frames, forgetting_factor(self._hop, LEVEL_SECONDS))
+        if self._noise.risen.any():
+            self._response.begin(self._noise.risen)
+            self._frames[self._noise.risen] = 1
+        share = np.maximum(1 / self._frames, forgetting_factor(self._hop, LEVEL_SECONDS))[:, None]
         mean = power.mean(axis=-1, keepdims=True)
-        self._level += np.float32(share) * (mean - self._level)
+        self._level += share.astype(np.float32) * (mean - self._level)
         np.minimum(self._level, MOST_OVER * self._loudest.add(mean), out=self._level)
         np.maximum(self._level, np.finfo(np.float32).tiny / FLOOR, out=self._level)
-        self._noise.learn(power)
-        self._response.begin(self._noise.risen)
+        begins = self._frames == 1
         new = self._loops.fill_stable(self._rng, self._alpha, np.empty(power.shape, np.float32))
         past = (self._powers, power), (self._noises, self._noise.power), (self._phi, new)
         for held, newest in past:
             held[:-1] = held[1:]
             held[-1] = newest
-            if self._frames == 1:
-                held[:-1] = newest
+            if begins.any():
+                held[:-1, begins] = newest[begins]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 from functools import cache
 
@@ -10,10 +12,15 @@ import pytest
 import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from alphamf import AlphaMFError, Stream
+from alphamf.audio.duplex import Lost
 from alphamf.audio.resample import resample
+from alphamf.cli import meter
+from alphamf.denoising.monitor import Monitor
 from benchmarks.hard_events import EVENTS, by_second
+from tests.support.commands import in_a_process
 from tests.support.places import DATA
 
 RATE = 8000
@@ -110,6 +117,8 @@ def test_after_any_finite_sound_speech_recovers(pieces):
     assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
 
 
+ANEW = "the state at low latency started anew: it was no longer finite"
+
 STATES = {
     "noise": lambda low: low._chain._noise.power,
     "response": lambda low: low._chain._response.gain,
@@ -122,16 +131,59 @@ STATES = {
 def test_a_state_that_is_not_finite_starts_anew_and_says_so_once(state, caplog):
     noisy = voice()[: 3 * RATE]
     stream = Stream(RATE, 1, latency="low")
-    parts = []
+    parts, notes = [], []
     with caplog.at_level(logging.WARNING):
         for part in np.array_split(noisy, 3):
-            parts.append(stream.process(part))
+            for segment in stream.segments(part):
+                parts.append(segment.audio[:, 0])
+                notes.append(segment.note)
             STATES[state](stream._denoiser._low)[...] = np.nan
     out = np.concatenate([*parts, stream.flush()[:, 0]])
     assert np.isfinite(out).all()
     sentences = [record.getMessage() for record in caplog.records]
-    assert sentences == ["the state at low latency was no longer finite, and starts anew"]
+    assert sentences == [ANEW]
+    assert [note for note in notes if note] == sentences
     assert np.abs(out[-RATE // 2 :]).max() > 0.01
+
+
+def with_burst():
+    sound = voice()[:RATE].copy()
+    sound[RATE // 4] = 1e30
+    return sound
+
+
+def said_by_file(folder, *options):
+    soundfile.write(folder / "a.wav", with_burst(), RATE, subtype="FLOAT")
+    words = ["denoise", "a.wav", "-o", "b.wav", "--latency", "low", *options]
+    ended = in_a_process(folder, *words)
+    return (ended.stdout + ended.stderr).decode()
+
+
+def said_by_json(folder):
+    return json.loads(said_by_file(folder, "--json"))["note"]
+
+
+def said_by_pipe(folder):
+    words = ["denoise", "-", "-o", "-", "--latency", "low", "--raw", f"{RATE}:1:f32"]
+    return in_a_process(folder, *words, input=with_burst().astype("<f4").tobytes()).stderr.decode()
+
+
+def said_live(folder):
+    monitor = Monitor(Stream(RATE, 1, latency="low"))
+    monitor.process(with_burst()[:, None])
+    lost = Lost()
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(meter.panel(monitor, lost, keys=False))
+    assert LARGE in meter.line(monitor, lost)
+    return console.export_text()
+
+
+LARGE = "the state at low latency started anew: samples were too large for sound"
+
+
+@pytest.mark.parametrize("said", [said_by_file, said_by_json, said_by_pipe, said_live])
+def test_a_state_that_starts_anew_is_said_once(said, tmp_path):
+    assert said(tmp_path).count(LARGE) == 1
 
 
 @pytest.mark.parametrize("latency", ["segments", "low"])
