@@ -26,9 +26,7 @@ FORMATS = {
     "ogg": [("OGG", "VORBIS"), ("OGG", "OPUS")],
     "mp3": [("MP3", "MPEG_LAYER_III")],
     "others": [("CAF", "ALAC_16")]
-    + [(form, "PCM_16") for form in ("AIFF", "AU", "CAF", "W64", "NIST", "VOC", "IRCAM")]
-    + [(form, "PCM_16") for form in ("AVR", "SVX", "MPC2K", "SDS", "MAT4", "MAT5")]
-    + [("WVE", "ALAW")],
+    + [(form, "PCM_16") for form in ("AIFF", "AU", "CAF", "W64", "NIST", "SVX", "IRCAM")],
     "media": [
         (form.name, s) for form in formats.FORMATS.values() if form.muxer for s in form.subtypes
     ],
