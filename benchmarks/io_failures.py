@@ -41,7 +41,7 @@ from typing import NamedTuple
 from alphamf.tools import tables
 from benchmarks.io_tasks import TASKS, lighten, prepare
 from benchmarks.kill_processes import alive
-from benchmarks.kill_tasks import Products, Task, measured, plain, trained
+from benchmarks.kill_tasks import Products, Task, measured, mixed, plain, trained
 from benchmarks.kills import PAGE
 from benchmarks.report import caption, options_of, publish
 
@@ -302,9 +302,10 @@ def _problems(
 
 
 def _fewer(task: Task, folder: Path, end: End) -> bool:
-    """Whether a model was trained without a file that could not be read, and that was named."""
+    """Whether a model or corpus was made without a file that could not be read, and was named."""
     named = "Error: input" in end.errors
-    return end.code == 2 and named and task.products is trained and bool(trained(folder / "out"))
+    made = task.products in (trained, mixed) and task.products(folder / "out")
+    return end.code == 2 and named and bool(made)
 
 
 def _empty(folder: Path) -> None:

@@ -12,6 +12,7 @@ from benchmarks.kill_tasks import (
     Task,
     clips,
     measured,
+    mixed,
     plain,
     recordings,
     trained,
@@ -27,6 +28,7 @@ TASKS = {
         unpacked,
     ),
     "jobs": Task(f"denoise input --output-dir out {QUICK} --jobs 2", plain),
+    "mix": Task("mix input/clean --noise input/noise -o out --snr 0 --overwrite -q", mixed),
     "evaluate": Task(
         "evaluate --clean input/clean --noisy input/noisy --method noisy,logmmse -o out "
         "--jobs 1 -q",
@@ -56,7 +58,8 @@ def prepare(name: str, folder: Path) -> None:
     if name == "adapt":
         recordings(folder)
         return
-    for kind in ("noisy", "clean") if name == "evaluate" else ("",):
+    kinds = {"evaluate": ("noisy", "clean"), "mix": ("noise", "clean")}
+    for kind in kinds.get(name, ("",)):
         clips(folder / kind, 2, 0.3)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, stored_samples
+from alphamf.tools.stopwatch import elapsed
 from alphamf.tools.work import Outcome
 
 FAULT = "an internal error occurred; see the terminal of the server for details"
@@ -61,7 +62,7 @@ class ServerRecording:
     done: float = 0.0
     result: dict[str, Any] | None = None
     version: int = 0
-    created: float = field(default_factory=time.monotonic)
+    created: float = field(default_factory=elapsed)
     begun: float = 0.0
     tickets: set[Ticket] = field(default_factory=set)
     renders: dict[str, Path] = field(default_factory=dict)

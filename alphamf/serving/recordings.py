@@ -20,6 +20,7 @@ from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
 from alphamf.serving.tasks import Look, Preview, Task, Whole
 from alphamf.tools.pool import cores
+from alphamf.tools.stopwatch import elapsed
 from alphamf.tools.work import Outcome
 
 RENDERS = 4
@@ -156,7 +157,7 @@ class Recordings:
         """Delete recordings that are too old; runs until it is cancelled."""
         while True:
             await asyncio.sleep(60)
-            oldest = time.monotonic() - self._limits.age
+            oldest = elapsed() - self._limits.age
             for recording in [each for each in self._all.values() if each.created < oldest]:
                 self.remove(recording)
 

@@ -39,7 +39,8 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
     Raises
     ------
     AlphaMFError
-        The package distributed or cryptography is missing, or no scheduler answers.
+        The package distributed or cryptography is missing, no local cluster can be started, or
+        no scheduler answers.
     """
     try:
         import dask
@@ -60,13 +61,17 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
             security = _temporary(Security)
             # Dask's own default is a folder that whoever makes it first shares with all users.
             folder = TemporaryDirectory(prefix="alphamf-dask-", ignore_cleanup_errors=True)
-            settings = {"temporary-directory": stack.enter_context(folder)}
+            # Workers end with their connections; after a jump of the clock they would seem silent.
+            settings = {
+                "temporary-directory": stack.enter_context(folder),
+                "distributed.scheduler.worker-ttl": None,
+            }
             stack.enter_context(dask.config.set(settings))
             stack.enter_context(safe_path())  # lost workers are started again
             # The workers are stopped from here, so that none leaves half a file.
             with starting():
-                target = stack.enter_context(
-                    LocalCluster(
+                try:
+                    cluster = LocalCluster(
                         n_workers=workers,
                         threads_per_worker=1,
                         memory_limit=0,
@@ -74,7 +79,9 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
                         dashboard_address="127.0.0.1:0",
                         silence_logs=logging.CRITICAL,
                     )
-                )
+                except RuntimeError as error:
+                    raise AlphaMFError(f"--cluster local: {error}") from error
+                target = stack.enter_context(cluster)
         else:
             _check_scheduler(address)
         yield stack.enter_context(Client(target, timeout=PATIENCE, set_as_default=False))

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from alphamf.denoising.settings import PRESETS
+from alphamf.errors import AlphaMFError
 
 if sys.platform == "win32":
     pytest.skip("limits of a process are POSIX", allow_module_level=True)
@@ -51,6 +52,14 @@ def test_the_fuzzer_knows_a_finding(folder, monkeypatch):
     monkeypatch.setattr("alphamf.learnt.dictionary.load", lambda path: 1 / 0)
     found, details = outcome(folder, "model", model())
     assert found == "finding" and "ZeroDivisionError" in details
+
+
+def test_a_decoder_that_dies_is_a_finding(folder, monkeypatch):
+    def crash(path):
+        raise AlphaMFError(f"{path} cannot be decoded: the decoder crashed")
+
+    monkeypatch.setattr("alphamf.learnt.dictionary.load", crash)
+    assert outcome(folder, "model", model())[0] == "finding"
 
 
 fields = st.one_of(

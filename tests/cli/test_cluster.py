@@ -259,6 +259,16 @@ def started_cluster(folder: Path, environment: dict[str, str], host: str) -> Ite
         yield json.loads(file.read_text())["address"]
 
 
+def test_the_cluster_cannot_be_started(corpus, monkeypatch):
+    def fail(**_):
+        raise RuntimeError("Cluster failed to start: TLS certificate does not match.")
+
+    monkeypatch.setattr("distributed.LocalCluster", fail)
+    result = denoise("noisy", "--cluster", "local")
+    sentence = "--cluster local: Cluster failed to start: TLS certificate does not match."
+    assert (result.exit_code, result.stderr) == (2, f"Error: {sentence}\n")
+
+
 def test_the_keys_cannot_be_made(corpus, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     result = denoise("noisy", "--cluster", "local")

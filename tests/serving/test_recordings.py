@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 
 import pytest
 
@@ -69,6 +71,39 @@ def test_downloads_that_wait_for_each_other_end_when_the_recording_is_removed(
         return await asyncio.wait_for(ended, 5)
 
     assert [str(error) for error in asyncio.run(downloads())] == ["the recording was removed"] * 2
+
+
+@pytest.mark.parametrize(
+    ("clock", "there"),
+    [
+        ("CLOCK_REALTIME", True),
+        pytest.param(
+            "CLOCK_BOOTTIME",
+            False,
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="a clock of Linux"),
+        ),
+    ],
+)
+def test_a_recording_is_deleted_a_day_later_whatever_the_date(tmp_path, monkeypatch, clock, there):
+    """Also where the machine slept meanwhile: the clock since its start goes on then."""
+    ahead = dict.fromkeys(["CLOCK_REALTIME", "CLOCK_BOOTTIME"], 0.0)
+    real, pause, today = time.clock_gettime, asyncio.sleep, time.time
+    names = {getattr(time, name): name for name in ahead if hasattr(time, name)}
+    monkeypatch.setattr("time.clock_gettime", lambda which: real(which) + ahead[names[which]])
+    monkeypatch.setattr("time.time", lambda: today() + ahead["CLOCK_REALTIME"])
+    monkeypatch.setattr("asyncio.sleep", lambda seconds: pause(0.001))
+
+    async def kept():
+        recordings, recording = begun(Idle, tmp_path, monkeypatch)
+        cleaning = asyncio.create_task(recordings.keep_clean())
+        await pause(0.05)
+        assert recordings.get(recording.id) is recording
+        ahead[clock] += 25 * 3600
+        await pause(0.05)
+        cleaning.cancel()
+        return recordings.get(recording.id) is recording
+
+    assert asyncio.run(kept()) == there
 
 
 def test_a_download_that_is_read_is_kept_beside_the_newest(tmp_path, monkeypatch):
