@@ -10,12 +10,14 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
+import soundfile
 
 from alphamf.audio import formats
 from alphamf.audio.media import kinds
@@ -109,7 +111,14 @@ def _found() -> dict[str, list[bytes]]:
 
 
 def _sounds() -> list[bytes]:
-    return [data for kind in _found().values() for data in kind]
+    return [data for kind in _found().values() for data in kind if not _is_unchecked(data)]
+
+
+def _is_unchecked(data: bytes) -> bool:
+    """Whether a file is of a format that is refused, as its length cannot be checked."""
+    with suppress(soundfile.LibsndfileError), soundfile.SoundFile(io.BytesIO(data)) as file:
+        return file.format in formats.UNCHECKED
+    return False
 
 
 def _packed(data: bytes, folder: Path, array: str) -> Path:
