@@ -17,7 +17,7 @@ def test_methods_are_compared_in_one_run_and_one_that_fails_is_left_blank(monkey
             raise AlphaMFError("webrtc failed")
         return clip.noisy, Cost(0.5 + costs[name] * len(clip.noisy) / clip.rate, 1.0, None)
 
-    monkeypatch.setattr(speed, "timed", timed)
+    monkeypatch.setattr(speed, "measure_cost", timed)
     monkeypatch.setattr(speed, "methods", lambda: list(costs))
     lines = [line[2:-2].split(" | ") for line in speed.peers(3).splitlines()]
     found = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:]}
