@@ -116,7 +116,7 @@ def test_the_option(tmp_path, monkeypatch):
     assert result["loudness"]["true_peak_db"] <= -0.95
     soundfile.write("b.wav", np.zeros(800), 8000)
     assert (
-        "too quiet to have a loudness"
+        "too quiet to measure its loudness"
         in run("denoise", "b.wav", "--normalize", "-20", *QUICK).stdout
     )
     assert not soundfile.read("b.denoised.wav")[0].any()
