@@ -53,7 +53,7 @@ class Joined:
     def __init__(self, parts: Sequence[Part], open_part: Callable[[Part], Any]) -> None:
         self._left, self._open = list(parts), open_part
         self._before = self._given = 0
-        self.wrong = False
+        self.wrong: bool = False
         self._begin()
         self.samplerate: int = self._file.samplerate
         self.channels: int = self._file.channels

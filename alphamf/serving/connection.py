@@ -11,7 +11,7 @@ from alphamf.serving.guard import ADMITTED
 from alphamf.serving.limits import Limits
 
 
-class Connection(H11Protocol):
+class _Connection(H11Protocol):
     """HTTP, with deadlines for requests and answers, and room for users among strangers.
 
     Within `Limits.head` seconds after the connection or the last answer, the next request must have

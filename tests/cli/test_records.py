@@ -93,6 +93,7 @@ def test_nothing_opens_a_socket(here):
         "def hook(event, arguments):\n"
         "    local = event == 'socket.__new__' and arguments[1] == 1\n"
         "    local |= isinstance((*arguments, None, None)[1], (str, bytes))\n"
+        "    local |= event == 'socket.sendmsg' and arguments[0].family == 1\n"
         "    if event.startswith('socket.') and not local:\n"
         "        raise SystemExit(f'{event} {arguments}')\n"
         "sys.addaudithook(hook)\n"

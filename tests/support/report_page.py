@@ -25,7 +25,7 @@ SETTINGS = {
     "cpus": 2,
     "methods": {
         "noisy": {"summary": "the input, left alone", "model": "auto"},
-        "plain": {"summary": "a preset", "model": "auto", "settings": {"steps": 321}},
+        "paper": {"summary": "a preset", "model": "auto", "settings": {"steps": 321}},
     },
     "clean": "corpus/clean",
     "noisy": ["corpus/car", "corpus/train"],

@@ -59,7 +59,7 @@ def test_charts_are_text_in_the_colours_of_the_page_with_names_of_their_own(smal
     names = [attributes["id"] for _, attributes in found.elements if "id" in attributes]
     assert len(names) == len(set(names))
     used = re.findall(r"url\(#(\w+)\)", found.source) + [
-        attributes["xlink:href"][1:] for attributes in found.of("use")
+        attributes["href"][1:] for attributes in found.of("use")
     ]
     assert used and set(used) <= set(names)
     styles = " ".join(attributes.get("style") or "" for _, attributes in found.elements)

@@ -89,7 +89,7 @@ def test_a_sound_that_cannot_be_had_leaves_a_note(tmp_path, harm):
 
 @pytest.mark.slow
 def test_a_page_of_three_clips_and_seven_methods_is_small_enough_to_mail(tmp_path):
-    results = corpus({**MIXED, "fast": 5.0}, clips=3)
+    results = corpus({**MIXED, "paper": 5.0}, clips=3)
     sounds(tmp_path, results, seconds=3)
     path = report.write(tmp_path, results, SETTINGS)
     assert len(Page(path.read_text(encoding="utf-8")).of("audio")) == 24

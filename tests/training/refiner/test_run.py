@@ -144,7 +144,10 @@ def test_a_causal_network_goes_on_from_one_for_whole_recordings(corpora, tmp_pat
     np.testing.assert_allclose(learnt["block1.up"], known["block0.up"], atol=1e-3)
     np.testing.assert_allclose(learnt["in.weight"], known["in.weight"], atol=1e-3)
     wider, _ = small(corpora, tmp_path / "wider", network=causal | {"width": 9}, **kind)
-    with pytest.raises(AlphaMFError, match="the refiner network is not of the rate and sizes"):
+    with pytest.raises(
+        AlphaMFError,
+        match="the refiner network does not have the rate and sizes of the configuration",
+    ):
         runs.train(wider._replace(mixtures=run.mixtures))
 
 
