@@ -85,7 +85,7 @@ class _Connection(H11Protocol):
         others = [
             each
             for each in self.connections
-            if isinstance(each, Connection) and each is not self and not each._serves_user()
+            if isinstance(each, _Connection) and each is not self and not each._serves_user()
         ]
         if others:
             oldest = min(others, key=lambda each: each._began)
@@ -96,7 +96,7 @@ class _Connection(H11Protocol):
 def protocol(allowed: Limits) -> type[asyncio.Protocol]:
     """Return the protocol of connections within some limits."""
 
-    class Limited(Connection):
+    class Limited(_Connection):
         limits = allowed
 
     return Limited
