@@ -23,10 +23,10 @@ from PIL import Image
 
 from alphamf.audio.reader import read
 from alphamf.audio.stft import Frame, forward
+from alphamf.batch.plot import Picture, Spectrogram
 from alphamf.denoising.api import Denoised, denoise
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.weights import find
-from alphamf.evaluation.plot import Picture, Spectrogram
 from alphamf.learnt.dictionary import choose
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic

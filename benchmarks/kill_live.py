@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from alphamf.audio.take import Names
+from alphamf.live.take import Names
 from benchmarks.kill_processes import leave, start, stopped
 from benchmarks.kill_tasks import SIGNALS, Account, Task, plain
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.cli import report
 from alphamf.cli.options import NoSandbox, Quiet, seed_option
 from alphamf.cli.train import check_output

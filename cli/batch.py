@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM, Job, Plan
 from alphamf.audio.search import describe_skipped
+from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
 from alphamf.cli.parallel import each_on
 from alphamf.tools import pool
@@ -20,7 +20,7 @@ from alphamf.tools.files import printable_name
 from alphamf.tools.work import Outcome
 
 if TYPE_CHECKING:
-    from alphamf.denoising.request import Request
+    from alphamf.batch.request import Request
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
 """About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
@@ -61,7 +61,7 @@ def run(
     verbose
         Whether the sentences say how each file was done.
     """
-    from alphamf.denoising.file import process
+    from alphamf.batch.file import process
 
     codes = {0}
     for problem in files.problems:
@@ -133,7 +133,7 @@ def preload(files: Plan, *, device: str, workers: int | None, cluster: str | Non
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
-        processes.preload("alphamf.denoising.preloaded")
+        processes.preload("alphamf.batch.preloaded")
     else:
         helper.prepare()
 

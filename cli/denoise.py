@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from alphamf.audio.inputs import check_extra, plan
+from alphamf.batch.inputs import check_extra, plan
 from alphamf.cli import batch, flow, report
 from alphamf.cli.options import (
     RUN,
@@ -464,8 +464,8 @@ def denoise(
         check_least("--seed", seed, 0)
         check_least("--track", track, 1)
         check_least("--max-channels", max_channels, 1)
-    from alphamf.denoising.request import Request
-    from alphamf.evaluation.observers import Observers
+    from alphamf.batch.observers import Observers
+    from alphamf.batch.request import Request
 
     request = Request(
         settings=settings,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from alphamf.audio.inputs import STREAM, Job
+from alphamf.batch.inputs import STREAM, Job
 from alphamf.cli import report
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason
 
 if TYPE_CHECKING:
-    from alphamf.denoising.request import Request
+    from alphamf.batch.request import Request
 
 
 NOT_LOW = ("sampler", "steps", "keep", "chains", "alpha_speech", "alpha_noise", "noise_rank")
@@ -76,7 +76,7 @@ def low_latency_request(request: Request) -> Request:
 def run(request: Request, raw: str | None, *, quiet: bool) -> None:
     """Denoise standard input to standard output in real time."""
     from alphamf.audio.flow import raw_kind
-    from alphamf.denoising import pipes
+    from alphamf.batch import pipes
 
     def write(data: bytes) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.cli import report, streams
 from alphamf.cli.options import NoSandbox
 

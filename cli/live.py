@@ -13,10 +13,10 @@ from alphamf.cli.options import Quiet, check_least, dry_share
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
-    from alphamf.audio.devices import Line
-    from alphamf.audio.duplex import Lost
-    from alphamf.audio.take import Names
-    from alphamf.denoising.monitor import Monitor, Running
+    from alphamf.live.devices import Line
+    from alphamf.live.duplex import Lost
+    from alphamf.live.monitor import Monitor, Running
+    from alphamf.live.take import Names
 
 DEVICES = "Devices"
 
@@ -97,8 +97,8 @@ def live(
         if not 5 <= buffer <= 1000:
             raise AlphaMFError(f"--buffer must be from 5 to 1000 ms, not {buffer}")
         with streams.suppress_stderr():  # ALSA and PortAudio tell more than anybody asked
-            from alphamf.audio.devices import find, suit
-            from alphamf.audio.take import names
+            from alphamf.live.devices import find, suit
+            from alphamf.live.take import names
 
             source, target = find(input, "input"), find(output, "output")
             lines = suit(source, target, channels, rate)
@@ -111,7 +111,7 @@ def live(
 
 
 def _list() -> None:
-    from alphamf.audio.devices import default, devices
+    from alphamf.live.devices import default, devices
 
     found = devices()
     if not found:
@@ -135,10 +135,10 @@ def _run(
     quiet: bool,
 ) -> None:
     """Run until q, Ctrl-C or an error; then print how much sound was lost."""
-    from alphamf.audio.duplex import Duplex
-    from alphamf.audio.take import Take
-    from alphamf.denoising.monitor import Monitor, Running
     from alphamf.denoising.stream import Stream
+    from alphamf.live.duplex import Duplex
+    from alphamf.live.monitor import Monitor, Running
+    from alphamf.live.take import Take
 
     source, target = lines
     with ExitStack() as stack:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from alphamf.audio.duplex import Lost
-    from alphamf.denoising.monitor import Monitor
+    from alphamf.live.duplex import Lost
+    from alphamf.live.monitor import Monitor
 
 EVERY = 5.0
 """Seconds between two lines."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
-from alphamf.audio.inputs import STREAM, Problem
+from alphamf.batch.inputs import STREAM, Problem
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, seed_option
 from alphamf.errors import AlphaMFError

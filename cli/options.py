@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.inputs import STREAM, Job
-from alphamf.audio.outputs import check_template
 from alphamf.audio.times import seconds, stretch
+from alphamf.batch.inputs import STREAM, Job
+from alphamf.batch.outputs import check_template
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
+    from alphamf.batch.part import Part
     from alphamf.denoising.hints import Stretches
-    from alphamf.denoising.part import Part
     from alphamf.denoising.settings import Settings
 
 RUN = "Run"
@@ -204,7 +204,7 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
     AlphaMFError
         One of them is no time, or the end is not after the start.
     """
-    from alphamf.denoising.part import Part
+    from alphamf.batch.part import Part
 
     if start is None and end is None:
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from alphamf.audio.inputs import STREAM
+from alphamf.batch.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps

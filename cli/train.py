@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.audio.inputs import STREAM, exists, find
+from alphamf.batch.inputs import STREAM, exists, find
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError

@@ -12,7 +12,7 @@ import numpy as np
 
 from alphamf.audio import chunks, subtypes
 from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
-from alphamf.audio.live import NAME, SIMPLE, wav_header
+from alphamf.audio.growing import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError

@@ -7,6 +7,7 @@ cut, so the length that a header promises is checked here where the format has o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -326,3 +327,16 @@ def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
         range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece
         for piece in whole
     )
+
+
+def final_name(path: str, format: str) -> str:
+    """Return the output name for an input format: with ``.wav`` if the format can only be read.
+
+    Parameters
+    ----------
+    path
+        A name made from the input's.
+    format
+        As libsndfile names it.
+    """
+    return path if format in FORMATS else f"{os.path.splitext(path)[0]}.wav"

@@ -15,11 +15,11 @@ from alphamf.audio import formats, subtypes
 from alphamf.audio.decoder import helper
 from alphamf.audio.decoder.connection import Unconfined
 from alphamf.audio.decoder.muxing import ConfinedMuxer
+from alphamf.audio.formats import final_name
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.metadata import keep
-from alphamf.audio.outputs import final_name
 from alphamf.audio.rates import compression
 from alphamf.audio.reader import Reader, Recording, open_reader
 from alphamf.audio.sink import Sink

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation import dnsmos
-from alphamf.evaluation.words import error_rate, words
+from alphamf.scores import dnsmos
+from alphamf.scores.words import error_rate, words
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name, reason
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from alphamf.audio.inputs import find
+from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.evaluation.names import condition, core, speeches
 from alphamf.tools.files import is_special, printable_name, reason

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from urllib.parse import quote
 
-from alphamf.audio.outputs import derived_name, final_name
+from alphamf.audio.formats import final_name
 from alphamf.audio.search import InputFile
+from alphamf.batch.outputs import derived_name
 
 LONGEST = 120
 """Most characters of a name."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from alphamf.audio.inputs import Job
-from alphamf.denoising.file import process
+from alphamf.batch.file import process
+from alphamf.batch.inputs import Job
+from alphamf.batch.request import Request
 from alphamf.denoising.gain import mix_dry
-from alphamf.denoising.request import Request
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import PRESETS
 from alphamf.denoising.stream_options import StreamOptions

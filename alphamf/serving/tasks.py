@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.inputs import Job
 from alphamf.audio.reader import CHANNELS, open_reader
+from alphamf.batch.file import process
+from alphamf.batch.inputs import Job
+from alphamf.batch.request import Request
 from alphamf.denoising.api import PRESETS, denoise_stream
-from alphamf.denoising.file import process
-from alphamf.denoising.request import Request
 from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import SoundPicture
 from alphamf.serving.render import Render

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphamf.audio import formats, inputs
+from alphamf.audio import formats
 from alphamf.audio.reader import Reader, open_reader, read
 from alphamf.audio.writer import destination, open_writer
+from alphamf.batch import inputs
 from alphamf.errors import AlphaMFError
 from benchmarks.mutants import mutate
 from tests.support import claps

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.inputs import Problem, plan
+from alphamf.batch.inputs import Problem, plan
 
 
 @pytest.fixture

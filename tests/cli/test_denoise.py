@@ -13,8 +13,8 @@ import pytest
 import soundfile
 
 from alphamf.audio.reader import read
+from alphamf.batch import file
 from alphamf.cli import batch
-from alphamf.denoising import file
 from tests.support.commands import run
 from tests.support.places import DATA
 
@@ -347,7 +347,7 @@ def test_scores_against_a_reference(here):
         soundfile.write(f"{name}.wav", samples, rate)
     scores = json.loads(denoise("noisy.wav", "--reference", "clean.wav", "--json").stdout)["scores"]
     assert set(scores["before"]) == set(scores["after"]) == {"si_sdr", "sdr", "stoi"}
-    from alphamf.evaluation.score import si_sdr
+    from alphamf.scores.score import si_sdr
 
     clean, noisy = read("clean.wav")[0][:, 0], read("noisy.wav")[0][:, 0]
     assert scores["before"]["si_sdr"] == pytest.approx(si_sdr(clean, noisy))
@@ -370,7 +370,7 @@ def test_scores_that_cannot_be_had_are_null(here):
 def test_an_unexpected_failure_has_code_1_and_leaves_nothing(here, monkeypatch):
     sound(Path("a.wav"))
     sound(Path("b.wav"))
-    from alphamf.denoising import file
+    from alphamf.batch import file
 
     real = file._denoise
     calls = []

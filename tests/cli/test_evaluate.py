@@ -16,7 +16,7 @@ from alphamf.evaluation import runner
 from alphamf.evaluation.baselines.base import Method
 from alphamf.evaluation.baselines.registry import METHODS
 from alphamf.evaluation.results import Result
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 from tests.support.evaluation_corpus import (
     CORPUS,
     corpus,

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from alphamf.evaluation.extra import Extra, read_transcripts, recognise_words
-from alphamf.evaluation.words import error_rate, words
+from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
     CORPUS,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.inputs import Job
+from alphamf.batch.inputs import Job
 from alphamf.cli import batch
 from alphamf.cli.denoise import Preset
 from alphamf.denoising.settings import PRESETS

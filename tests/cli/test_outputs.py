@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from alphamf.audio.take import Take, names
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.dictionary import load
 from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
+from alphamf.live.take import Take, names
 from alphamf.tools import files
 from tests.support.commands import QUICK, here, run, sound
 

@@ -297,7 +297,7 @@ def test_no_place_for_temporary_files_is_one_sentence(here, monkeypatch, words, 
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory")
 
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
-    monkeypatch.setattr("alphamf.denoising.trim.IN_MEMORY", 1)
+    monkeypatch.setattr("alphamf.batch.trim.IN_MEMORY", 1)
     done = run("denoise", *words, *QUICK, stdin=Path("in/0.wav").read_bytes(), code=2)
     assert done.stderr == f"Error: {sentence}No usable temporary directory\n"
     with pytest.raises(AlphaMFError, match="a pipe cannot be copied to a temporary folder"):

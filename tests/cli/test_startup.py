@@ -32,7 +32,7 @@ UNUSED = {
     "rich",
     "scipy",
     "threadpoolctl",
-    "alphamf.evaluation.score",
+    "alphamf.scores.score",
     "alphamf.inference.samplers.nose",
     "alphamf.inference.samplers.richardson",
     "alphamf.research",

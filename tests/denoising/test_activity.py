@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from alphamf import PRESETS, Segment, denoise, speech_stretches
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
+from alphamf.batch.trim import MARGIN, Trimmer
 from alphamf.cli.app import app
-from alphamf.denoising.trim import MARGIN, Trimmer
 from tests.support.places import DATA
 
 QUICK = replace(PRESETS["fast"], steps=20, keep=10)
@@ -118,7 +118,7 @@ def test_what_is_searched_to_trim_does_not_grow(monkeypatch):
         counts.append(len(activity))
         return speech_stretches(activity, times)
 
-    monkeypatch.setattr("alphamf.denoising.trim.speech_stretches", counted)
+    monkeypatch.setattr("alphamf.batch.trim.speech_stretches", counted)
     empty, sound = np.empty((1, 1, 10), np.float32), np.zeros((10 * HOP, 1), np.float32)
     with Trimmer(RATE, Frame(512, HOP)) as trimmer:
         for k in range(60):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from alphamf import AlphaMFError, Stream
-from alphamf.audio.duplex import Lost
 from alphamf.audio.resample import resample
 from alphamf.cli import meter
-from alphamf.denoising.monitor import Monitor
+from alphamf.live.duplex import Lost
+from alphamf.live.monitor import Monitor
 from benchmarks.hard_events import EVENTS, by_second
 from tests.support.commands import in_a_process
 from tests.support.places import DATA

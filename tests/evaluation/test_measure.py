@@ -21,8 +21,8 @@ from alphamf.evaluation.methods import DEFAULTS, all_methods, describe, resolve
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result
 from alphamf.evaluation.runner import EvaluationJob
-from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
 from alphamf.evaluation.summary import USUAL
+from alphamf.scores.score import pesq, sdr, si_sdr, stoi
 from tests.support.places import DATA
 
 

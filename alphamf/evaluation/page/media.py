@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from alphamf.audio.cut import Undecodable
 from alphamf.audio.opening import next_block
 from alphamf.audio.survey import open_sound
+from alphamf.batch.plot import Spectrogram
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.plot import Spectrogram
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.inputs import find
 from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
+from alphamf.batch.inputs import find
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, printable_name, reason

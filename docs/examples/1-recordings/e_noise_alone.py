@@ -10,7 +10,7 @@ import numpy as np
 from sounds import at_snr, listen, sample, spectrograms
 
 import alphamf
-from alphamf.evaluation.score import si_sdr
+from alphamf.scores.score import si_sdr
 
 clean, _, rate = sample(0.3, 3.3)
 speech = np.concatenate([np.zeros(rate, np.float32), clean])

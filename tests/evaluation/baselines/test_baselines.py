@@ -20,8 +20,8 @@ from alphamf.evaluation.baselines.base import Clip
 from alphamf.evaluation.baselines.logmmse import amplitude_gain, track_noise
 from alphamf.evaluation.baselines.nmf import update
 from alphamf.evaluation.baselines.registry import METHODS
-from alphamf.evaluation.score import si_sdr
 from alphamf.learnt.dictionary import Dictionary
+from alphamf.scores.score import si_sdr
 from tests.support.places import DATA
 
 BUILT_IN = ["noisy", "oracle-mask", "logmmse", "is-nmf", "kl-nmf"]

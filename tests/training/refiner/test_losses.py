@@ -9,11 +9,11 @@ from alphamf.audio.reader import read
 from alphamf.audio.resample import resample
 from alphamf.audio.stft import Frame
 from alphamf.denoising.asymmetric_windows import Frames
-from alphamf.evaluation import score
 from alphamf.learnt import compiled, layers, network, second_stage
 from alphamf.learnt.causal import CausalRefiner, fill_band_end
 from alphamf.learnt.refiner import Refiner
 from alphamf.learnt.second_stage import SecondStage
+from alphamf.scores import score
 from tests.support.networks import WIDE_SIZES
 from tests.support.places import ROOT
 from tests.support.tones import FRAME, RATE, voice

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphamf.audio.duplex import Duplex
-from alphamf.audio.take import Take
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream import Stream
+from alphamf.live.duplex import Duplex
+from alphamf.live.take import Take
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0

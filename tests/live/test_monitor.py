@@ -7,10 +7,10 @@ import pytest
 import soundfile
 
 from alphamf import Stream
-from alphamf.audio import take
-from alphamf.audio.take import Take, names
-from alphamf.denoising.monitor import Monitor
 from alphamf.errors import AlphaMFError
+from alphamf.live import take
+from alphamf.live.monitor import Monitor
+from alphamf.live.take import Take, names
 from tests.support.places import DATA
 
 RATE = 16000

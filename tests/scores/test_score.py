@@ -12,7 +12,7 @@ import soundfile
 from scipy.signal import lfilter
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import pesq, sdr, si_sdr, stoi
+from alphamf.scores.score import pesq, sdr, si_sdr, stoi
 from tests.support.places import DATA
 
 RATE = 16000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.signal import butter, lfilter, sosfilt
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.score import BSSEval, bss_eval, sdr, stoi
+from alphamf.scores.score import BSSEval, bss_eval, sdr, stoi
 from tests.support.stored_scores import RATE, STORED, cases, measured, sounds
 
 CASES = cases()

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from alphamf.audio.devices import devices, find, suit
-from alphamf.audio.duplex import HELD, PATIENCE, Duplex, Lost, Playout
 from alphamf.errors import AlphaMFError
+from alphamf.live.devices import devices, find, suit
+from alphamf.live.duplex import HELD, PATIENCE, Duplex, Lost, Playout
 from tests.support import sound_cards
 
 RATE = 48000
@@ -150,7 +150,7 @@ def test_a_device_that_goes_is_told():
 
 
 def test_a_device_that_falls_silent_is_told(monkeypatch):
-    monkeypatch.setattr("alphamf.audio.duplex.PATIENCE", -1.0)
+    monkeypatch.setattr("alphamf.live.duplex.PATIENCE", -1.0)
     with (
         duplex() as running,
         pytest.raises(AlphaMFError, match="Microphone was disconnected or has stopped"),

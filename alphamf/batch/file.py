@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.inputs import STREAM, Job, exists
-from alphamf.audio.live import open_input
+from alphamf.audio.growing import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
+from alphamf.batch.inputs import STREAM, Job, exists
+from alphamf.batch.part import denoise_part, first_sample
+from alphamf.batch.request import Observer, Request
+from alphamf.batch.trim import Trimmer
 from alphamf.denoising.agreement import Agreement
 from alphamf.denoising.grids import native_grid
 from alphamf.denoising.hints import OPTIONS, Hints, hints_of
-from alphamf.denoising.part import denoise_part, first_sample
-from alphamf.denoising.request import Observer, Request
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.trim import Trimmer
 from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
@@ -304,6 +304,6 @@ def _notes(
 def _about_run(weights: Weights, request: Request) -> dict[str, Any]:
     if not request.documented:  # reading the environment takes a quarter of a second
         return {}
-    from alphamf.denoising.environment import about_run
+    from alphamf.batch.environment import about_run
 
     return about_run(weights, request)

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from alphamf.denoising.request import Request
+from alphamf.batch.request import Request
 from alphamf.denoising.weights import Weights
 from alphamf.factorization import compiled
 from alphamf.learnt import compiled as layers

@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 from string import Formatter
 
-from alphamf.audio.formats import FORMATS
+from alphamf.audio.formats import FORMATS, final_name
 from alphamf.audio.media import kinds
 from alphamf.audio.search import RESULT, InputFile
 from alphamf.errors import AlphaMFError
@@ -65,19 +65,6 @@ def check_template(option: str, template: str) -> None:
             f"'{{stem}}-clean{{ext}}', not {printable_name(template)!r}; the extension cannot "
             "change, and --output-dir sets the folder"
         )
-
-
-def final_name(path: str, format: str) -> str:
-    """Return the output name for an input format: with ``.wav`` if the format can only be read.
-
-    Parameters
-    ----------
-    path
-        A name made from the input's.
-    format
-        As libsndfile names it.
-    """
-    return path if format in FORMATS else f"{os.path.splitext(path)[0]}.wav"
 
 
 def possible_names(source: str, output: str) -> list[str]:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.audio.devices import Line, failure, library
 from alphamf.errors import AlphaMFError
+from alphamf.live.devices import Line, failure, library
 from alphamf.tools.arrays import Floats
 from alphamf.tools.stopwatch import Stopwatch
 

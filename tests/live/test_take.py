@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from alphamf.audio.take import Take, names
 from alphamf.errors import AlphaMFError
+from alphamf.live.take import Take, names
 
 RATE = 16000
 

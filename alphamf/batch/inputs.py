@@ -6,8 +6,9 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from alphamf.audio.outputs import derived_name, final_name, possible_names, resolve
+from alphamf.audio.formats import final_name
 from alphamf.audio.search import RESULT, InputFile, expand
+from alphamf.batch.outputs import derived_name, possible_names, resolve
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import already_there, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
@@ -105,7 +106,7 @@ def plan(
         A folder for the outputs, which keep their names and their place in a folder given as
         input. Without it, ``talk.wav`` becomes ``talk.denoised.wav`` beside it.
     template
-        Another name for the outputs, as for `alphamf.audio.outputs.derived_name`. Files that it
+        Another name for the outputs, as for `alphamf.batch.outputs.derived_name`. Files that it
         makes of others that are found are passed over.
     overwrite
         Whether an output that exists is replaced; otherwise it is a problem, unless the input was

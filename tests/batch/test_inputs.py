@@ -10,8 +10,8 @@ import soundfile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alphamf.audio.inputs import Job, Plan, Problem, check_extra, plan
 from alphamf.audio.search import describe_skipped
+from alphamf.batch.inputs import Job, Plan, Problem, check_extra, plan
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 

@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.bss_eval import BSSEval, bss_eval, energy_ratio_db, sdr, signals
+from alphamf.scores.bss_eval import BSSEval, bss_eval, energy_ratio_db, sdr, signals
 from alphamf.tools.arrays import Reals
 
 __all__ = ["BSSEval", "bss_eval", "pesq", "sdr", "si_sdr", "stoi"]

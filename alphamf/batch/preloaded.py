@@ -11,7 +11,7 @@ import sys
 from types import TracebackType
 
 from alphamf.audio.decoder import helper
-from alphamf.denoising.file import process
+from alphamf.batch.file import process
 from alphamf.denoising.weights import network
 from alphamf.learnt.high_band import HighBand
 from alphamf.learnt.refiner import Refiner

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
+from alphamf.batch.part import Part
 from alphamf.denoising.denoised import denoise_blocks
 from alphamf.denoising.hints import Stretches
-from alphamf.denoising.part import Part
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import StreamOptions

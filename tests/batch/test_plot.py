@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alphamf.audio.stft import Frame
+from alphamf.batch import plot
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation import plot
 
 
 def noise(frames: int, channels: int = 1) -> np.ndarray:

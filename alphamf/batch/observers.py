@@ -11,17 +11,17 @@ import numpy as np
 
 from alphamf.audio.reader import Recording, read
 from alphamf.audio.writer import destination, open_writer
+from alphamf.batch.archive import Archive
 from alphamf.denoising.activity import speech_stretches
 from alphamf.denoising.grids import Grid
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.archive import Archive
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, make_folder, printable_name, reason
 
 if TYPE_CHECKING:
     from alphamf.audio.stft import Frame
+    from alphamf.batch.plot import Picture
     from alphamf.denoising.segments import Segment
-    from alphamf.evaluation.plot import Picture
 
 
 class ReferenceScores:
@@ -66,7 +66,7 @@ class ReferenceScores:
         }
 
     def _measure(self, estimate: Floats) -> dict[str, float | None]:
-        from alphamf.evaluation import score
+        from alphamf.scores import score
 
         def mean(measure: Any, *arguments: Any) -> float | None:
             pairs = zip(self._clean.T, estimate.T, strict=True)
@@ -153,7 +153,7 @@ class Observers:
         self._archive = stack.enter_context(Archive()) if uncertainty else None
         self._picture: Picture | None = None
         if plot is not None:
-            from alphamf.evaluation.plot import Picture
+            from alphamf.batch.plot import Picture
 
             self._picture = Picture(os.path.basename(reader.name), reader.frames, reader.rate)
 

@@ -1,0 +1,1 @@
+"""Files: planned, denoised, and written, with what is written beside them."""

@@ -1,0 +1,1 @@
+"""Live sound: microphones, headphones, and what is heard between them."""
