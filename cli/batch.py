@@ -215,8 +215,11 @@ def _how(result: Mapping[str, Any]) -> str:
     names = ["model", "causal"] if result["causal"] else ["model", "refiner", "second_stage"]
     names += ["high_band"] if result["high_band"] else []
     weights = ", ".join(f"{name.replace('_', ' ')} {result[name] or 'none'}" for name in names)
-    settings, (speech, noise) = result["settings"], result["acceptance"]
+    settings, (speech, noise, *factors) = result["settings"], result["acceptance"]
+    accepted = f"Phi accepted: speech {speech:.2f}, noise {noise:.2f}"
+    if factors:
+        accepted += f"; W and H accepted: {factors[0]:.2f}"
     return (
         f"{weights}; preset {result['preset']}, sampler {settings['sampler']}, "
-        f"{settings['steps']} steps; Phi accepted: speech {speech:.2f}, noise {noise:.2f}"
+        f"{settings['steps']} steps; {accepted}"
     )

@@ -27,8 +27,18 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
     "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
     "em": {"relaxation": 1.5},
+    "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
 }
 """Hyperparameters by name of the sampler that suit factors of a power of mean one."""
+
+METROPOLIS = ("hmc", "hmc-em", "hmc-positive", "qnhmc-lbfgs")
+"""Samplers that accept or reject each step of W and H, by U of all rows."""
+
+UNSUITABLE = {
+    "hmc-bfgs": "its ensemble would share Phi; use 'hmc-positive'",
+    "qnhmc": "it holds a matrix of all pairs of factors; use 'qnhmc-lbfgs'",
+}
+"""Samplers that have all that they need, and cannot be used; each with the reason."""
 
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
@@ -36,7 +46,7 @@ FALLBACK = {"step_size": 1e-6}
 CHANNELS = ("linked", "separate")
 """What can be done with the channels of a recording."""
 
-OFFERED = ("bounded gradient", "parts")
+OFFERED = ("bounded gradient", "parts", "value")
 """Needs of a sampler that the denoiser's posterior meets."""
 
 
@@ -46,7 +56,7 @@ def kernel(name: str) -> Sampler[Any]:
     Raises
     ------
     AlphaMFError
-        There is no such sampler, or it needs what the posterior of W and H does not offer.
+        There is no such sampler, or it cannot sample the posterior of W and H.
     """
     if not isinstance(name, str) or name not in SAMPLERS:
         raise AlphaMFError(
@@ -60,6 +70,8 @@ def kernel(name: str) -> Sampler[Any]:
             f"the sampler {name!r} cannot be used for denoising; it needs "
             f"{', '.join(missing)}, which the posterior of W and H does not provide"
         )
+    if name in UNSUITABLE:
+        raise AlphaMFError(f"the sampler {name!r} cannot be used for denoising; {UNSUITABLE[name]}")
     return sampler
 
 
@@ -151,6 +163,11 @@ class Settings:
             for name in ("steps", "keep", "thin", "coarse", "chains", "blocks", "noise_rank")
         }
         numbers["warm_up"] = whole("warm_up", self.warm_up, 0)
+        if self.blocks > 1 and self.sampler in METROPOLIS:
+            raise AlphaMFError(
+                f"blocks must be 1 for the sampler {self.sampler!r}, which reads all rows, "
+                f"not {self.blocks}"
+            )
         if self.keep > self.steps:
             raise AlphaMFError(f"keep must be at most steps = {self.steps}, not {self.keep}")
         reals = {"alpha_noise": ALPHAS, "dry": (0, 1)}

@@ -41,7 +41,7 @@ HAMCMC = (
     Experiment(
         "alpha-mf-speech-search",
         "Simsekli et al., ICML 2016, fig. 3: the hyperparameters of alpha-mf-speech",
-        (0.5, 5),
+        (0.1, 5),
         speech_search.jobs,
         speech_search.work,
         speech_search.table,
@@ -85,7 +85,7 @@ MASS_EM = (
     Experiment(
         "topics",
         "Monte Carlo EM mass, table 4 and figure 1",
-        (0.3, 9),
+        (0.4, 9),
         topics.jobs,
         topics.work,
         topics_report.table,
