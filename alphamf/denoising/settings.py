@@ -31,14 +31,18 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 }
 """Hyperparameters by name of the sampler that suit factors of a power of mean one."""
 
-METROPOLIS = ("hmc", "hmc-em", "hmc-positive", "qnhmc-lbfgs")
+METROPOLIS = ("hmc-positive",)
 """Samplers that accept or reject each step of W and H, by U of all rows."""
 
 UNSUITABLE = {
-    "hmc-bfgs": "its ensemble would share Phi; use 'hmc-positive'",
-    "qnhmc": "it holds a matrix of all pairs of factors; use 'qnhmc-lbfgs'",
+    **dict.fromkeys(
+        ("hmc", "hmc-em", "qnhmc-lbfgs"),
+        "it mirrors factors at zero, where most of them are, and rejects nearly all steps",
+    ),
+    "qnhmc": "it holds a matrix of all pairs of factors, and rejects nearly all steps",
+    "hmc-bfgs": "the members of its ensemble would share Phi",
 }
-"""Samplers that have all that they need, and cannot be used; each with the reason."""
+"""Samplers that cannot be used although they have all that they need; with the reason of each."""
 
 FALLBACK = {"step_size": 1e-6}
 """Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
@@ -71,7 +75,10 @@ def kernel(name: str) -> Sampler[Any]:
             f"{', '.join(missing)}, which the posterior of W and H does not provide"
         )
     if name in UNSUITABLE:
-        raise AlphaMFError(f"the sampler {name!r} cannot be used for denoising; {UNSUITABLE[name]}")
+        raise AlphaMFError(
+            f"the sampler {name!r} cannot be used for denoising, because {UNSUITABLE[name]}; "
+            "use 'hmc-positive'"
+        )
     return sampler
 
 

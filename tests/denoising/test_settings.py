@@ -101,9 +101,12 @@ def test_other_samplers_denoise_or_are_refused_in_a_sentence(name):
     assert all(need in str(caught.value) for need in needs)
 
 
-@pytest.mark.parametrize(("name", "advice"), [("hmc-bfgs", "Phi"), ("qnhmc", "'qnhmc-lbfgs'")])
-def test_samplers_that_would_be_wrong_or_too_large_say_why(name, advice):
-    with pytest.raises(AlphaMFError, match=f"'{name}' cannot be used for denoising; .*{advice}"):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("hmc", "rejects nearly all"), ("hmc-em", "zero"), ("qnhmc", "matrix"), ("hmc-bfgs", "Phi")],
+)
+def test_samplers_that_would_be_wrong_or_stand_still_say_why(name, reason):
+    with pytest.raises(AlphaMFError, match=f"'{name}' cannot .* because .*{reason}.* use 'hmc-pos"):
         Settings(sampler=name)
 
 
