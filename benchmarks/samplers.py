@@ -56,13 +56,17 @@ class Chain(NamedTuple):
 
 
 def names() -> Iterator[str]:
-    """Yield the samplers that denoise, in the order of the library."""
+    """Yield the samplers that denoise, in the order of the library.
+
+    Without those of an adaptive mass, which does not learn within the preset's steps.
+    """
     for name in SAMPLERS:
         try:
             kernel(name)
         except AlphaMFError:
             continue
-        yield name
+        if not name.endswith("-em"):
+            yield name
 
 
 def sounds(count: int, seconds: float) -> list[Clip]:

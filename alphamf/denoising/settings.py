@@ -20,16 +20,36 @@ from alphamf.tools.arguments import (
     whole,
 )
 
+_LEAP = {"step_size": 1e-3, "leaps": 1}
+"""Of samplers with a unit mass: longer leaps diverge, as the largest curvatures are about 1e6."""
+
+_FRICTION = _LEAP | {"friction": 100.0}
+_THERMOSTAT = _LEAP | {"diffusion": 100.0}
+_HAMCMC = {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6}
+
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sgld": {"step_size": 1e-6},
     "psgld": {"step_size": 3e-4, "damping": 1.0},
+    "psgld-lagged": {"step_size": 1e-3, "damping": 300.0},
     "sgrld": {"step_size": 0.5, "decay": 0.5, "freeze": 150},
-    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
-    "hamcmc": {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6},
     "em": {"relaxation": 1.5},
-    "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
+    "hamcmc": _HAMCMC,
+    "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
+    "naive-qn": _HAMCMC,
+    "hmc-positive": {"step_size": 0.3, "decay": 0.5, "freeze": 4},
+    "sghmc": _FRICTION,
+    "sghmc-splitting": _FRICTION,
+    "sghmc-em": _FRICTION,
+    "sgnht": _THERMOSTAT,
+    "sgnht-em": _THERMOSTAT,
+    "sg-nphmc": _FRICTION,
+    "sg-nphmc-em": _FRICTION,
 }
-"""Hyperparameters by name of the sampler that suit factors of a power of mean one."""
+"""Hyperparameters by name of the sampler that suit factors of a power of mean one.
+
+The masses of the -em samplers do not learn within the steps of a preset, so that these samplers are
+as those without an ending.
+"""
 
 METROPOLIS = ("hmc-positive",)
 """Samplers that accept or reject each step of W and H, by U of all rows."""
@@ -45,7 +65,7 @@ UNSUITABLE = {
 """Samplers that cannot be used although they have all that they need; with the reason of each."""
 
 FALLBACK = {"step_size": 1e-6}
-"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`."""
+"""Hyperparameters of a sampler that has none in `HYPERPARAMETERS`, such as one that is new."""
 
 CHANNELS = ("linked", "separate")
 """What can be done with the channels of a recording."""
