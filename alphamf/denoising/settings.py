@@ -20,11 +20,8 @@ from alphamf.tools.arguments import (
     whole,
 )
 
-_LEAP = {"step_size": 1e-3, "leaps": 1}
-"""Of samplers with a unit mass: longer leaps diverge, as the largest curvatures are about 1e6."""
-
-_FRICTION = _LEAP | {"friction": 100.0}
-_THERMOSTAT = _LEAP | {"diffusion": 100.0}
+_FRICTION = {"step_size": 3e-4, "leaps": 1, "friction": 50.0}
+_THERMOSTAT = {"step_size": 3e-4, "leaps": 1, "diffusion": 50.0}
 _HAMCMC = {"step_size": 1e-6, "memory": 5, "gamma": 1.0, "trust": 1e6}
 
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -36,7 +33,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "hamcmc": _HAMCMC,
     "hamcmc-positive": {"step_size": 0.5, "decay": 0.5, "freeze": 100},
     "naive-qn": _HAMCMC,
-    "hmc-positive": {"step_size": 0.3, "decay": 0.5, "freeze": 4},
+    "hmc-positive": {"step_size": 0.2, "decay": 0.5, "freeze": 4},
     "sghmc": _FRICTION,
     "sghmc-splitting": _FRICTION,
     "sghmc-em": _FRICTION,

@@ -92,6 +92,16 @@ MASS_EM = (
         topics_report.figure,
         data=("newsgroups",),
     ),
+    Experiment(
+        "topics-reuters",
+        "Monte Carlo EM mass, table 4 (Reuters-21578 for RCV1)",
+        (0.4, 15),
+        topics.reuters_jobs,
+        topics.work,
+        topics_report.reuters_table,
+        topics_report.figure,
+        data=("reuters",),
+    ),
 )
 """Roychowdhury & Parthasarathy, "Adaptive Bayesian sampling with Monte Carlo EM", NIPS 2017.
 
