@@ -15,7 +15,7 @@ from alphamf.research.experiments.hamcmc import (
 from alphamf.research.experiments.mass_em import synthetic, tables, topics, topics_report
 from alphamf.research.experiments.quasi_newton import bpmf, mnist
 from alphamf.research.experiments.quasi_newton import gaussian as quasi_newton_gaussian
-from alphamf.research.experiments.richardson import factors, gaussian_report
+from alphamf.research.experiments.richardson import factors, gaussian_report, rates
 from alphamf.research.experiments.richardson import gaussian as richardson_gaussian
 
 HAMCMC = (
@@ -152,6 +152,15 @@ RICHARDSON = (
         richardson_gaussian.work,
         gaussian_report.table,
         gaussian_report.figure,
+    ),
+    Experiment(
+        "richardson-rate",
+        "Durmus et al., Richardson-Romberg (NIPS 2016), figure 3",
+        (0.1, 60),
+        rates.jobs,
+        rates.work,
+        rates.table,
+        rates.figure,
     ),
     Experiment(
         "richardson-mf",

@@ -326,6 +326,7 @@ def test_bpmf_has_section_5_3():
         "HMC": ".8607, 202.5 s",
         "QNHMC": ".8628, 108.34 s",
         "HMC-BFGS": ".8618, 179.23 s",
+        "HMC, hyperpriors": None,
     }
 
 
@@ -352,6 +353,16 @@ def test_richardson_has_section_5_1():
     assert regressors.var() == pytest.approx(0.5, rel=0.05)  # a_n ~ N(0, I / 2)
     assert gaussian_report.PAPER["step", "SGLD", 1e-3] == "bias 1e-2"
     assert gaussian_report.PAPER["step", "SGRRLD", 1e-3] == "bias 1e-4"
+
+
+def test_figure_3_has_its_k_and_its_constants():
+    """K = 1e6, gamma_b = 2e-3 with 1/3 and gamma_M = 1e-3 with 0.2 among the exponents."""
+    for quantity, constant, best in (("bias", 2e-3, 1 / 3), ("mse", 1e-3, 0.2)):
+        jobs = full_jobs("richardson-rate", figure=quantity)
+        assert (the(jobs, "steps"), the(jobs, "chains")) == (1_000_000, 100)
+        (own,) = [job for job in jobs if abs(job["exponent"] - best) < 1e-3]
+        assert own["gamma"] == pytest.approx(constant * 1e6**-best, rel=1e-3)
+        assert min(job["exponent"] for job in jobs) < best < max(job["exponent"] for job in jobs)
 
 
 def test_richardson_mf_has_section_5_2(shared, monkeypatch):
