@@ -11,7 +11,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
-from alphamf.inference.samplers.masses import ConstantMass, UnitMass
+from alphamf.inference.samplers.masses import ConstantMass, Mass, UnitMass
 from alphamf.inference.samplers.metropolis import (
     Extended,
     check_leaps,
@@ -143,8 +143,8 @@ class QNHMC:
     pairs of consecutive positions on the trajectories that were accepted so far.
 
     For any symmetric C that does not depend on theta this is exact at any step size: it is HMC with
-    the inverse mass C M^-1 C. A C that adapts depends on theta (the paper's theorem 4 overlooks it): the
-    chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
+    the inverse mass C M^-1 C. A C that adapts depends on theta (the paper's theorem 4 overlooks
+    it): the chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
     large C is refused. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times too large (with
     L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
     (``tests/inference/samplers/test_quasi.py``). Where U is quadratic C settles by itself.
@@ -236,7 +236,8 @@ class QNHMC:
         h = at(self.step_size, step)
         potential = Extended(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
-        light = self.mass.inverse(self.mass.init(theta))  # M^-1
+        mass: Mass = self.mass
+        light = mass.inverse(mass.init(theta))  # M^-1
         start = origin, light.inverse_root(noise(rng, theta)), potential.grad(origin)
         apply = inverse.product()
 
