@@ -103,7 +103,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
     if asr is not None:
         _command(asr, "x.wav")
     elif transcripts is not None:
-        raise AlphaMFError("--transcripts needs --asr, which gives the recogniser")
+        raise AlphaMFError("`transcripts` needs `asr`, which gives the recogniser")
     if model is not None:
         dnsmos.check(model)
     said = read_transcripts(transcripts) if transcripts is not None else {}
@@ -179,10 +179,10 @@ def _command(command: str, file: str) -> list[str]:
     try:
         parts = shlex.split(command, posix=sys.platform != "win32")  # where \\ parts folders
     except ValueError as error:
-        raise AlphaMFError(f"--asr {command!r} is not a valid command: {error}") from error
+        raise AlphaMFError(f"`asr` {command!r} is not a valid command: {error}") from error
     if not any(FILE in part for part in parts):
         raise AlphaMFError(
-            f"--asr {command!r} must contain {FILE}, which stands for the audio file"
+            f"`asr` {command!r} must contain {FILE}, which stands for the audio file"
         )
     return [part.strip('"').replace(FILE, file) for part in parts]
 

@@ -111,7 +111,7 @@ def atomic(
 
 def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
     """Return the error of an output that exists and may not be replaced."""
-    return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
+    return AlphaMFError(f"{printable_name(path)} exists already: use `overwrite` to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ import soundfile
 
 from alphamf.batch.inputs import Job
 from alphamf.cli import batch
-from alphamf.cli.denoise import Preset
+from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.settings import PRESETS
 from alphamf.tools import pool
 from tests.support.commands import run
@@ -31,28 +31,25 @@ def here(tmp_path, monkeypatch):
     [
         (["--strength", "1.5"], "--strength must be from 0 to 1, not 1.5"),
         (["--strength", "nan"], "--strength must be from 0 to 1, not nan"),
-        (
-            ["--suffix", "-a", "--name", "{stem}{ext}"],
-            "--suffix and --name all set the output name",
-        ),
-        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name all set the output name"),
+        (["-o", "b.wav", "--name", "{stem}-b{ext}"], "-o and --name both set the output name"),
         (["--name", "{stem}.wav"], "--name must be a file name that ends in {ext}"),
         (["--name", "{who}{ext}"], "--name must be a file name that ends in {ext}"),
         (["--name", "b/{stem}{ext}"], "and --output-dir sets the folder"),
-        (["--suffix", "/b"], "and --output-dir sets the folder"),
         (["--name", "{stem}{ext}"], "a.wav is also its own output"),
         (["--steps", "0"], "--steps must be at least 1, not 0"),
-        (["--steps", "5", "--keep", "6"], "--keep must be at most --steps = 5, not 6"),
-        (["--alpha-speech", "3"], "--alpha-speech must be"),
-        (["--alpha-noise", "0.1"], "--alpha-noise must be"),
-        (["--noise-rank", "0"], "--noise-rank must be at least 1, not 0"),
+        (["--chains", "0"], "--chains must be at least 1, not 0"),
         (["--max-attenuation", "-1"], "--max-attenuation must be at least 0, not -1.0"),
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "unknown --sampler 'magic'"),
         (["--model", "none"], "there is no model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
-        (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),
+        (["--network", "r" * 300], "rrr cannot be opened: File name too long"),
+        (["--network", "high-band-16k"], "--network high-band-16k is neither a refiner nor a"),
+        (
+            ["--network", "refiner-8k", "--network", "refiner-16k"],
+            "--network refiner-8k and --network refiner-16k are both refiners; give one",
+        ),
         (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence needs the whole"),
         (["-o", ""], "the extension of '' is not a known audio format"),
         (["-o", "."], "-o . is a folder"),
@@ -124,7 +121,7 @@ def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
     outputs = []
     for jobs in ("1", "2"):
         output = tmp_path / f"{jobs}.wav"
-        settings = ["--preset", "fast", "--steps", "4", "--keep", "2", "--jobs", jobs]
+        settings = ["--preset", "fast", "--steps", "4", "--jobs", jobs]
         run("denoise", path, "-o", output, *settings)
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1]
@@ -134,7 +131,7 @@ def test_a_long_recording_on_several_cores_is_the_same(tmp_path):
 def test_without_a_device_auto_says_that_it_falls_back(tmp_path, quiet):
     path = tmp_path / "a.wav"
     soundfile.write(path, 0.1 * np.random.default_rng(0).standard_normal(800), 8000)
-    options = ["--device", "auto", "--steps", "2", "--keep", "1", "--json", *["--quiet"] * quiet]
+    options = ["--device", "auto", "--steps", "2", "--json", *["--quiet"] * quiet]
     result = run("denoise", path, *options)
     assert ("no CUDA GPU was found" in result.stderr) is not quiet
     assert json.loads(result.stdout)["device"] == "cpu"

@@ -263,7 +263,7 @@ def test_pipes_and_devices_are_refused_and_never_opened(here):
     make(here, "a.wav", "b.wav")
     for table in ("p.wav", "/dev/zero"):
         with pytest.raises(
-            AlphaMFError, match=f"--pairs needs a file, but {table} is a pipe or a device"
+            AlphaMFError, match=f"`pairs` needs a file, but {table} is a pipe or a device"
         ):
             read_pairs(table)
     Path("t.csv").write_text("clean,noisy\na.wav,b.wav\np.wav,b.wav\na.wav,/dev/zero\n")

@@ -127,7 +127,7 @@ class Connection:
 
     def _unstarted(self, why: str) -> AlphaMFError:
         return AlphaMFError(
-            f"{self._failure}: no process can be started for it ({why}); --no-sandbox does "
+            f"{self._failure}: no process can be started for it ({why}); `no_sandbox` does "
             "without one"
         )
 
