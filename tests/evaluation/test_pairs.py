@@ -121,12 +121,12 @@ def test_two_files_with_one_output(here):
 @pytest.mark.parametrize(
     ("clean", "noisy", "sentence"),
     [
-        ("gone", ["noisy"], "--clean gone does not exist"),
-        ("clean", ["gone"], "--noisy gone does not exist"),
+        ("gone", ["noisy"], "`clean` gone does not exist"),
+        ("clean", ["gone"], "`noisy` gone does not exist"),
         ("empty", ["noisy"], "empty contains no audio files"),
         ("clean", ["x*.wav"], "x*.wav matches no audio files"),
-        ("clean", ["clean"], "--clean clean contains only noisy audio files"),
-        ("deep/clean", ["deep"], "--noisy deep contains only clean audio files"),
+        ("clean", ["clean"], "`clean` clean contains only noisy audio files"),
+        ("deep/clean", ["deep"], "`noisy` deep contains only clean audio files"),
     ],
 )
 def test_a_corpus_without_files(here, clean, noisy, sentence):
