@@ -8,9 +8,11 @@ import os
 import numpy as np
 import pytest
 import soundfile
+import typer
 
 from alphamf.batch.inputs import Job
-from alphamf.cli import batch
+from alphamf.cli import batch, conflicts
+from alphamf.cli.app import app
 from alphamf.cli.denoise_options import Preset
 from alphamf.denoising.settings import PRESETS
 from alphamf.tools import pool
@@ -86,6 +88,50 @@ def test_words_that_typer_refuses_name_the_option_too(here):
     assert "--preset" in run("denoise", "a.wav", "--preset", "slow", code=2).stderr
     assert "--steps" in run("denoise", "a.wav", "--steps", "many", code=2).stderr
     assert "INPUTS" in run("denoise", code=2).stderr
+
+
+def parameters():
+    """Return the parameters of the command by name."""
+    return {each.name: each for each in typer.main.get_command(app).commands["denoise"].params}
+
+
+def test_there_are_few_options_and_those_of_the_sampler_come_last():
+    panels = [each.rich_help_panel for each in parameters().values() if each.name != "inputs"]
+    assert len(panels) <= 38
+    assert panels[-4:] == ["Sampler (for research)"] * 4 and panels.index(panels[-1]) > 30
+
+
+def test_conflicts_are_between_options_that_exist():
+    words = {name for each in conflicts.CONFLICTS for name in (each.option, *each.others)}
+    words -= {value for name, value in vars(conflicts).items() if name.isupper()}
+    assert {word.partition("=")[0] for word in words} <= {*parameters(), "output"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("a.wav --latency low --network refiner-8k", "--network cannot be combined with --latency"),
+        (
+            "a.wav --latency low --device cuda",
+            "--device cuda cannot be combined with --latency low",
+        ),
+        ("a.wav --latency low --cluster local", "--cluster cannot be combined with --latency low"),
+        ("- -o - --latency low --tag", "--tag cannot be combined with --latency low"),
+        ("a.wav -o - --cluster local", "--cluster needs files; it cannot use standard input or"),
+        ("- --raw 8000:1:s16", "--raw needs a pipe at low latency: denoise - -o - --latency low"),
+    ],
+)
+def test_options_that_cannot_be_combined(here, words, sentence):
+    refused = run("denoise", *words.split(), code=2).stderr
+    assert refused.startswith(f"Error: {sentence}") and refused.count("\n") == 1
+    assert os.listdir() == ["a.wav"]
+
+
+def test_audio_and_json_do_not_share_an_output(here):
+    refused = run("denoise", "a.wav", "-o", "-", "--json", code=2)
+    sentence = "--json and audio cannot both be written to standard output; use -o FILE"
+    assert refused.stderr == f"Error: {sentence}\n"
+    assert json.loads(refused.stdout) == {"error": sentence}
 
 
 def test_steps_alone_keep_the_presets_share(here):
