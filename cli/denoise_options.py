@@ -188,8 +188,8 @@ Network = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME|FILE|none",
-        help="Networks to use in place of those that fit the model: a refiner, such as a file "
-        "from 'alphamf adapt', and a second stage; repeat the option for both.",
+        help="Network to use in place of those that fit the model: a refiner, such as a file from "
+        "'alphamf adapt', or a second stage; repeat the option for both. none: no network.",
         rich_help_panel=MODEL,
     ),
 ]

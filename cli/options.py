@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from inspect import signature
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -16,10 +16,7 @@ from alphamf.batch.inputs import STREAM, Job
 from alphamf.cli import streams
 from alphamf.errors import AlphaMFError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-G = TypeVar("G", bound="DataclassInstance")
+G = TypeVar("G")
 
 RUN = "Run"
 """Heading of the options that say how a command runs, in its help."""
@@ -104,9 +101,9 @@ def json_option(what: str) -> Any:
     return typer.Option("--json", help=f"Print one JSON object per {what}.", rich_help_panel=RUN)
 
 
-def pick(group: type[G], values: Mapping[str, Any]) -> G:
-    """Return a group of options, each field with the value of the parameter of its name."""
-    return group(**{field.name: values[field.name] for field in fields(group)})
+def pick(group: Callable[..., G], values: Mapping[str, Any]) -> G:
+    """Return a group of options, a dataclass of which each field has the value of its name."""
+    return group(**{name: values[name] for name in signature(group).parameters})
 
 
 def numbers(option: str, text: str, kind: Callable[[str], float]) -> list[float]:
