@@ -91,9 +91,10 @@ Seed = Annotated[int, seed_option("result", METHOD)]
 Asr = Annotated[
     str | None,
     typer.Option(
-        metavar="COMMAND",
-        help="Measure the word error rate with this command: a speech recogniser that "
-        "prints the words of {file}.",
+        metavar="RECOGNISER",
+        help="Measure the word error rate with a speech recogniser: whisper (tiny.en), "
+        "whisper:FOLDER for another model, pocketsphinx, or a command that prints the words of "
+        "{file}.",
         rich_help_panel=SCORING,
     ),
 ]
