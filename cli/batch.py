@@ -14,7 +14,7 @@ from alphamf.audio.decoder import helper
 from alphamf.audio.search import describe_skipped
 from alphamf.batch.inputs import STREAM, Job, Plan
 from alphamf.cli import report
-from alphamf.cli.parallel import each_on
+from alphamf.cli.parallel import choose_each
 from alphamf.tools import pool
 from alphamf.tools.files import printable_name
 from alphamf.tools.work import Outcome
@@ -76,7 +76,7 @@ def run(
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)
     isolated = not _stays_here(files.jobs, request.device)
-    each = each_on(cluster, quiet=quiet, isolated=isolated)
+    each = choose_each(cluster, quiet=quiet, isolated=isolated)
     if cluster is None:  # whose scheduler has an order of its own
         each = partial(each, size=_size)
     processes = _workers(files.jobs, request.device, workers)

@@ -25,7 +25,7 @@ from alphamf.cli.options import (
     model_option,
     seed_option,
 )
-from alphamf.cli.parallel import Each, each_on
+from alphamf.cli.parallel import Each, choose_each
 from alphamf.errors import AlphaMFError
 from alphamf.tools.extras import require_package
 from alphamf.tools.files import printable_name
@@ -182,7 +182,7 @@ def evaluate(
         crashes: list[str] = []
         each = partial(
             _each,
-            pool=each_on(cluster, quiet=quiet),
+            pool=choose_each(cluster, quiet=quiet),
             workers=jobs or cores(),
             crashes=crashes,
         )

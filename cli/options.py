@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alphamf.audio.decoder import helper
-from alphamf.audio.times import seconds, stretch
+from alphamf.audio.times import parse_range, seconds
 from alphamf.batch.inputs import STREAM, Job
 from alphamf.batch.outputs import check_template
 from alphamf.cli import streams
@@ -20,7 +20,7 @@ from alphamf.errors import AlphaMFError
 
 if TYPE_CHECKING:
     from alphamf.batch.part import Part
-    from alphamf.denoising.hints import Stretches
+    from alphamf.denoising.hints import TimeRanges
     from alphamf.denoising.settings import Settings
 
 RUN = "Run"
@@ -217,7 +217,7 @@ def wanted_part(start: str | None, end: str | None) -> Part | None:
 
 def wanted_stretches(
     noise_from: Sequence[str] | None, speech_from: Sequence[str] | None
-) -> tuple[Stretches, Stretches]:
+) -> tuple[TimeRanges, TimeRanges]:
     """Return the time ranges given by --noise-from and --speech-from, in order.
 
     Raises
@@ -225,13 +225,13 @@ def wanted_stretches(
     AlphaMFError
         One of them is none, is too short, or overlaps another.
     """
-    from alphamf.denoising.hints import OPTIONS, check_stretches
+    from alphamf.denoising.hints import OPTIONS, check_ranges
 
     def found(option: str, texts: Sequence[str] | None) -> list[tuple[float, float]]:
-        return [stretch(option, each) for text in texts or () for each in text.split(",")]
+        return [parse_range(option, each) for text in texts or () for each in text.split(",")]
 
     noise, speech = map(found, OPTIONS, (noise_from, speech_from))
-    return check_stretches(noise, speech, OPTIONS)
+    return check_ranges(noise, speech, OPTIONS)
 
 
 def wanted_loudness(normalize: str | None) -> float | None:

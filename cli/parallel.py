@@ -14,7 +14,7 @@ Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""
 
 
-def each_on(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
+def choose_each(cluster: str | None, *, quiet: bool, isolated: bool = False) -> Each:
     """Return `alphamf.tools.pool.each`, or its equivalent for a Dask cluster.
 
     Parameters

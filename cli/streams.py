@@ -14,7 +14,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import reason
 
 
-class Printed(TextIOWrapper):
+class TolerantStream(TextIOWrapper):
     """A standard stream for text that drops what cannot be written and keeps the first error.
 
     Parameters
@@ -61,7 +61,7 @@ class Printed(TextIOWrapper):
         os.close(nowhere)
 
 
-def prepare() -> Printed:
+def prepare() -> TolerantStream:
     """Open the standard streams that are closed, and return standard output.
 
     A file that is opened later would otherwise take the place of a closed stream, and get what is
@@ -78,10 +78,10 @@ def prepare() -> Printed:
     return output
 
 
-def _printed(stream: object, number: int) -> Printed:
+def _printed(stream: object, number: int) -> TolerantStream:
     if isinstance(stream, TextIOWrapper):
-        return Printed(stream.buffer, stream.encoding)
-    return Printed(open(number, "wb", closefd=False))
+        return TolerantStream(stream.buffer, stream.encoding)
+    return TolerantStream(open(number, "wb", closefd=False))
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alphamf.batch.inputs import STREAM, exists, find
+from alphamf.batch.inputs import STREAM, find, would_overwrite
 from alphamf.cli import report
 from alphamf.cli.options import Clean, NoSandbox, Quiet, check_least, numbers, seed_option
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, check_writable, printable_name, refuse_links
+from alphamf.tools.files import check_writable, exists_error, printable_name, refuse_links
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.selection import Selection
@@ -219,5 +219,5 @@ def check_output(output: str, *, overwrite: bool) -> None:
     if not output.lower().endswith(".npz"):
         raise AlphaMFError(f"the output of -o must end in .npz, not {printable_name(output)}")
     check_writable(output)
-    if exists(output) and not overwrite:
-        raise already_there(output)
+    if would_overwrite(output) and not overwrite:
+        raise exists_error(output)

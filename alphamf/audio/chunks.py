@@ -6,7 +6,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Extent, Pieces, patched, truncation_error
+from alphamf.audio.cut import Extent, Pieces, replace_bytes, truncation_error
 from alphamf.audio.view import holds_sound
 from alphamf.errors import AlphaMFError
 
@@ -86,7 +86,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     """Return where a file ends, and how libsndfile sees all of its samples."""
     start, promised = data.start, data.length
     there = size - start
-    end = after_chunks(file, start + promised, size, data.order)
+    end = end_of_chunks(file, start + promised, size, data.order)
     if promised and promised <= there and end == size:
         return Extent(size)
     unknown = promised >= _UNKNOWN if data.long_at else is_placeholder(promised)
@@ -97,7 +97,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
     if unknown:
         return Extent(*_sized(file, size, there, data))
     for wrapped in range(promised + (there - promised >> 32 << 32), promised, -(2**32)):
-        if not data.long_at and after_chunks(file, start + wrapped, size, data.order) == size:
+        if not data.long_at and end_of_chunks(file, start + wrapped, size, data.order) == size:
             return Extent(*_sized(file, size, wrapped, data))
     return Extent(end)
 
@@ -109,18 +109,18 @@ def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pi
     """
     start = data.start
     if data.long_at:
-        return size, patched(size, data.long_at, struct.pack("<Q", length))
+        return size, replace_bytes(size, data.long_at, struct.pack("<Q", length))
     if length < _MOST:
-        return size, patched(size, start - 4, struct.pack(f"{data.order}I", length))
+        return size, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", length))
     file.seek(0)
     if file.read(4) != b"RIFF":
-        return start + _MOST, patched(size, start - 4, struct.pack(f"{data.order}I", _MOST))
+        return start + _MOST, replace_bytes(size, start - 4, struct.pack(f"{data.order}I", _MOST))
     head = b"RF64\xff\xff\xff\xffWAVEds64" + struct.pack("<I3QI", 28, size + 28, length, 0, 0)
     samples = range(start, size)
     return size, (head, range(12, start - 8), b"data\xff\xff\xff\xff", samples)
 
 
-def spare(file: BinaryIO, at: int, size: int) -> int:
+def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
     """Return how many bytes of a WAV file follow its samples that are neither chunks nor zeros.
 
     Parameters
@@ -130,7 +130,7 @@ def spare(file: BinaryIO, at: int, size: int) -> int:
     at
         Where the samples end by the header.
     """
-    at = after_chunks(file, at, size, "<")
+    at = end_of_chunks(file, at, size, "<")
     return size - at if at < size and holds_sound(file, at, size) else 0
 
 
@@ -191,10 +191,10 @@ def check_caf(file: BinaryIO, size: int, name: str) -> Extent:
         kind, promised = struct.unpack(">4sq", header)
         start = file.tell()
         if kind == b"data":
-            there = patched(size, start - 8, struct.pack(">q", size - start))
+            there = replace_bytes(size, start - 8, struct.pack(">q", size - start))
             if promised > size - start:  # less 4 bytes for the number of edits
                 raise truncation_error(name, promised - 4, size - start - 4, there)
-            end = after_chunks(file, start + max(0, promised), size, ">", long=True)
+            end = end_of_chunks(file, start + max(0, promised), size, ">", long=True)
             unknown = promised == -1 or (promised == 0 and end < size)
             return Extent(size, there) if unknown else Extent(end)
         if not 0 <= promised <= size:
@@ -207,7 +207,7 @@ def _without_samples(name: str) -> AlphaMFError:
     return AlphaMFError(f"{name} is truncated: its header ends before the samples start")
 
 
-def after_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
+def end_of_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
     """Return where the whole chunks end that begin at a position.
 
     Parameters

@@ -36,7 +36,7 @@ class Extent(NamedTuple):
     md5: bytes | None = None
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A recording in a file.
 
     Attributes
@@ -67,12 +67,12 @@ class Layout(NamedTuple):
         A sentence where a part is missing; otherwise None.
     """
 
-    parts: Sequence[Part] = (Part(),)
+    parts: Sequence[FilePart] = (FilePart(),)
     spare: int = 0
     cut: str | None = None
 
 
-class Cut(AlphaMFError):
+class TruncationError(AlphaMFError):
     """Error for a file that ends before its header says.
 
     Parameters
@@ -87,16 +87,16 @@ class Cut(AlphaMFError):
         super().__init__(sentence)
         self.pieces = pieces
 
-    def __reduce__(self) -> tuple[type[Cut], tuple[str, Pieces | None]]:
+    def __reduce__(self) -> tuple[type[TruncationError], tuple[str, Pieces | None]]:
         """Let the error cross to another process with what it knows."""
-        return Cut, (str(self), self.pieces)
+        return TruncationError, (str(self), self.pieces)
 
 
-class Undecodable(Exception):
+class DecodingError(Exception):
     """Error for samples that a decoder cannot read; the message says why."""
 
 
-class LeftOut(Undecodable):
+class OmissionError(DecodingError):
     """Sound that is left out; the text goes on after the name of the file."""
 
 
@@ -104,7 +104,7 @@ LEAST = 0.01
 """Seconds of what follows a recording from which on it is taken for sound."""
 
 
-def left_out(name: str, duration: float, spare: float) -> str:
+def excess_sentence(name: str, duration: float, spare: float) -> str:
     """Return the sentence on sound that follows what a header promises.
 
     Parameters
@@ -120,7 +120,7 @@ def left_out(name: str, duration: float, spare: float) -> str:
     )
 
 
-def patched(end: int, position: int, data: bytes) -> Pieces:
+def replace_bytes(end: int, position: int, data: bytes) -> Pieces:
     """Return the first bytes of a file with some of them replaced.
 
     Parameters
@@ -134,7 +134,9 @@ def patched(end: int, position: int, data: bytes) -> Pieces:
     return (range(min(position, end)), data[: max(0, end - position)], range(after, end))
 
 
-def truncation_error(name: str, promised: int, there: int, pieces: Pieces | None = None) -> Cut:
+def truncation_error(
+    name: str, promised: int, there: int, pieces: Pieces | None = None
+) -> TruncationError:
     """Return the error for a file with fewer bytes of samples than its header promises.
 
     Parameters
@@ -144,9 +146,9 @@ def truncation_error(name: str, promised: int, there: int, pieces: Pieces | None
     promised, there
         Bytes of samples.
     pieces
-        As for `Cut`.
+        As for `TruncationError`.
     """
-    return Cut(
+    return TruncationError(
         (
             f"{name} is truncated: its header promises {promised} bytes of samples, but it "
             f"has only {max(0, there)}"

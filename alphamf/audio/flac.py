@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from alphamf.audio import mp3, subtypes
-from alphamf.audio.cut import Extent, patched
+from alphamf.audio.cut import Extent, replace_bytes
 from alphamf.audio.view import find
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         return Extent(size, stops=False)
     number = int.from_bytes(head[18:26], "big")
     end = _end(file, start + 42, size)
-    pieces = patched(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
+    pieces = replace_bytes(end, start + 18, (number & ~_COUNT).to_bytes(8, "big"))
     md5 = head[26:42] if any(head[26:42]) else None
     return Extent(end, pieces, stops=False, frames=number & _COUNT or None, md5=md5)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import chunks, subtypes
-from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
+from alphamf.audio.cut import LEAST, TruncationError, excess_sentence, truncation_error
 from alphamf.audio.growing import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
@@ -150,10 +150,10 @@ class Flow:
         rest, more = bytes(odd) + rest, 0
         while data := self._read():
             rest, more = (rest + data, more) if len(rest) < _TAIL else (rest, more + len(data))
-        spare = chunks.spare(io.BytesIO(rest), odd, len(rest))
+        spare = chunks.count_spare_bytes(io.BytesIO(rest), odd, len(rest))
         seconds = (spare + more) / self.kind.size / self.kind.rate
         if spare and seconds >= LEAST:
-            raise Cut(left_out(NAME, duration, seconds))
+            raise TruncationError(excess_sentence(NAME, duration, seconds))
 
 
 def _kind(header: bytes) -> SampleFormat:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.cut import Cut, Extent, Layout, Part, Pieces
+from alphamf.audio.cut import Extent, FilePart, Layout, Pieces, TruncationError
 from alphamf.audio.media import kinds
 from alphamf.audio.view import holds_sound, view
 from alphamf.errors import AlphaMFError
@@ -31,7 +31,7 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        where the recording ends; raises `alphamf.audio.cut.Cut`.
+        where the recording ends; raises `alphamf.audio.cut.TruncationError`.
     """
 
     start: bytes
@@ -268,7 +268,7 @@ def check(path: Path, name: str) -> Layout:
         So short that it ends before any samples, or more than `MOST` recordings.
     """
     size = path.stat().st_size
-    parts: list[Part] = []
+    parts: list[FilePart] = []
     at, stops, known = 0, False, None
     with path.open("rb") as file:
         while at < size and (not parts or holds_sound(file, at, size)):
@@ -282,12 +282,12 @@ def check(path: Path, name: str) -> Layout:
             rest.seek(12)
             try:
                 extent = found.check(rest, size - at, name)
-            except Cut as error:
+            except TruncationError as error:
                 plain = not parts and error.pieces is None
-                last = Part(None if plain else _moved(error.pieces, at, size))
+                last = FilePart(None if plain else _moved(error.pieces, at, size))
                 return Layout((*parts, last), cut=str(error))
             stops = extent.stops
-            parts.append(Part(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
+            parts.append(FilePart(_moved(extent.pieces, at, at + extent.end), *extent[3:]))
             at += extent.end
         if not parts:
             return Layout()

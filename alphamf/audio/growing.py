@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.cut import LEAST, Cut, left_out, truncation_error
+from alphamf.audio.cut import LEAST, TruncationError, excess_sentence, truncation_error
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spool_pipe
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes
@@ -51,7 +51,7 @@ class WavHeader(NamedTuple):
     promised: int | None
 
 
-class Live:
+class LiveRecording:
     """A recording that is still being written; see `alphamf.audio.reader.Recording`.
 
     Parameters
@@ -123,7 +123,7 @@ class Live:
             spare = 0
             if promised is not None and read > promised - size and not finish_requested():
                 there = int(self._spool.wait(math.inf))
-                spare = chunks.spare(file, start + promised, there)
+                spare = chunks.count_spare_bytes(file, start + promised, there)
             self._end(read, promised, size, spare / size / self.rate)
 
     def _decoded(self, data: bytes, kind: str) -> NDArray[Any]:
@@ -148,9 +148,9 @@ class Live:
                 raise error
             self.cut = f"{error}; using the first {self.duration:.2f} s"
         elif spare >= LEAST:
-            sentence = left_out(self.name, self.duration, spare)
+            sentence = excess_sentence(self.name, self.duration, spare)
             if not self._salvage:
-                raise Cut(sentence)
+                raise TruncationError(sentence)
             self.cut = f"{sentence}; {self.duration:.2f} s of it are used"
 
 
@@ -210,10 +210,10 @@ def _is_pipe(stream: BinaryIO) -> bool:
         return False
 
 
-def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> Live | None:
-    """Return a `Live` recording for a header; None if its samples are compressed."""
+def _live(spool: Spool, header: WavHeader, *, salvage: bool) -> LiveRecording | None:
+    """Return a `LiveRecording` for a header; None if its samples are compressed."""
     try:
-        live = Live(spool, header, salvage=salvage)
+        live = LiveRecording(spool, header, salvage=salvage)
     except AlphaMFError:
         return None
     return live if live.subtype in SIMPLE else None

@@ -6,7 +6,7 @@ import re
 import struct
 from typing import BinaryIO, Literal
 
-from alphamf.audio.cut import Extent, patched, truncation_error
+from alphamf.audio.cut import Extent, replace_bytes, truncation_error
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:
@@ -25,7 +25,7 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
 
     Raises
     ------
-    Cut
+    TruncationError
         The file is shorter than promised.
     """
     file.seek(4)
@@ -36,7 +36,7 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     if promised > size - start:
         raise truncation_error(name, promised, size - start)
     # There is nothing but samples after the header, so that more of them are read, too.
-    pieces = patched(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
+    pieces = replace_bytes(size, 8, b"\xff\xff\xff\xff") if promised < size - start else None
     return Extent(start + promised if promised else size, pieces, stops=False)
 
 
@@ -52,7 +52,7 @@ def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The file is shorter than promised.
     """
     file.seek(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut, Extent, Pieces, patched
+from alphamf.audio.cut import Extent, Pieces, TruncationError, replace_bytes
 from alphamf.audio.view import find
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
@@ -56,7 +56,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The last frame ends early, or there are fewer frames than the header promises.
     """
     first = at = tag_end(file)
@@ -85,16 +85,18 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
         shortest, longest = min(shortest, frame.length), max(longest, frame.length)
         at += frame.length
         if at > size:
-            raise Cut(f"{name} is truncated: its last MP3 frame is incomplete")
+            raise TruncationError(f"{name} is truncated: its last MP3 frame is incomplete")
         frames += 1
     # Encoders differ in whether their count holds the frame of the Xing header itself.
     cut = frames == promise.frames and at - first < promise.bytes
     if (frames < promise.frames or cut) and not gaps:
-        raise Cut(f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
-                  f"{frames} are there")  # fmt: skip
+        raise TruncationError(
+            f"{name} is truncated: its header promises {promise.frames} frames of MP3, "
+            f"{frames} are there"
+        )
     pieces: Pieces | None = None
     if promise.at and frames - 1 > promise.frames:
-        pieces = patched(size, promise.at, (frames - 1).to_bytes(4, "big"))
+        pieces = replace_bytes(size, promise.at, (frames - 1).to_bytes(4, "big"))
     elif not promise.known and longest - shortest > 1:
         pieces = (range(first), _header(file, first, frames), range(first, size))
     return Extent(size, pieces, stops=False)

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Cut, Extent
+from alphamf.audio.cut import Extent, TruncationError
 from alphamf.audio.view import find
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -29,7 +29,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
     Raises
     ------
-    Cut
+    TruncationError
         The last page ends early, or sound is counted out of order.
     """
     at, time, clock = 0, _Time(), 0
@@ -51,9 +51,9 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
             time = time._replace(last=page.granule, highest=max(time.highest, page.granule))
         at += page.length
         if at > size:
-            raise Cut(f"{name} is truncated: its last Ogg page is incomplete")
+            raise TruncationError(f"{name} is truncated: its last Ogg page is incomplete")
     if clock and time.last < time.highest:
-        raise Cut(
+        raise TruncationError(
             f"{name} counts its time from {time.highest / clock:.2f} s back to "
             f"{time.last / clock:.2f} s: {(time.highest - time.last) / clock:.2f} s are left out"
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import DecodingError
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import Track
@@ -107,7 +107,7 @@ def next_block(file: Any, size: int) -> Floats:
 
     Raises
     ------
-    Undecodable
+    DecodingError
         The file is damaged here.
     """
     import soundfile
@@ -115,7 +115,7 @@ def next_block(file: Any, size: int) -> Floats:
     try:
         block: Floats = file.read(size, dtype="float32", always_2d=True)
     except soundfile.LibsndfileError as error:
-        raise Undecodable(error.error_string.removeprefix("Error : ").rstrip(".")) from None
+        raise DecodingError(error.error_string.removeprefix("Error : ").rstrip(".")) from None
     return block
 
 
@@ -125,9 +125,9 @@ def next_wide_block(file: Any, size: int) -> Wide:
     return block
 
 
-def tagged(file: Any) -> bool:
+def has_tags(file: Any) -> bool:
     """Whether libsndfile finds tags in a file, beside the name of the program that wrote it."""
-    known = getattr(file, "tagged", None)
+    known = getattr(file, "has_tags", None)
     if known is None:
         known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})
     return bool(known)

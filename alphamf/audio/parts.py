@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-from alphamf.audio.cut import LeftOut, Part, Undecodable
+from alphamf.audio.cut import DecodingError, FilePart, OmissionError
 from alphamf.audio.flac import Sum
 from alphamf.audio.media.track import About
-from alphamf.audio.opening import next_block, tagged
+from alphamf.audio.opening import has_tags, next_block
 from alphamf.errors import AlphaMFError
 
 UNKNOWN = 2**62
@@ -18,7 +18,7 @@ UNKNOWN = 2**62
 _BLOCK = 1 << 16
 
 
-class Joined:
+class JoinedParts:
     """The recordings of a file one after the other, with the face of `soundfile.SoundFile`.
 
     Parameters
@@ -30,7 +30,7 @@ class Joined:
 
     Attributes
     ----------
-    samplerate, channels, format, subtype, tagged
+    samplerate, channels, format, subtype, has_tags
         Of the first.
     frames
         Samples per channel that the headers promise of those opened so far, or that were there
@@ -45,12 +45,12 @@ class Joined:
     """
 
     _file: Any
-    _part: Part
+    _part: FilePart
     _count: int
     _promised: int
     _sum: Sum | None
 
-    def __init__(self, parts: Sequence[Part], open_part: Callable[[Part], Any]) -> None:
+    def __init__(self, parts: Sequence[FilePart], open_part: Callable[[FilePart], Any]) -> None:
         self._left, self._open = list(parts), open_part
         self._before = self._given = 0
         self.wrong: bool = False
@@ -59,7 +59,7 @@ class Joined:
         self.channels: int = self._file.channels
         self.format: str = self._file.format
         self.subtype: str = self._file.subtype
-        self.tagged: bool = tagged(self._file)
+        self.has_tags: bool = has_tags(self._file)
         self._about: About | None = None
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ class Joined:
 
         Raises
         ------
-        LeftOut
+        OmissionError
             The next recording has another rate or other channels, or is part of a video.
         """
         while True:
@@ -135,7 +135,7 @@ class Joined:
         try:
             self._begin()
         except AlphaMFError as error:
-            raise Undecodable(str(error)) from None
+            raise DecodingError(str(error)) from None
         rate, channels = self._file.samplerate, self._file.channels
         if (rate, channels) != (self.samplerate, self.channels):
             noun = "channel" if channels == 1 else "channels"
@@ -143,10 +143,10 @@ class Joined:
         if self._about is not None and self._about.others:
             raise self._left_out(f"another one beside its {self._about.others[0]} track")
 
-    def _left_out(self, what: str) -> LeftOut:
+    def _left_out(self, what: str) -> OmissionError:
         """Return the error of recordings, from the open one on, that cannot be read on."""
         seconds = 0.0
-        with suppress(AlphaMFError, Undecodable):
+        with suppress(AlphaMFError, DecodingError):
             while True:
                 while n := len(next_block(self._file, _BLOCK)):
                     seconds += n / self._file.samplerate
@@ -154,7 +154,7 @@ class Joined:
                     break
                 self._file.__exit__()
                 self._begin()
-        return LeftOut(
+        return OmissionError(
             f"goes on with {what} after {self._given / self.samplerate:.2f} s: "
             f"{seconds:.2f} s are left out"
         )

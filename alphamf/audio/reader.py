@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from alphamf.audio import subtypes
-from alphamf.audio.cut import Part, Undecodable
+from alphamf.audio.cut import DecodingError, FilePart
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.sources import decodable_path
@@ -135,7 +135,7 @@ class Reader:
     checksum: int
     cut: str | None = None
     note: str | None = None
-    parts: Sequence[Part] = (Part(),)
+    parts: Sequence[FilePart] = (FilePart(),)
     track: About | None = None
 
     @property
@@ -173,7 +173,7 @@ class Reader:
                     yield block
                 if not left and self.cut is None and len(next_block(file, 1)):
                     raise self._changed(self.frames + 1)
-        except Undecodable:
+        except DecodingError:
             raise self._changed(self.frames - left) from None
         if left or checksum != self.checksum:
             raise self._changed(self.frames - left)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.audio import formats
-from alphamf.audio.cut import Cut, Layout
+from alphamf.audio.cut import Layout, TruncationError
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason, temporary_place
 
@@ -54,7 +54,7 @@ def decodable_path(
         except OSError as error:
             raise AlphaMFError(f"{name} cannot be read: {reason(error)}") from error
         if layout.cut is not None and not salvage:
-            raise Cut(layout.cut)
+            raise TruncationError(layout.cut)
         yield path, name, layout
 
 

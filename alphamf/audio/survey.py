@@ -14,14 +14,22 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
-from alphamf.audio.cut import LEAST, Cut, Layout, LeftOut, Part, Undecodable, left_out
+from alphamf.audio.cut import (
+    LEAST,
+    DecodingError,
+    FilePart,
+    Layout,
+    OmissionError,
+    TruncationError,
+    excess_sentence,
+)
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.client import open_apart, open_bytes_apart
-from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.client import open_bytes_confined, open_confined
+from alphamf.audio.decoder.connection import NoSandboxError
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, open_here
-from alphamf.audio.parts import UNKNOWN, Joined
-from alphamf.audio.view import Pieced
+from alphamf.audio.parts import UNKNOWN, JoinedParts
+from alphamf.audio.view import PiecedFile
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
@@ -105,13 +113,13 @@ def survey(
         try:
             while len(block := next_block(file, size)):
                 samples.add(block)
-        except LeftOut as error:
+        except OmissionError as error:
             cut = cut or f"{name} {error}"
-        except Undecodable as error:
+        except DecodingError as error:
             cut = cut or f"{name} is damaged or truncated: {error}"
         promised = file.frames
         about = file.about() if hasattr(file, "about") else None
-        if isinstance(file, Joined) and file.wrong:
+        if isinstance(file, JoinedParts) and file.wrong:
             note = "its samples do not have the MD5 sum of its header"
     frames = samples.frames
     slack = formats.get(form).slack * len(layout.parts)
@@ -123,9 +131,9 @@ def survey(
         )
     spare = layout.spare / _bytes_per_second(path, layout, subtype, frames, rate, channels)
     if spare >= LEAST:
-        cut = cut or left_out(name, frames / rate, spare)
+        cut = cut or excess_sentence(name, frames / rate, spare)
     if cut is not None and not (salvage and frames):
-        raise Cut(cut)
+        raise TruncationError(cut)
     check_samples(name, rate, samples)
     if cut is not None:
         cut = f"{cut}; using the first {frames / rate:.2f} s"
@@ -178,7 +186,7 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
 
 
 def open_sound(
-    path: Path, name: str, track: int | None = None, parts: Sequence[Part] = (Part(),)
+    path: Path, name: str, track: int | None = None, parts: Sequence[FilePart] = (FilePart(),)
 ) -> Any:
     """Open a file to be decoded in order, by another process that can open nothing else.
 
@@ -200,17 +208,17 @@ def open_sound(
     """
     if len(parts) == 1 and parts[0].frames is None and parts[0].md5 is None:
         return _open_part(path, name, track, parts[0])
-    return Joined(parts, partial(_open_part, path, name, track))
+    return JoinedParts(parts, partial(_open_part, path, name, track))
 
 
-def _open_part(path: Path, name: str, track: int | None, part: Part) -> Any:
+def _open_part(path: Path, name: str, track: int | None, part: FilePart) -> Any:
     """Open one recording of a file."""
-    if helper.wanted():
+    if helper.is_enabled():
         try:
-            return open_apart(path, name, track, part.pieces)
-        except Unconfined:
+            return open_confined(path, name, track, part.pieces)
+        except NoSandboxError:
             pass
-    source = path if part.pieces is None else Pieced(path, part.pieces)
+    source = path if part.pieces is None else PiecedFile(path, part.pieces)
     return open_here(source, name, track, ending=path.suffix)
 
 
@@ -227,10 +235,10 @@ def open_bytes(data: bytes, name: str) -> Any:
     AlphaMFError
         It is not that of a file that can be read.
     """
-    if helper.wanted():
+    if helper.is_enabled():
         try:
-            return open_bytes_apart(data, name)
-        except Unconfined:
+            return open_bytes_confined(data, name)
+        except NoSandboxError:
             pass
     return open_here(_Bytes(data), name)
 

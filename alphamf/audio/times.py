@@ -34,7 +34,7 @@ def seconds(option: str, text: str) -> float:
     raise AlphaMFError(f"{option} must be a time such as 75, 1:15 or 0:01:15.5, not {text!r}")
 
 
-def stretch(option: str, text: str) -> tuple[float, float]:
+def parse_range(option: str, text: str) -> tuple[float, float]:
     """Parse a time range such as ``0:00-0:03``; return start and end in seconds.
 
     Parameters

@@ -26,7 +26,7 @@ def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
     return io.BufferedReader(_View(file, pieces))
 
 
-class Pieced(NamedTuple):
+class PiecedFile(NamedTuple):
     """Pieces of a file as a file of their own, which can be opened more than once.
 
     Attributes

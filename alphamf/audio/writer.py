@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.connection import Unconfined
+from alphamf.audio.decoder.connection import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.formats import final_name
 from alphamf.audio.media import kinds
@@ -142,9 +142,9 @@ class Writer:
         self.lost: str | None = None
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def omitted_tracks(self) -> tuple[str, ...]:
         """Tracks of a media file that the output does not support, as text."""
-        return getattr(self._file, "left_out", ())
+        return getattr(self._file, "omitted_tracks", ())
 
     @property
     def clipped_by_db(self) -> float:
@@ -292,10 +292,10 @@ def _muxer(
     options: dict[str, Any],
 ) -> ConfinedMuxer | Muxer:
     """Open a media file, by another process where tracks of a stranger's file are read for it."""
-    if original is not None and helper.wanted():
+    if original is not None and helper.is_enabled():
         try:
             return ConfinedMuxer(original, sink, name, rate, channels, **options)
-        except Unconfined:
+        except NoSandboxError:
             pass
     return Muxer(sink, rate, channels, original=original, **options)
 

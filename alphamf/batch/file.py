@@ -18,7 +18,7 @@ from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
 from alphamf.audio.writer import Destination, Writer, destination, open_writer
-from alphamf.batch.inputs import STREAM, Job, exists
+from alphamf.batch.inputs import STREAM, Job, would_overwrite
 from alphamf.batch.part import denoise_part, first_sample
 from alphamf.batch.request import Observer, Request
 from alphamf.batch.trim import Trimmer
@@ -28,7 +28,7 @@ from alphamf.denoising.hints import OPTIONS, Hints, hints_of
 from alphamf.denoising.samples import Samples
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.stream_options import StreamOptions
-from alphamf.denoising.weights import Weights, find, missing_refiner, narrow_recording
+from alphamf.denoising.weights import Weights, find, missing_refiner_note, narrow_recording_note
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
 from alphamf.tools.stopping import leave_if_stopped
@@ -57,7 +57,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         The input, an output or an option cannot be used.
     """
     started = time.perf_counter()
-    if job.searched and job.derived and exists(job.output) and not request.overwrite:
+    if job.searched and job.derived and would_overwrite(job.output) and not request.overwrite:
         return {
             "file": job.source,
             "output": job.output,
@@ -134,11 +134,11 @@ def _hints(reader: Recording, request: Request, frame: Frame) -> Hints | None:
     """Return the request's hints, with times relative to where denoising starts."""
     if not _hinted(request):
         return None
-    stretches = request.noise_from, request.speech_from
-    hints = hints_of(reader.blocks(), reader.rate, reader.duration, stretches, OPTIONS, reader.name)
+    ranges = request.noise_from, request.speech_from
+    hints = hints_of(reader.blocks(), reader.rate, reader.duration, ranges, OPTIONS, reader.name)
     if hints is None or request.part is None:
         return hints
-    return hints.after(first_sample(request.part, reader.rate, frame) / reader.rate)
+    return hints.without_start(first_sample(request.part, reader.rate, frame) / reader.rate)
 
 
 def _input(job: Job) -> str | int:
@@ -153,7 +153,7 @@ def _input(job: Job) -> str | int:
 
 def _check_renamed(job: Job, target: Destination) -> None:
     """Refuse to replace a file whose name was not known when all outputs were named."""
-    if target.path != job.output and exists(target.path):
+    if target.path != job.output and would_overwrite(target.path):
         raise AlphaMFError(
             f"{printable_name(target.path)}, the output for {printable_name(job.source)}, already "
             "exists; its name was known only after reading the input; use -o to choose another"
@@ -282,10 +282,12 @@ def _notes(
         reader.cut,
         reader.note,
         target.note,
-        f"{target.format} cannot hold {', '.join(writer.left_out)}" if writer.left_out else None,
+        f"{target.format} cannot hold {', '.join(writer.omitted_tracks)}"
+        if writer.omitted_tracks
+        else None,
         writer.lost,
-        narrow_recording(weights, reader.rate),
-        missing_refiner(weights, request.refiner) if request.settings.refine else None,
+        narrow_recording_note(weights, reader.rate),
+        missing_refiner_note(weights, request.refiner) if request.settings.refine else None,
         *of_segments,
     ]
     if loudness is not None:

@@ -10,7 +10,7 @@ from alphamf.audio.formats import final_name
 from alphamf.audio.search import RESULT, InputFile, expand
 from alphamf.batch.outputs import derived_name, possible_names, resolve
 from alphamf.errors import AlphaMFError
-from alphamf.tools.files import already_there, printable_name, refuse_links
+from alphamf.tools.files import exists_error, printable_name, refuse_links
 from alphamf.tools.paths import Identity, identify, real_path
 
 STREAM = "-"
@@ -205,12 +205,12 @@ def check_extra(outputs: Mapping[str, str | None], files: Plan, *, overwrite: bo
             raise AlphaMFError(
                 f"{option} {printable_name(path)} is also the input or another output"
             )
-        if exists(path) and not overwrite:
-            raise already_there(path)
+        if would_overwrite(path) and not overwrite:
+            raise exists_error(path)
         taken.add(file)
 
 
-def exists(output: str) -> bool:
+def would_overwrite(output: str) -> bool:
     """Return whether writing to `output` would overwrite a file; devices and pipes do not count."""
     return output != STREAM and os.path.isfile(output)
 
@@ -335,8 +335,8 @@ def _conflict(
             return (
                 f"{source} has the same output as {printable_name(other)}: {printable_name(name)}"
             )
-    if exists(job.output) and not overwrite:
-        return None if job.searched and job.derived else str(already_there(job.output))
+    if would_overwrite(job.output) and not overwrite:
+        return None if job.searched and job.derived else str(exists_error(job.output))
     if job.within is not None:
         try:
             refuse_links(job.output, job.within)

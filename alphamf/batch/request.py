@@ -11,7 +11,7 @@ from alphamf.audio.reader import CHANNELS, Recording
 from alphamf.audio.stft import Frame
 from alphamf.batch.part import Part
 from alphamf.denoising.denoised import denoise_blocks
-from alphamf.denoising.hints import Stretches
+from alphamf.denoising.hints import TimeRanges
 from alphamf.denoising.segments import Segment
 from alphamf.denoising.settings import Settings
 from alphamf.denoising.stream_options import StreamOptions
@@ -74,7 +74,7 @@ class Request:
     part
         The part of every file to denoise; None for all.
     noise_from, speech_from
-        Time ranges of every file, as from `alphamf.denoising.hints.check_stretches`.
+        Time ranges of every file, as from `alphamf.denoising.hints.check_ranges`.
     whole
         Whether the length of a pipe must be known before it is denoised.
     documented
@@ -96,8 +96,8 @@ class Request:
     trim: bool = False
     loudness: float | None = None
     part: Part | None = None
-    noise_from: Stretches = ()
-    speech_from: Stretches = ()
+    noise_from: TimeRanges = ()
+    speech_from: TimeRanges = ()
     whole: bool = False
     salvage: bool = False
     max_channels: int = CHANNELS

@@ -19,7 +19,7 @@ from alphamf.factorization.stacking import stack
 from alphamf.inference.chain import run
 from alphamf.inference.random import START, Key, generator
 from alphamf.learnt.dictionary import Dictionary
-from alphamf.tools.arguments import instance, shown_value
+from alphamf.tools.arguments import check_instance, shown_value
 from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
 
@@ -38,7 +38,7 @@ NOISE_STEPS = 60
 FADE = 0.02
 """Length of the fades at both ends of a range with noise only, in seconds; they lie within it."""
 
-Stretches = Sequence[tuple[float, float]]
+TimeRanges = Sequence[tuple[float, float]]
 """Starts and ends in seconds."""
 
 NAMES = ("noise_from", "speech_from")
@@ -60,11 +60,11 @@ class Hints(NamedTuple):
         None: they are learned from each segment.
     """
 
-    noise_from: Stretches = ()
-    speech_from: Stretches = ()
+    noise_from: TimeRanges = ()
+    speech_from: TimeRanges = ()
     noise: Floats | None = None
 
-    def after(self, seconds: float) -> Hints:
+    def without_start(self, seconds: float) -> Hints:
         """Return the hints for the recording without its first `seconds`."""
         noise, speech = (
             [(start - seconds, end - seconds) for start, end in each if end > seconds]
@@ -80,7 +80,7 @@ class Hints(NamedTuple):
         """Return a mask of the times in seconds that lie in ranges marked as speech."""
         return _within(self.speech_from, times)
 
-    def share_kept(self, start: int, count: int, rate: int) -> Floats:
+    def fade_curve(self, start: int, count: int, rate: int) -> Floats:
         """Return a fade curve that is 0 in noise-only ranges and 1 elsewhere, shape (count,).
 
         Parameters
@@ -98,9 +98,9 @@ class Hints(NamedTuple):
         return kept.astype(np.float32)
 
 
-def check_stretches(
-    noise_from: Stretches, speech_from: Stretches, names: tuple[str, str]
-) -> tuple[Stretches, Stretches]:
+def check_ranges(
+    noise_from: TimeRanges, speech_from: TimeRanges, names: tuple[str, str]
+) -> tuple[TimeRanges, TimeRanges]:
     """Check both lists of time ranges, and return them in order.
 
     Parameters
@@ -116,10 +116,10 @@ def check_stretches(
         A time range is no pair of times, ends before it starts, is too short, or overlaps another.
     """
     every = []
-    for name, stretches in zip(names, (noise_from, speech_from), strict=True):
-        instance(name, stretches, Iterable, "a sequence of time ranges (start, end) in seconds")
-        for stretch in stretches:
-            start, end = _pair(name, stretch)
+    for name, ranges in zip(names, (noise_from, speech_from), strict=True):
+        check_instance(name, ranges, Iterable, "a sequence of time ranges (start, end) in seconds")
+        for given in ranges:
+            start, end = _pair(name, given)
             if end <= start:
                 raise AlphaMFError(f"{name} {_text(start, end)}: the end must be after the start")
             if end - start < SHORTEST:
@@ -140,7 +140,7 @@ def hints_of(
     blocks: Iterable[Floats],
     rate: int,
     duration: float,
-    stretches: tuple[Stretches, Stretches],
+    ranges: tuple[TimeRanges, TimeRanges],
     names: tuple[str, str] = NAMES,
     recording: str = "the recording",
 ) -> Hints | None:
@@ -154,8 +154,8 @@ def hints_of(
         Sampling rate in Hz.
     duration
         Length of the recording in seconds.
-    stretches
-        Time ranges of noise and of speech, as from `check_stretches`.
+    ranges
+        Time ranges of noise and of speech, as from `check_ranges`.
     names, recording
         Names of both kinds of time ranges and of the recording, for the message.
 
@@ -164,24 +164,24 @@ def hints_of(
     AlphaMFError
         A time range ends after the recording.
     """
-    for name, each in zip(names, stretches, strict=True):
+    for name, each in zip(names, ranges, strict=True):
         for start, end in each:
             if end > duration + ROUNDED:
                 raise AlphaMFError(
                     f"{recording} ends at {duration:.2f} s, which is before the end of {name} "
                     f"{_text(start, end)}"
                 )
-    if not any(stretches):
+    if not any(ranges):
         return None
-    noise_from, speech_from = stretches
+    noise_from, speech_from = ranges
     return Hints(noise_from, speech_from, _noise_of(blocks, rate, noise_from))
 
 
-def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floats | None:
+def _noise_of(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Floats | None:
     """Return the concatenated sound of time ranges; None if it is silent."""
     found: list[Floats] = []
     left = round(LONGEST * rate)
-    for piece in _cut(blocks, rate, stretches) if stretches else ():
+    for piece in _cut(blocks, rate, ranges) if ranges else ():
         found.append(piece[:left].copy())  # not a view, which would hold the whole block
         left -= len(found[-1])
         if not left:
@@ -190,34 +190,34 @@ def _noise_of(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Floa
     return None if noise is None or not noise.any() else noise
 
 
-def _cut(blocks: Iterable[Floats], rate: int, stretches: Stretches) -> Iterator[Floats]:
+def _cut(blocks: Iterable[Floats], rate: int, ranges: TimeRanges) -> Iterator[Floats]:
     position = 0
     for block in blocks:
-        for start, end in stretches:
+        for start, end in ranges:
             first, last = (
                 min(max(round(t * rate) - position, 0), len(block)) for t in (start, end)
             )
             yield block[first:last]
         position += len(block)
-        if position >= stretches[-1][1] * rate:
+        if position >= ranges[-1][1] * rate:
             return
 
 
-def _within(stretches: Stretches, times: Reals) -> NDArray[np.bool_]:
+def _within(ranges: TimeRanges, times: Reals) -> NDArray[np.bool_]:
     inside = np.zeros(len(times), bool)
-    for start, end in stretches:
+    for start, end in ranges:
         inside |= (start <= times) & (times < end)
     return inside
 
 
-def _pair(name: str, stretch: tuple[float, float]) -> tuple[float, float]:
+def _pair(name: str, given: tuple[float, float]) -> tuple[float, float]:
     try:
-        start, end = (float(time) for time in stretch)
+        start, end = (float(time) for time in given)
     except (TypeError, ValueError, OverflowError):
         start = end = float("nan")
     if not 0 <= start < float("inf") or not end < float("inf"):
         raise AlphaMFError(
-            f"{name} must be time ranges (start, end) in seconds, not {shown_value(stretch)}"
+            f"{name} must be time ranges (start, end) in seconds, not {shown_value(given)}"
         )
     return start, end
 

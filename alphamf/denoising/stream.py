@@ -21,7 +21,7 @@ from alphamf.denoising.hints import Hints
 from alphamf.denoising.samples import (
     Samples,
     check_chunk,
-    checked_rate,
+    check_rate,
     from_float,
     kind_of,
     real_samples,
@@ -125,7 +125,7 @@ class Stream:
         self._open(rate, channels, options)
 
     def _open(self, rate: int, channels: int, options: StreamOptions) -> None:
-        rate, channels = checked_rate(rate), options.check_channels(channels)
+        rate, channels = check_rate(rate), options.check_channels(channels)
         self.rate: int = rate
         self.channels: int = channels
         self.settings: Settings = options.settings

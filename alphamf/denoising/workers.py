@@ -141,7 +141,7 @@ class Workers:
             futures = [self._start(partial(self._finish, last, others))]
         self._pending.append(_Pending(places, futures))
 
-    def oldest(self, *, last: bool = False) -> list[ChannelEstimate] | None:
+    def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
         """Return the channels of the oldest piece that is still to be returned.
 
         Parameters

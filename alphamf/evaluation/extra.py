@@ -29,7 +29,7 @@ SECONDS = 600
 Values = dict[str, float | None]
 
 
-class Extra(NamedTuple):
+class ExtraScores(NamedTuple):
     """Settings of the additional scores.
 
     Attributes
@@ -87,7 +87,7 @@ class Extra(NamedTuple):
         return dict(self.transcripts).get(PurePosixPath(clean).stem)
 
 
-def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> Extra:
+def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> ExtraScores:
     """Check the options, and return the additional scores that they ask for.
 
     Parameters
@@ -107,7 +107,7 @@ def parse_extra(asr: str | None, transcripts: str | None, model: str | None) -> 
     if model is not None:
         dnsmos.check(model)
     said = read_transcripts(transcripts) if transcripts is not None else {}
-    return Extra(asr, tuple(said.items()), model)
+    return ExtraScores(asr, tuple(said.items()), model)
 
 
 def read_transcripts(path: str) -> dict[str, str]:

@@ -115,7 +115,7 @@ LOOP(void, share, (const float *restrict part, const float *restrict sigma2, flo
     for (Py_ssize_t i = 0; i < count; i++) out[i] = part[i] / sigma2[i];
 }
 
-/* What `evaluate` is asked for; as alphamf.factorization.cells.Want. */
+/* What `evaluate` is asked for; as alphamf.factorization.cells.CellOutput. */
 enum { MOVE, SLOPES, SLOPE, GAIN, VARIANCE };
 
 /* Sources of a mixture, at most, and cells that go through all steps together, whose arrays the

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.factorization.cells import Cells, Want
+from alphamf.factorization.cells import CellOutput, Cells
 from alphamf.factorization.frame import FrameState, Moves
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
@@ -34,7 +34,7 @@ def variant() -> str:
     return str(_loops.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array, sources: int) -> bool:
+def supports(array: Array, sources: int) -> bool:
     """Return whether this module supports so many sources on arrays of this kind."""
     return (
         AVAILABLE
@@ -56,7 +56,7 @@ def fill_stable(rng: Any, alpha: float, out: Array) -> Array:
 
 
 def evaluate(
-    want: Want,
+    want: CellOutput,
     power: Array,
     sources: Sequence[Cells],
     *,

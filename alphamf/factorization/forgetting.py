@@ -149,7 +149,7 @@ class NoiseVariance:
         self._since = np.full(channels, self._settled)
 
     @property
-    def settled(self) -> Flags:
+    def is_settled(self) -> Flags:
         """Whether no rise was so lately that the noise is not known well, shape (channels,)."""
         return self._since >= self._settled
 

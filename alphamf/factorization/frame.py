@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.factorization.cells import TINY, Cells, Want, evaluate
+from alphamf.factorization.cells import TINY, CellOutput, Cells, evaluate
 from alphamf.tools.arrays import Floats
 
 
@@ -113,5 +113,5 @@ def _evaluated(frame: FrameState, alpha: float) -> int:
         speech = Cells(alpha, frame.v[part], phi, [frame.plus[part], frame.minus[part]])
         noise = Cells(2.0, frame.noise[part], None)
         states = None if state is None else [state, None]
-        accepted = evaluate(Want.SLOPES, frame.power[part], [speech, noise], states=states)[0]
+        accepted = evaluate(CellOutput.SLOPES, frame.power[part], [speech, noise], states=states)[0]
     return int(accepted)

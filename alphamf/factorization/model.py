@@ -83,7 +83,7 @@ class Model:
         self.power: Array = namespace(power).ascontiguousarray(power)
         self.sources: tuple[Source, ...] = tuple(sources)
         self.blocks = blocks
-        self.loops: ModuleType = compiled if compiled.suits(power, len(sources)) else cells
+        self.loops: ModuleType = compiled if compiled.supports(power, len(sources)) else cells
         rows, columns = power.shape[-2:]
         self.layout: list[tuple[slice | None, slice]] = []
         self.size = 0

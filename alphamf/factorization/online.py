@@ -168,7 +168,7 @@ class OnlineAlphaMF:
         mean = np.minimum(frame.total / KEEP, 1)
         spoken = (mean * frame.power[-1]).sum(axis=-1) > SPEECH_SHARE * frame.power[-1].sum(axis=-1)
         plus, minus = (each[-1] * frame.v[-1] for each in (frame.plus, frame.minus))
-        self._response.learn(plus, minus, spoken & self._noise.settled)
+        self._response.learn(plus, minus, spoken & self._noise.is_settled)
         std = np.sqrt(np.maximum(frame.square / KEEP - mean * mean, 0))
         return OnlineEstimate(
             gain=mean,

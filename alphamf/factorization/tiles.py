@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphamf.factorization.cells import Want
+from alphamf.factorization.cells import CellOutput
 from alphamf.tools.arrays import Array, namespace
 
 CELLS = 80_000
@@ -72,7 +72,7 @@ class Workspace:
     """
 
     def __init__(self) -> None:
-        self.habit = Want.MOVE
+        self.habit = CellOutput.MOVE
         self._buffers: dict[str, Array] = {}
 
     def take(self, name: str, shape: tuple[int, ...], like: Array) -> Array:

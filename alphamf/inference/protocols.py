@@ -212,7 +212,7 @@ Need = Literal[
 ``"bounded gradient"``: on a positive target, the gradient must have a bound at zero, so that priors
 of positive factors must have a shape of at least one; samplers that move by ``parts`` take any
 shape. ``"no latents"``: the target must have none. ``"no wall"``: the target must not be positive,
-but may be one of `Unbounded`.
+but may be one of `UnboundedTarget`.
 """
 
 

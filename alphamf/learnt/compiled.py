@@ -39,7 +39,7 @@ def variant() -> str:
     return str(_network.VARIANT) if AVAILABLE else "numpy"
 
 
-def suits(array: Array) -> bool:
+def supports(array: Array) -> bool:
     """Return whether the functions of this module support this kind of array."""
     return AVAILABLE and isinstance(array, np.ndarray) and array.dtype == np.float32
 
@@ -159,7 +159,7 @@ class CompiledNetwork:
         if memories is not None:
             for memory in memories.cells:
                 memory.advance()
-            return self._run(features[:, 0], memories.cells[0].before(0), memories)[:, None]
+            return self._run(features[:, 0], memories.cells[0].frame_before(0), memories)[:, None]
         *outer, frames, bins, _ = features.shape
         result: Floats = np.empty((*outer, frames, self._sizes.outputs, bins), np.float32)
         result = result.swapaxes(-1, -2)

@@ -15,7 +15,13 @@ from alphamf.audio.stft import Frame
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import check_alpha
 from alphamf.learnt import bands, model_file
-from alphamf.tools.arguments import file_name, instance, replace_numbers, shown_value, whole
+from alphamf.tools.arguments import (
+    check_instance,
+    file_name,
+    replace_numbers,
+    shown_value,
+    whole_number,
+)
 from alphamf.tools.arrays import Floats
 from alphamf.tools.files import is_file
 
@@ -115,18 +121,18 @@ class Dictionary:
 
     def _check_kinds(self) -> None:
         check_alpha(self.alpha)
-        instance("frame", self.frame, Frame, "a Frame")
+        check_instance("frame", self.frame, Frame, "a Frame")
         for name, value in self.frame._asdict().items():
-            whole(f"the frame's {name}", value, 1, MAX_RATE)
+            whole_number(f"the frame's {name}", value, 1, MAX_RATE)
         numbers = {
-            "rate": whole("rate", self.rate, 1, MAX_RATE, unit=" Hz"),
-            "context": whole("context", self.context, 1, MAX_CELLS),
-            "bands": whole("bands", self.bands, 0, bands.ABOVE),
+            "rate": whole_number("rate", self.rate, 1, MAX_RATE, unit=" Hz"),
+            "context": whole_number("context", self.context, 1, MAX_CELLS),
+            "bands": whole_number("bands", self.bands, 0, bands.ABOVE),
         }
         object.__setattr__(self, "frame", Frame(*map(int, self.frame)))
         replace_numbers(self, numbers)
-        instance("about", self.about, dict, "a dict")
-        instance("name", self.name, str, "a str")
+        check_instance("about", self.about, dict, "a dict")
+        check_instance("name", self.name, str, "a str")
         _check_array("basis", self.basis)
         if self.above is not None:
             _check_array("above", self.above)
@@ -166,7 +172,7 @@ class Dictionary:
         >>> load("speech-16k").with_bands(18).bins
         531
         """
-        if not whole("count", count, 0, bands.ABOVE):
+        if not whole_number("count", count, 0, bands.ABOVE):
             return self
         if self.above is None:
             raise AlphaMFError(f"the dictionary {self.name} has no rows above its band")

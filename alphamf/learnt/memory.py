@@ -34,7 +34,7 @@ class Memory:
         """Make the oldest frame the newest one, to be written."""
         self.newest = (self.newest + 1) % len(self.frames)
 
-    def before(self, frames: int) -> Floats:
+    def frame_before(self, frames: int) -> Floats:
         """Return the frame that came so many before the newest: a view."""
         frame: Floats = self.frames[self.newest - frames]
         return frame
@@ -55,7 +55,7 @@ class Memory:
             Views of the memory, of the shape of `x`.
         """
         self.advance()
-        frames = [self.before(k * distance)[:, None] for k in reversed(range(taps))]
+        frames = [self.frame_before(k * distance)[:, None] for k in reversed(range(taps))]
         if x.ndim == 4:
             frames = [planes.cells_of(frame, x.shape[-2]) for frame in frames]
         frames[-1][...] = x

@@ -86,7 +86,7 @@ class TrainedNetwork:
         """The sizes of the network."""
         return network.sizes_of(self.shapes)
 
-    def on(self, xp: Any) -> Self:
+    def to_module(self, xp: Any) -> Self:
         """Return a copy with the parameters on the device of the array module `xp`."""
         moved = {name: xp.asarray(value) for name, value in self.parameters.items()}
         return replace(self, parameters=moved)
@@ -103,7 +103,7 @@ class TrainedNetwork:
         memories
             Of a causal network, which runs frame by frame.
         """
-        if compiled.suits(features):
+        if compiled.supports(features):
             return self._compiled.outputs(features, memories)
         return layers.outputs(self.parameters, features, xp, memories)
 

@@ -34,7 +34,7 @@ class Device(NamedTuple):
     outputs: int
     rate: int
 
-    def most(self, kind: Kind) -> int:
+    def max_channels(self, kind: Kind) -> int:
         """Return the maximum number of input or output channels."""
         return self.inputs if kind == "input" else self.outputs
 
@@ -113,7 +113,7 @@ def find(wanted: str | None, kind: Kind) -> Device:
     AlphaMFError
         There is none, or there are several.
     """
-    able = [device for device in devices() if device.most(kind)]
+    able = [device for device in devices() if device.max_channels(kind)]
     if wanted is None:
         number = default(kind)
         found = [device for device in able if device.number == number] or able[:1]
@@ -133,7 +133,9 @@ def find(wanted: str | None, kind: Kind) -> Device:
     return found[0]
 
 
-def suit(source: Device, target: Device, channels: int, rate: int | None) -> tuple[Line, Line]:
+def choose_lines(
+    source: Device, target: Device, channels: int, rate: int | None
+) -> tuple[Line, Line]:
     """Choose a common rate for an input and an output, and return how to open both.
 
     Parameters
@@ -170,7 +172,7 @@ def _line(device: Device, kind: Kind, channels: int, rate: int, refusals: list[s
     sounddevice = library()
     check = getattr(sounddevice, f"check_{kind}_settings")
     why = ""
-    for width in dict.fromkeys([channels, max(channels, 2), device.most(kind)]):
+    for width in dict.fromkeys([channels, max(channels, 2), device.max_channels(kind)]):
         try:
             check(device=device.number, channels=width, dtype="float32", samplerate=rate)
         except (sounddevice.PortAudioError, ValueError) as error:

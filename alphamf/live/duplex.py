@@ -31,7 +31,7 @@ PATIENCE = 5.0
 
 
 @dataclass
-class Lost:
+class LostSound:
     """Counts of lost sound so far, in blocks and gaps.
 
     Attributes
@@ -67,7 +67,7 @@ class Playout:
         Where gaps and drops are counted.
     """
 
-    def __init__(self, rate: int, channels: int, margin: int, lost: Lost) -> None:
+    def __init__(self, rate: int, channels: int, margin: int, lost: LostSound) -> None:
         self.margin: int = margin
         self._rate, self._lost = rate, lost
         self._lock = threading.Lock()
@@ -135,7 +135,7 @@ class Duplex:
     def __init__(self, source: Line, target: Line, channels: int, buffer: float) -> None:
         self.rate: int = source.rate
         self.channels: int = channels
-        self.lost: Lost = Lost()
+        self.lost: LostSound = LostSound()
         self._block = round(BLOCK * self.rate)
         self._lines = (source, target)
         self._come: queue.Queue[Floats] = queue.Queue(round((HELD + buffer) / BLOCK))

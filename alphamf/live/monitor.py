@@ -115,7 +115,7 @@ class Monitor:
         self._powers = self._powers + share * (powers - self._powers)
 
 
-class Running:
+class MonitorThread:
     """Runs a monitor between two devices in its own thread; use it as a context manager.
 
     Parameters
@@ -132,7 +132,7 @@ class Running:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
 
-    def __enter__(self) -> Running:
+    def __enter__(self) -> MonitorThread:
         self._thread.start()
         return self
 

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from alphamf.audio.formats import by_suffix
 from alphamf.errors import AlphaMFError
 from alphamf.serving import names
-from alphamf.serving.query import check_number, find, number, read
+from alphamf.serving.query import check_number, find, find_decoded, number
 from alphamf.serving.recording import ServerRecording
 from alphamf.serving.recordings import Recordings
 from alphamf.serving.sound import (
@@ -63,7 +63,7 @@ class Downloads:
 
     async def sound(self, request: Request) -> _Held:
         """``GET /api/recordings/ID/sound``: samples of the input and of the speech."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         rate, channels, frames = recording.sound
         start = number(request, "start", int, 0, frames)
         most = min(LONGEST_SOUND * rate, MOST_SAMPLES // channels)
@@ -143,7 +143,7 @@ def _sources(
     """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
-    if start + count <= recording.ready():
+    if start + count <= recording.count_ready_samples():
         return "whole", [*sources, (folder / SPEECH, whole, start)]
     if ahead is not None:
         first, frames = ahead["start"], ahead["frames"]

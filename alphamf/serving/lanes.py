@@ -94,7 +94,7 @@ class Lanes:
         for thread in self._threads:
             thread.join()
 
-    def under_way(self) -> int:
+    def count_tasks(self) -> int:
         """Return the number of queued and running tasks."""
         with self._changed:
             return self._busy + len(self._queue)

@@ -23,7 +23,7 @@ from alphamf.tools.work import Update
 
 
 @dataclass(frozen=True)
-class Render:
+class RenderTask:
     """Writes a download: the speech mixed with a part of the input, or in another format.
 
     It is written as ``alphamf denoise`` writes it, but with the speech that is known already.

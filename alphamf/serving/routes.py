@@ -18,7 +18,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving import names, sound, upload
 from alphamf.serving.limits import Limits
 from alphamf.serving.picture import BAND_RECORD, RECORD
-from alphamf.serving.query import find, number, read
+from alphamf.serving.query import find, find_decoded, number
 from alphamf.serving.recordings import Recordings
 
 INTERVAL = 0.15
@@ -120,7 +120,7 @@ class Api:
 
     async def preview(self, request: Request) -> Response:
         """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
             raise HTTPException(409, "a preview exists already, or is not needed")
         rate, _, frames = recording.sound
@@ -130,7 +130,7 @@ class Api:
 
     async def picture(self, request: Request) -> Response:
         """``GET /api/recordings/ID/picture``: columns of a picture, starting at a given one."""
-        recording = read(self.recordings, request)
+        recording = find_decoded(self.recordings, request)
         of = request.query_params.get("of", "")
         if of not in PICTURES:
             raise HTTPException(400, f"of must be one of {', '.join(PICTURES)}")
@@ -159,7 +159,7 @@ class Api:
                     await asyncio.sleep(INTERVAL)
             if all(sent[key] < 0 for key in wanted):
                 return
-            await self.recordings.changes(0.5)
+            await self.recordings.wait_for_change(0.5)
             silent += 0.5
             if silent >= HEARTBEAT:
                 silent = 0.0

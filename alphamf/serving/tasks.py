@@ -16,7 +16,7 @@ from alphamf.batch.request import Request
 from alphamf.denoising.api import PRESETS, denoise_stream
 from alphamf.errors import AlphaMFError
 from alphamf.serving.picture import SoundPicture
-from alphamf.serving.render import Render
+from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import (
     INPUT_PICTURE,
     SOUND,
@@ -27,7 +27,7 @@ from alphamf.serving.sound import (
     write,
 )
 from alphamf.serving.store import check_room
-from alphamf.serving.watch import Watch
+from alphamf.serving.watch import SpeechObserver
 from alphamf.tools.files import atomic
 from alphamf.tools.work import Update
 
@@ -36,7 +36,7 @@ PREVIEW_PRESET = "fast"
 
 
 @dataclass(frozen=True)
-class Look:
+class ReadTask:
     """Decodes an upload and draws its picture.
 
     Attributes
@@ -86,7 +86,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Preview:
+class PreviewTask:
     """Denoises ten seconds that can be played before the whole recording is ready.
 
     Attributes
@@ -125,7 +125,7 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class Whole:
+class DenoiseTask:
     """Denoises a recording in the same way as ``alphamf denoise``.
 
     Attributes
@@ -147,7 +147,7 @@ class Whole:
     def run(self, update: Update | None) -> dict[str, Any]:
         """Return the report of `process`, and the number of samples of each segment."""
         with ExitStack() as stack:
-            watch = Watch(self.folder, stack, self.spare)
+            watch = SpeechObserver(self.folder, stack, self.spare)
             request = Request(
                 settings=PRESETS[self.preset],
                 observe=watch.begin,
@@ -161,7 +161,7 @@ class Whole:
         return {**report, "segments": watch.segments}
 
 
-Task = Look | Preview | Whole | Render
+Task = ReadTask | PreviewTask | DenoiseTask | RenderTask
 
 
 def work(task: Task, update: Update | None) -> Any:

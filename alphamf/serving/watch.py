@@ -16,7 +16,7 @@ from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
 
 
-class Watch:
+class SpeechObserver:
     """Observer that saves the speech of a recording, and draws it.
 
     Parameters
@@ -38,7 +38,7 @@ class Watch:
         self._drawing = drawing
         self.segments: list[int] = []
 
-    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> Watch:
+    def begin(self, reader: Recording, frame: Frame, stack: ExitStack, mode: int) -> SpeechObserver:
         """Open the files for a recording, and return this observer."""
         self._sound = SoundShape(reader.rate, reader.channels, reader.frames)
         self._picture = SoundPicture(reader.frames, reader.rate, self._drawing)

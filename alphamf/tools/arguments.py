@@ -33,7 +33,9 @@ def shown_value(value: object) -> str:
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 3] + "..."
 
 
-def whole(name: str, value: Any, least: float, most: float | None = None, unit: str = "") -> int:
+def whole_number(
+    name: str, value: Any, least: float, most: float | None = None, unit: str = ""
+) -> int:
     """Return a whole number as an int.
 
     Parameters
@@ -93,7 +95,7 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
 
 
 def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
-    """Put the numbers of Python that `whole` and `real_number` return into a frozen dataclass."""
+    """Set fields of a frozen dataclass to what `whole_number` or `real_number` returned."""
     for name, value in numbers.items():
         object.__setattr__(settings, name, value)
 
@@ -127,7 +129,7 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     raise AlphaMFError(f"{name} must be {listed}, not {shown_value(value)}")
 
 
-def instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
+def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
     """Refuse what is of none of some kinds.
 
     Parameters
@@ -145,7 +147,7 @@ def instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) 
         raise AlphaMFError(f"{name} must be {words}, not {shown_value(value)}")
 
 
-def callback(name: str, value: Callable[..., object] | None) -> None:
+def check_callback(name: str, value: Callable[..., object] | None) -> None:
     """Refuse what is neither None nor can be called."""
     if value is not None and not callable(value):
         raise AlphaMFError(f"{name} must be a function or None, not {shown_value(value)}")

@@ -19,7 +19,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.connection import caution, connect_client, describe
 from alphamf.tools.files import printable_name
 from alphamf.tools.paths import current_folder
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
+from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
@@ -93,7 +93,7 @@ def each(
         if update and topic:
             client.subscribe_topic(topic, lambda event: update(*event[1]))
         found = _outcomes(client, task, items, range(len(items)))
-        for _, outcome in by_place(found) if in_order else found:
+        for _, outcome in sort_by_place(found) if in_order else found:
             yield outcome
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
-from alphamf.tools.processes import safe_path, starting
+from alphamf.tools.processes import keep_path_safe, shield_helpers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,9 +67,9 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
                 "distributed.scheduler.worker-ttl": None,
             }
             stack.enter_context(dask.config.set(settings))
-            stack.enter_context(safe_path())  # lost workers are started again
+            stack.enter_context(keep_path_safe())  # lost workers are started again
             # The workers are stopped from here, so that none leaves half a file.
-            with starting():
+            with shield_helpers():
                 try:
                     cluster = LocalCluster(
                         n_workers=workers,

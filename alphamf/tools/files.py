@@ -99,17 +99,17 @@ def atomic(
                 claim_temporary(final, f"{name} is being written by another run", mode)
             )
         if not replace and os.path.lexists(final):
-            raise already_there(target)
+            raise exists_error(target)
         with _disk_errors(name):
             yield descriptor_path(part, file)
         with _disk_errors(name, every=True):
             try:
                 publish(part, file, final, replace=replace)
             except FileExistsError as error:
-                raise already_there(target) from error
+                raise exists_error(target) from error
 
 
-def already_there(path: str | os.PathLike[str]) -> AlphaMFError:
+def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
     """Return the error of an output that exists and may not be replaced."""
     return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
 

@@ -42,7 +42,7 @@ class ResultsFile(Generic[Result]):
     decode: Callable[[Mapping[str, Any]], Result]
 
     @contextmanager
-    def locked(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
+    def lock(self, sentence: str, made: Sequence[Path] = ()) -> Iterator[None]:
         """Lock the results file against other runs; create the file and its folder if needed.
 
         Parameters
@@ -108,7 +108,7 @@ class ResultsFile(Generic[Result]):
                 f"{printable_name(self.path)} cannot be read: {reason(error)}"
             ) from error
 
-    def last(self) -> dict[str, Result]:
+    def last_results(self) -> dict[str, Result]:
         """Return the last result for each key."""
         return {self.key(result): result for result in self.read()}
 

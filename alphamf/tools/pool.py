@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alphamf.tools.files import reason
 from alphamf.tools.stopping import allow_stop
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, by_place
+from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 
 if TYPE_CHECKING:
     from alphamf.tools.processes import Worker
@@ -75,7 +75,7 @@ def each(
     order = sorted(range(len(items)), key=lambda place: -size(items[place]) if size else 0)
     crew = _Crew(work, items, order, count, update, report)
     with closing(crew.outcomes()) as found:
-        for _, outcome in by_place(found) if in_order else found:
+        for _, outcome in sort_by_place(found) if in_order else found:
             yield outcome
 
 

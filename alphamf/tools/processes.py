@@ -23,8 +23,8 @@ from alphamf.tools.stopping import (
     at_work,
     block_signals,
     leave_if_stopped,
-    patience,
     prepare_worker,
+    stop_timeout,
 )
 from alphamf.tools.stopwatch import Stopwatch
 from alphamf.tools.work import Outcome, Update, Work, attempt
@@ -40,7 +40,7 @@ _before: str | None = None
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
+def keep_path_safe() -> Iterator[None]:
     """Keep the working directory off the import path of Python processes that start in this block.
 
     The helpers of `multiprocessing` start as ``python -c``, whose path begins with the working
@@ -64,9 +64,9 @@ def safe_path() -> Iterator[None]:
 
 
 @contextmanager
-def starting() -> Iterator[None]:
+def shield_helpers() -> Iterator[None]:
     """Start helper processes in this block: signals do not reach them, and their path is safe."""
-    with safe_path():
+    with keep_path_safe():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
         with block_signals(signal.SIGINT, signal.SIGTERM):
@@ -89,7 +89,7 @@ def preload(module: str) -> None:
         return
     from multiprocessing import forkserver
 
-    with suppress(OSError), starting():
+    with suppress(OSError), shield_helpers():
         forkserver.set_forkserver_preload([module])
         forkserver.ensure_running()
         _method = "forkserver"
@@ -127,7 +127,7 @@ class Worker:
         self.connection, theirs = context.Pipe()
         try:
             # A worker that a signal finds half started would belong to nobody.
-            with theirs, starting():
+            with theirs, shield_helpers():
                 process = context.Process(target=_serve, args=(theirs, work, reports))
                 process.start()
         except EOFError as error:  # the server could not fork, and has ended
@@ -199,7 +199,7 @@ def end(workers: Sequence[Worker]) -> None:
             worker.connection.close()
         watch = Stopwatch()
         while left := [w.process.sentinel for w in workers if w.process.is_alive()]:
-            if watch.seconds() > patience(GRACE):
+            if watch.seconds() > stop_timeout(GRACE):
                 break
             connection.wait(left, 0.1)
     finally:  # at a second Ctrl-C, too

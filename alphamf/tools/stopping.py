@@ -193,7 +193,7 @@ def _finishes(number: int) -> bool:
     return False
 
 
-def patience(usual: float) -> float:
+def stop_timeout(usual: float) -> float:
     """Return how long to wait for workers to stop: less after a second signal.
 
     Parameters

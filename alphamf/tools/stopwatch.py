@@ -9,7 +9,7 @@ STEP = 1.0
 """Most seconds that count between two looks at a stopwatch."""
 
 
-def elapsed() -> float:
+def elapsed_seconds() -> float:
     """Return the seconds since some moment, whatever the clock of the day says.
 
     Unlike `time.monotonic`, it counts on while the machine sleeps, on Linux, too.

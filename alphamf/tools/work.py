@@ -87,7 +87,7 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
         return Outcome(item, error=sentence, code=1, details=traceback.format_exc())
 
 
-def by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
+def sort_by_place(found: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
     """Yield places and outcomes in the order of the places, starting at 0."""
     waiting: dict[int, Outcome] = {}
     place = 0

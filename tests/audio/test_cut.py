@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.cut import Cut
+from alphamf.audio.cut import TruncationError
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 
@@ -241,5 +241,5 @@ def test_more_channels_than_asked_for(tmp_path):
 
 
 def test_the_error_crosses_processes():
-    error = pickle.loads(pickle.dumps(Cut("a is truncated", (range(3), b"x"))))
+    error = pickle.loads(pickle.dumps(TruncationError("a is truncated", (range(3), b"x"))))
     assert (str(error), error.pieces) == ("a is truncated", (range(3), b"x"))

@@ -33,7 +33,7 @@ def copied(source: Path, output: Path | None = None, track: int | None = None) -
         ) as writer:
             for block in reader.blocks(10007):
                 writer.write(block)
-        return Path(target.path), "; ".join(filter(None, (target.note, *writer.left_out)))
+        return Path(target.path), "; ".join(filter(None, (target.note, *writer.omitted_tracks)))
 
 
 def properties(path: Path, track: int | None = None) -> Reader:

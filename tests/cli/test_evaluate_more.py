@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra import Extra, read_transcripts, recognise_words
+from alphamf.evaluation.extra import ExtraScores, read_transcripts, recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (
@@ -160,7 +160,7 @@ def test_words_that_are_wrong():
 def test_without_transcripts_the_clean_speech_is_recognised(tmp_path):
     script = tmp_path / "count.py"
     script.write_text("import sys, soundfile\nprint('w ' * len(soundfile.read(sys.argv[1])[0]))")
-    extra = Extra(f"{sys.executable} {script} {{file}}")
+    extra = ExtraScores(f"{sys.executable} {script} {{file}}")
     sound = np.zeros(10, np.float32)
     ((found, problem),) = extra.scores(sound[:5], sound, 8000, "a.wav")
     assert problem is None and found == {"wer": 50.0}

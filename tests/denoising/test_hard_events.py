@@ -17,7 +17,7 @@ from rich.console import Console
 from alphamf import AlphaMFError, Stream
 from alphamf.audio.resample import resample
 from alphamf.cli import meter
-from alphamf.live.duplex import Lost
+from alphamf.live.duplex import LostSound
 from alphamf.live.monitor import Monitor
 from benchmarks.hard_events import EVENTS, by_second
 from tests.support.commands import in_a_process
@@ -171,7 +171,7 @@ def said_by_pipe(folder):
 def said_live(folder):
     monitor = Monitor(Stream(RATE, 1, latency="low"))
     monitor.process(with_burst()[:, None])
-    lost = Lost()
+    lost = LostSound()
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(meter.panel(monitor, lost, keys=False))
     assert LARGE in meter.line(monitor, lost)

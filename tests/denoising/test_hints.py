@@ -77,7 +77,7 @@ def test_noise_alone_becomes_as_soft_as_may_be(limit):
 
 def test_the_way_into_a_stretch_is_a_fade():
     audio = np.ones((2 * RATE, 1), np.float32)
-    kept = Hints([(0.5, 1.0)]).share_kept(0, len(audio), RATE)
+    kept = Hints([(0.5, 1.0)]).fade_curve(0, len(audio), RATE)
     assert np.abs(np.diff(kept)).max() < 0.01
     assert kept[: RATE // 2 + 1].min() == 1 and kept[RATE:].min() == 1
 

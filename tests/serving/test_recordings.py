@@ -95,7 +95,7 @@ def test_a_recording_is_deleted_a_day_later_whatever_the_date(tmp_path, monkeypa
 
     async def kept():
         recordings, recording = begun(Idle, tmp_path, monkeypatch)
-        cleaning = asyncio.create_task(recordings.keep_clean())
+        cleaning = asyncio.create_task(recordings.delete_expired())
         await pause(0.05)
         assert recordings.get(recording.id) is recording
         ahead[clock] += 25 * 3600

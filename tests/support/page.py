@@ -40,7 +40,7 @@ class Steps:
             self.current = None
             ticket.left.set()
 
-    def under_way(self) -> int:
+    def count_tasks(self) -> int:
         """Return how many tasks there are."""
         return len(self.queue) + (self.current is not None)
 

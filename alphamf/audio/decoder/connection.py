@@ -7,7 +7,7 @@ import json
 import socket
 from typing import Any
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import DecodingError
 from alphamf.audio.decoder import helper, messages
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
@@ -16,11 +16,11 @@ _TEXT = 1 << 20
 """Most bytes of a sentence, or of what is known of a file."""
 
 
-class Unconfined(Exception):
+class NoSandboxError(Exception):
     """The kernel has nothing that confines a process, which has read nothing."""
 
 
-class Connection:
+class ConfinedProcess:
     """A confined process that works on a file.
 
     Parameters
@@ -36,7 +36,7 @@ class Connection:
     ------
     AlphaMFError
         It cannot be started.
-    Unconfined
+    NoSandboxError
         There is no sandbox on this system.
     """
 
@@ -60,7 +60,7 @@ class Connection:
             raise self._unstarted("it ended at once") from None
         if not helper.record(layers[0]):
             self.close()
-            raise Unconfined
+            raise NoSandboxError
 
     def close(self) -> None:
         """End the process."""
@@ -76,13 +76,13 @@ class Connection:
 
         Raises
         ------
-        AlphaMFError, Undecodable, ValueError, MemoryError
+        AlphaMFError, DecodingError, ValueError, MemoryError
             The process says so, or has crashed.
         """
         try:
             messages.send(self._channel, kind, data, number=number)
         except EOFError:
-            raise self.crashed() from None
+            raise self.crash_error() from None
         return self.answer()
 
     def answer(self) -> int:
@@ -90,14 +90,14 @@ class Connection:
         try:
             kind, length = messages.header(self._channel)
         except EOFError:
-            raise self.crashed() from None
+            raise self.crash_error() from None
         if kind == messages.DONE:
             return length
         if kind == messages.MEMORY:
             raise MemoryError
         error = _ERRORS.get(kind)
         if error is None:
-            raise self.crashed()
+            raise self.crash_error()
         raise error(printable_name(self._bytes(length).decode("utf-8", "replace")))
 
     def facts(self, length: int) -> Any:
@@ -105,22 +105,22 @@ class Connection:
         try:
             return json.loads(self._bytes(length))
         except (ValueError, RecursionError):
-            raise self.crashed() from None
+            raise self.crash_error() from None
 
     def fill(self, into: memoryview) -> None:
         """Receive the bytes of an answer."""
         try:
             messages.fill(self._channel, into)
         except EOFError:
-            raise self.crashed() from None
+            raise self.crash_error() from None
 
-    def crashed(self) -> AlphaMFError:
+    def crash_error(self) -> AlphaMFError:
         """Return the error of a process that has ended, or answers what cannot be."""
         return AlphaMFError(f"{self._failure}: the decoder crashed")
 
     def _bytes(self, length: int) -> bytearray:
         if length > _TEXT:
-            raise self.crashed()
+            raise self.crash_error()
         data = bytearray(length)
         self.fill(memoryview(data))
         return data
@@ -134,6 +134,6 @@ class Connection:
 
 _ERRORS: dict[bytes, type[Exception]] = {
     messages.REFUSED: AlphaMFError,
-    messages.UNDECODABLE: Undecodable,
+    messages.UNDECODABLE: DecodingError,
     messages.INVALID: ValueError,
 }

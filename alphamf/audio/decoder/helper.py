@@ -34,7 +34,7 @@ _control: socket.socket | None = None
 _layers: int | None = None
 
 
-def wanted() -> bool:
+def is_enabled() -> bool:
     """Whether recordings are decoded in a process of their own that can open nothing else.
 
     Raises
@@ -75,7 +75,7 @@ def state() -> str:
 def prepare() -> None:
     """Start the helper, which loads what decoders need while this process does other things."""
     with suppress(AlphaMFError, OSError):  # whoever decodes says so
-        if wanted():
+        if is_enabled():
             _connected()
 
 

@@ -20,7 +20,7 @@ FLOATS, INTEGERS, FINISH = b"F", b"I", b"."
 """What is asked of what writes a media file: to append float32 or int32, and to write the end."""
 
 DONE, REFUSED, UNDECODABLE, INVALID, MEMORY = b"=", b"!", b"?", b"v", b"m"
-"""What is answered: what was asked for; sentences of an AlphaMFError, of an Undecodable and of a
+"""What is answered: what was asked for; sentences of an AlphaMFError, of a DecodingError and of a
 ValueError; and that memory is short."""
 
 

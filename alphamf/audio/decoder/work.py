@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from alphamf.audio.cut import Undecodable
+from alphamf.audio.cut import DecodingError
 from alphamf.audio.decoder import messages
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.media.track import About
-from alphamf.audio.opening import next_block, next_wide_block, open_here, tagged
+from alphamf.audio.opening import has_tags, next_block, next_wide_block, open_here
 from alphamf.audio.sink import Sink
-from alphamf.audio.view import Pieced, unpack
+from alphamf.audio.view import PiecedFile, unpack
 from alphamf.errors import AlphaMFError
 
 
@@ -44,7 +44,7 @@ def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
     def first() -> bytes:
         nonlocal file
         pieces = unpack(asked["pieces"])
-        seen = source if pieces is None else Pieced(source, pieces)
+        seen = source if pieces is None else PiecedFile(source, pieces)
         file = open_here(seen, asked["name"], asked["track"], ending=asked["ending"])
         return json.dumps(_kind(file)).encode()
 
@@ -72,7 +72,7 @@ def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) 
     def first() -> bytes:
         nonlocal muxer
         muxer = _muxer(source, sink, asked)
-        return json.dumps(muxer.left_out).encode()
+        return json.dumps(muxer.omitted_tracks).encode()
 
     _answer(channel, first)
     with suppress(EOFError):
@@ -89,7 +89,7 @@ def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
         answer = messages.DONE, work()
     except AlphaMFError as error:
         answer = messages.REFUSED, _text(error)
-    except Undecodable as error:
+    except DecodingError as error:
         answer = messages.UNDECODABLE, _text(error)
     except soundfile.LibsndfileError as error:
         answer = messages.UNDECODABLE, _text(error.error_string.rstrip("."))
@@ -120,7 +120,7 @@ def _kind(file: Any) -> dict[str, Any]:
     """Return what a file is, by its header."""
     names = "samplerate", "channels", "frames", "format", "subtype"
     facts = {name: getattr(file, name) for name in names}
-    return {**facts, "tagged": tagged(file), "media": hasattr(file, "about")}
+    return {**facts, "has_tags": has_tags(file), "media": hasattr(file, "about")}
 
 
 def _muxer(source: Handle, sink: Sink, asked: dict[str, Any]) -> Muxer:

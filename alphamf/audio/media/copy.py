@@ -56,7 +56,7 @@ class Copy:
 
     Attributes
     ----------
-    left_out
+    omitted_tracks
         Tracks that the output cannot hold, in words.
     """
 
@@ -74,13 +74,13 @@ class Copy:
         )
         self._packets: Iterator[Any] = iter(())
         self._next: Any = None
-        self.left_out: tuple[str, ...] = ()
+        self.omitted_tracks: tuple[str, ...] = ()
         output.metadata.update({k: v for k, v in self._input.metadata.items() if k not in _BRANDS})
         if chapters := self._input.chapters():
             output.set_chapters(chapters)
 
     @property
-    def holds_any(self) -> bool:
+    def has_tracks(self) -> bool:
         """Return whether the output has other tracks."""
         return bool(self._streams)
 
@@ -105,7 +105,7 @@ class Copy:
         )
         stream.disposition = old.disposition
 
-    def until(self, time: Fraction | None) -> None:
+    def copy_until(self, time: Fraction | None) -> None:
         """Copy all packets up to a time in seconds; with None, all remaining packets."""
         while self._next is not None:
             packet = self._next
@@ -137,7 +137,7 @@ class Copy:
             return
         new = self._like(stream)
         if new is None:
-            self.left_out += (f"{stream.type} track {stream.index}",)
+            self.omitted_tracks += (f"{stream.type} track {stream.index}",)
             return
         if self._same and stream.codec_context is not None:
             new.codec_context.codec_tag = stream.codec_context.codec_tag

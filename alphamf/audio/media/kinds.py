@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 from alphamf.audio import chunks, view
-from alphamf.audio.cut import Cut, Extent, patched, truncation_error
+from alphamf.audio.cut import Extent, TruncationError, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
 EXTRA = "pip install 'alphamf[media]'"
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     demuxer
         FFmpeg's name of what reads it.
     check
-        Takes the open file, its size, and its name for messages; raises `Cut`.
+        Takes the open file, its size, and its name for messages; raises `TruncationError`.
     timed
         Whether packets say when they are heard; otherwise they follow each other.
     codec
@@ -172,7 +172,7 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     if length is None or not view.holds_sound(file, start + length, end):
         return Extent(end, stops=False)
     unknown = (1 << 7 * (start - at) | (1 << 7 * (start - at)) - 1).to_bytes(start - at, "big")
-    return Extent(end, patched(end, at, unknown), stops=False)
+    return Extent(end, replace_bytes(end, at, unknown), stops=False)
 
 
 def _is_header(file: BinaryIO, at: int) -> bool:
@@ -240,7 +240,7 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
         return Extent(end, stops=False)
     if after > end == size:
         raise truncation_error(name, length, size - start)
-    return Extent(end, patched(end, start + 16, bytes(8)), stops=False)
+    return Extent(end, replace_bytes(end, start + 16, bytes(8)), stops=False)
 
 
 def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
@@ -256,7 +256,7 @@ def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
         kind = head[0] >> 3 & 15
         at += lengths[kind] if kind < len(lengths) else 1
     if at > size:
-        raise Cut(f"{name} is truncated: its last AMR frame is incomplete")
+        raise TruncationError(f"{name} is truncated: its last AMR frame is incomplete")
     return Extent(size, stops=False)
 
 
@@ -275,5 +275,5 @@ def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
         form = now
         at += length
     if at > size:
-        raise Cut(f"{name} is truncated: its last AAC frame is incomplete")
+        raise TruncationError(f"{name} is truncated: its last AAC frame is incomplete")
     return Extent(size, stops=False)

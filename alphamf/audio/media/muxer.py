@@ -91,7 +91,7 @@ class Muxer:
             self._output.start_encoding()
         except (av.FFmpegError, ValueError) as error:
             self._stack.close()
-            if self._copy is None or not self._copy.holds_any:
+            if self._copy is None or not self._copy.has_tracks:
                 raise ValueError(str(error)) from None
             raise AlphaMFError(
                 f"{muxer} does not support {subtype} beside the other tracks ({reason(error)}); "
@@ -120,9 +120,9 @@ class Muxer:
                     self._finish()
 
     @property
-    def left_out(self) -> tuple[str, ...]:
+    def omitted_tracks(self) -> tuple[str, ...]:
         """Tracks of the original that the container does not support, as text."""
-        return self._copy.left_out if self._copy else ()
+        return self._copy.omitted_tracks if self._copy else ()
 
     def write(self, data: Any) -> None:
         """Append samples, shape (n, channels): float32, or int32 that uses the upper bits.
@@ -182,7 +182,7 @@ class Muxer:
         self._at += len(data)
         self._given += len(data)
         if self._copy is not None:
-            self._copy.until(Fraction(self._at, self._rate))
+            self._copy.copy_until(Fraction(self._at, self._rate))
 
     @contextmanager
     def _refused(self) -> Iterator[None]:
@@ -232,7 +232,7 @@ class Muxer:
             packets = packets[: wanted - self._made]
         self._mux(packets)
         if self._copy is not None:
-            self._copy.until(None)
+            self._copy.copy_until(None)
         self._output.close()
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import LeftOut, Undecodable
+from alphamf.audio.cut import DecodingError, OmissionError
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError
@@ -163,7 +163,7 @@ class Track:
 
         Raises
         ------
-        Undecodable
+        DecodingError
             The file is damaged here.
         """
         parts, left = [], frames
@@ -237,14 +237,14 @@ class Track:
             if len(block):
                 yield block
 
-    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> LeftOut:
+    def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> OmissionError:
         """Return the error of sound that begins with a block and is not read."""
         frames = len(block)
-        with suppress(Undecodable):
+        with suppress(DecodingError):
             for _, each in blocks:
                 frames += len(each)
         after = float(self._given / self._rate)
-        return LeftOut(
+        return OmissionError(
             f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
         )
 
@@ -270,7 +270,7 @@ class Track:
             for packet in self._container.demux(self._stream):
                 self._bytes += packet.size
                 if packet.is_corrupt:
-                    raise Undecodable("a packet is damaged")
+                    raise DecodingError("a packet is damaged")
                 for frame in self._frames(packet):
                     when = None
                     if self._kind.timed and frame.pts is not None:
@@ -279,7 +279,7 @@ class Track:
                         yield when, self._samples(packed)
                         when = None
         except (av.FFmpegError, *BROKEN) as error:
-            raise Undecodable(reason(error)) from None
+            raise DecodingError(reason(error)) from None
 
     def _frames(self, packet: Any) -> Any:
         """Decode a packet.
@@ -309,7 +309,7 @@ class Track:
         """Return a frame's samples, shape (n, channels), float32."""
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
-            raise Undecodable(
+            raise DecodingError(
                 f"it changes to {frame.sample_rate} Hz and {channels} channels in the middle"
             )
         data = frame.to_ndarray()

@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.chunks import after_chunks
+from alphamf.audio.chunks import end_of_chunks
 from alphamf.audio.metadata.pieces import ByteRange, splice
 
 _OWN = (
@@ -111,7 +111,7 @@ def _chunks(file: BinaryIO, order: Literal["<", ">"]) -> list[_Chunk]:
         if end > size:  # by more than a place in a file can be, where the header is damaged
             break
         if kind in _SAMPLES:
-            last = after_chunks(file, end, size, order)
+            last = end_of_chunks(file, end, size, order)
             if length == 0 and last < size:
                 break
         file.seek(end + length % 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from alphamf.audio.media.kinds import EXTRA
-from alphamf.audio.opening import tagged
+from alphamf.audio.opening import has_tags
 from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 
@@ -152,7 +152,7 @@ def _absent(source: Path) -> str | None:
     """Return a note if a file has tags that only mutagen could copy, or None."""
     try:
         with open_sound(source, source.name) as file:
-            found = tagged(file)
+            found = has_tags(file)
     except AlphaMFError:
         return None
     return f"tags were not copied because mutagen is not installed: {EXTRA}" if found else None

@@ -39,7 +39,7 @@ def finite_scores(results: Iterable[Result], method: str, score: str) -> list[fl
 
 def _rows(axes: Any, styles: list[Style]) -> None:
     """Label one row per method, the first on top."""
-    axes.set_yticks(range(len(styles)), [style.short for style in styles])
+    axes.set_yticks(range(len(styles)), [style.short_name for style in styles])
     axes.set_ylim(len(styles) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x")

@@ -13,8 +13,17 @@ order. So B decides the numbers, and the number of ranks, which must divide B, o
 from __future__ import annotations
 
 from alphamf.inference.blocks.model import FactorModel
-from alphamf.inference.blocks.ranks import Alone, Ranks, launched_ranks
-from alphamf.inference.blocks.ratings import Listed, Made, Ratings
+from alphamf.inference.blocks.ranks import Ranks, SingleProcess, launched_ranks
+from alphamf.inference.blocks.ratings import ListedRatings, Ratings, SyntheticRatings
 from alphamf.inference.blocks.walk import Walk
 
-__all__ = ["Alone", "FactorModel", "Listed", "Made", "Ranks", "Ratings", "Walk", "launched_ranks"]
+__all__ = [
+    "FactorModel",
+    "ListedRatings",
+    "Ranks",
+    "Ratings",
+    "SingleProcess",
+    "SyntheticRatings",
+    "Walk",
+    "launched_ranks",
+]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from alphamf.inference.blocks.ranks import Alone, Message, Ranks
+from alphamf.inference.blocks.ranks import Message, Ranks, SingleProcess
 from alphamf.tools.arrays import Array
 
 
-def owned(blocks: int, ranks: Alone | Ranks) -> range:
+def owned_blocks(blocks: int, ranks: SingleProcess | Ranks) -> range:
     """Return the row blocks that a rank owns."""
     each = blocks // ranks.size
     return range(ranks.rank * each, (ranks.rank + 1) * each)
@@ -31,12 +31,12 @@ class Chain:
         Which part of the data the blocks meet on.
     """
 
-    ranks: Alone | Ranks
+    ranks: SingleProcess | Ranks
     widths: Array
     number: int
     part: int
 
-    def __init__(self, ranks: Alone | Ranks, widths: Array, number: int) -> None:
+    def __init__(self, ranks: SingleProcess | Ranks, widths: Array, number: int) -> None:
         self.ranks, self.widths, self.number = ranks, widths, number
         self.rows: dict[int, Array] = {}
         self.columns: dict[int, Array] = {}
@@ -45,7 +45,7 @@ class Chain:
     def places(self) -> list[tuple[int, int]]:
         """Return the blocks that are paired on this rank: row block and column block."""
         blocks = len(self.widths)
-        return [(b, (b + self.part) % blocks) for b in owned(blocks, self.ranks)]
+        return [(b, (b + self.part) % blocks) for b in owned_blocks(blocks, self.ranks)]
 
     def move(self, part: int) -> None:
         """Pass the blocks of H to the next rank, which pairs them with other rows."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from alphamf.inference.blocks.blocks import Scratch, products
 from alphamf.inference.blocks.chains import Chain
-from alphamf.inference.blocks.ranks import Alone, Ranks
+from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries
 from alphamf.tools.arrays import Array
 
@@ -88,7 +88,7 @@ class Predictions:
         else:
             self.visits[chain.number, chain.part] += 1
 
-    def rmse(self, ranks: Alone | Ranks) -> float | None:
+    def rmse(self, ranks: SingleProcess | Ranks) -> float | None:
         """Return the RMSE of the mean predictions; None until all have been predicted."""
         if self.visits.min() < 0:
             return None

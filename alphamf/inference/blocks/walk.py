@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from alphamf.errors import AlphaMFError
-from alphamf.inference.blocks.blocks import Block, Scratch
-from alphamf.inference.blocks.chains import Chain, owned
+from alphamf.inference.blocks.blocks import BlockLikelihood, Scratch
+from alphamf.inference.blocks.chains import Chain, owned_blocks
 from alphamf.inference.blocks.model import FactorModel
 from alphamf.inference.blocks.predictions import Predictions
-from alphamf.inference.blocks.ranks import Alone, Ranks
+from alphamf.inference.blocks.ranks import Ranks, SingleProcess
 from alphamf.inference.blocks.ratings import Entries, Ratings, bounds
-from alphamf.inference.blocks.samplers import Layout, layout, step
+from alphamf.inference.blocks.samplers import StateLayout, layout, step
 from alphamf.inference.random import generator, noise
 from alphamf.tools.arrays import Array
 
@@ -76,7 +76,7 @@ class Walk:
     sampler: Any
     seed: int
     every: int
-    ranks: Alone | Ranks
+    ranks: SingleProcess | Ranks
     blocks: int
     steps: int
     seconds: float
@@ -88,7 +88,7 @@ class Walk:
         sampler: Any,
         *,
         seed: int,
-        ranks: Alone | Ranks | None = None,
+        ranks: SingleProcess | Ranks | None = None,
         burn_in: int = 0,
         every: int = 10,
     ) -> None:
@@ -96,15 +96,15 @@ class Walk:
         seed, burn_in = index(seed), index(burn_in)
         if seed < 0:
             raise AlphaMFError(f"seed must not be negative, not {seed}")
-        self.ranks = ranks = ranks or Alone()
+        self.ranks = ranks = ranks or SingleProcess()
         self.blocks = blocks = ratings.blocks
         if blocks % ranks.size:
             raise AlphaMFError(
                 f"the number of blocks must be a multiple of the {ranks.size} ranks, not {blocks}"
             )
         self.model, self.sampler, self.seed, self.every = model, sampler, seed, every
-        self.layout: Layout = layout(sampler)
-        self.own: range = owned(blocks, ranks)
+        self.layout: StateLayout = layout(sampler)
+        self.own: range = owned_blocks(blocks, ranks)
         self.common: int = 2 * blocks
         """Key of random numbers that are not of one block; those below are b and B + j."""
         self.steps, self.seconds = 0, 0.0
@@ -131,7 +131,9 @@ class Walk:
         most = max((len(e.values) for item in read for e in item[2:]), default=0)
         scratch = Scratch(most, model.rank)
         self._blocks = {
-            (b, j): Block(train, (int(self._widths[0][b]), int(self._widths[1][j])), scratch)
+            (b, j): BlockLikelihood(
+                train, (int(self._widths[0][b]), int(self._widths[1][j])), scratch
+            )
             for b, j, train, _ in read
         }
         tests = {(b, j): test for b, j, _, test in read}
@@ -177,7 +179,7 @@ class Walk:
         """
         return noise(self.stream(key, draw), np.empty(shape, np.float32))
 
-    def meet(self, chain: Chain, draw: int = 0) -> None:
+    def pair_blocks(self, chain: Chain, draw: int = 0) -> None:
         """Draw a part of the data, pair the chain's blocks on it, and record their predictions.
 
         The part is independent of the chain, as it is now, so that any of the test ratings that

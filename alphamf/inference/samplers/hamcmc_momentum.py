@@ -11,7 +11,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
 from alphamf.inference.samplers.reflect import refuse_wall
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -142,7 +142,7 @@ class HAMCMCMomentum:
         """
         refuse_wall(self, target)
         newest, step, members, momentum, extra = state
-        h = at(self.step_size, step - step % self.memory)
+        h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory
         origin = members.past[place]
         potential = target.draw(rng, origin)

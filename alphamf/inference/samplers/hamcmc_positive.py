@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
 from alphamf.inference.samplers.positive import SGRLD, SGRLDState
-from alphamf.inference.targets.unbounded import Unbounded
+from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -25,7 +25,7 @@ class PositiveHAMCMCState(NamedTuple):
     warm
         SGRLD's state, which rests from `freeze` on.
     chain
-        HAMCMC's state in the coordinates of `Unbounded`, without meaning before.
+        HAMCMC's state in the coordinates of `UnboundedTarget`, without meaning before.
     """
 
     theta: Array
@@ -118,7 +118,7 @@ class PositiveHAMCMC:
         if step < self.freeze:
             learnt = warm.step(rng, learnt, target)
             return PositiveHAMCMCState(learnt.theta, step + 1, learnt, chain)
-        space = Unbounded(target, _scale(learnt))
+        space = UnboundedTarget(target, _scale(learnt))
         if step == self.freeze:
             chain = moved.init(rng, space.coordinates(theta))._replace(step=step)
         chain = moved.step(rng, chain, space)

@@ -12,7 +12,7 @@ from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.samplers.richardson import refuse_latents
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
@@ -134,7 +134,7 @@ class HAMCMCRichardson:
         refuse_wall(self, target)
         refuse_latents(self, target)
         newest, step, members, past = state.theta, state.step, state.members, state.past
-        h = at(self.step_size, step - step % self.memory)
+        h = step_size_at(self.step_size, step - step % self.memory)
         place = step % self.memory
         origin, rough = members.past[place], past[place]
         h_t = inverse(members, step, self.gamma)

@@ -9,12 +9,12 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
-    Extended,
+    ExtendedPotential,
     check_leaps,
     count,
     move,
 )
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -117,9 +117,9 @@ class HMCBFGS:
         """
         _, step, accepted, past = state
         xp = namespace(past)
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, others = past[0], past[1:]
-        potential = Extended(target.draw(rng, first), target.positive)
+        potential = ExtendedPotential(target.draw(rng, first), target.positive)
         gradients = xp.stack([potential.grad(other) for other in others])
         s, y = others[1:] - others[:-1], gradients[1:] - gradients[:-1]
         inverse = lbfgs.inverse_hessian(s, y, self.gamma)

@@ -15,7 +15,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -74,7 +74,7 @@ class SGLD:
             Posterior to sample.
         """
         theta, step = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         new = target.draw(rng, theta).grad(theta) * -h
         new += theta
         kick = noise(rng, theta)
@@ -218,7 +218,7 @@ class PSGLD:
         """
         theta, step, square, slope = state
         xp = namespace(theta)
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
         gradient = potential.grad(theta)
         mean = gradient * (1 / self.scale)

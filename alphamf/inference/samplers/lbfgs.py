@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.samplers.compact import (
-    Compact,
+    CompactHessian,
     Products,
     chains_first,
     compact_hessian,
@@ -55,7 +55,7 @@ class InverseHessian(NamedTuple):
 
     s: Array
     y: Array
-    form: Compact
+    form: CompactHessian
 
     def apply(self, g: Array) -> Array:
         """Return H g, in O(m D)."""

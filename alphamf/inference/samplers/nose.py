@@ -38,7 +38,7 @@ from alphamf.inference.samplers.masses import Mass, UnitMass
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.momentum import check_mirror_metric
 from alphamf.inference.samplers.nose_poincare import Constant, NosePoincare, Point
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -268,7 +268,7 @@ def _leaps(
 ) -> tuple[Array, Array, Array]:
     """Return theta, r and q after the leaps of one step."""
     theta, r, q = state.theta, state.momentum, state.thermostat
-    h = at(sampler.step_size, state.step)
+    h = step_size_at(sampler.step_size, state.step)
     inertia = sampler.inertia * theta.shape[-1]
     one = namespace(q).ones_like(q)
     for _ in range(sampler.leaps):

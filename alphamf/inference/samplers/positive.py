@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target, parts_of
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -112,7 +112,7 @@ class SGRLD:
         """
         theta, step, mean, weight = state
         xp = namespace(theta)
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
         if self.freeze is None or step < self.freeze:
             plus, minus, shape, _ = parts_of(potential, theta)

@@ -12,14 +12,14 @@ from alphamf.inference.protocols import Need, Schedule, Target, ValuePotential
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import (
-    Extended,
+    ExtendedPotential,
     check_leaps,
     count,
     leapfrog,
     metropolis,
     select_accepted,
 )
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, dot, namespace
 
 
@@ -228,8 +228,8 @@ class QNHMC:
         """
         theta, step, accepted, inverse = state
         xp = namespace(theta)
-        h = at(self.step_size, step)
-        potential = Extended(target.draw(rng, theta), target.positive)
+        h = step_size_at(self.step_size, step)
+        potential = ExtendedPotential(target.draw(rng, theta), target.positive)
         origin = potential.unfold(rng, theta)
         start = origin, noise(rng, theta), potential.grad(origin)
         apply = inverse.product()
@@ -240,7 +240,7 @@ class QNHMC:
         )
         taken = metropolis(rng, before, after)
         if self.freeze is None or step < self.freeze:
-            folded = [(potential.fold(q), potential.turn(q, g)) for q, _, g in path]
+            folded = [(potential.fold(q), potential.turn_gradient(q, g)) for q, _, g in path]
             s = xp.stack([new[0] - old[0] for old, new in pairwise(folded)])
             y = xp.stack([new[1] - old[1] for old, new in pairwise(folded)])
             inverse = inverse.update(taken, s, y)

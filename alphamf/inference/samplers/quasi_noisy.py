@@ -13,7 +13,7 @@ from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import check_leaps
 from alphamf.inference.samplers.quasi import LBFGS
 from alphamf.inference.samplers.reflect import refuse_wall
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
 
 
@@ -135,7 +135,7 @@ class SGQNHMC:
         """
         refuse_wall(self, target)
         start, step, p, inverse = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         apply, theta = inverse.product(), start
         for _ in range(self.leaps):
             theta = theta + 0.5 * h * apply(p)

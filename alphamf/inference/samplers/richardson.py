@@ -21,7 +21,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
@@ -115,7 +115,7 @@ class SGRRLD:
         """
         refuse_latents(self, target)
         theta, step, _, coarse, _ = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
         middle = _move(rng, theta, target, h / 2, first)
         theta = _move(rng, middle, target, h / 2, second)
@@ -226,7 +226,7 @@ class SGRRHMC:
         """
         refuse_latents(self, target)
         theta, step, _, coarse, momentum, coarse_momentum, _ = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         first, second, both = _increments(rng, theta)
         middle, momentum = self._leap(rng, theta, momentum, target, h / 2, first)
         theta, momentum = self._leap(rng, middle, momentum, target, h / 2, second)

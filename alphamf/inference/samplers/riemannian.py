@@ -11,7 +11,7 @@ from alphamf.inference.metric import Dense, metric_of
 from alphamf.inference.protocols import Need, RiemannianPotential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers.reflect import reflect
-from alphamf.inference.schedule import at
+from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array
 
 
@@ -97,7 +97,7 @@ class RSGLD:
             The potential has no metric, or a dense one that a mirror does not go with.
         """
         theta, step = state
-        h = at(self.step_size, step)
+        h = step_size_at(self.step_size, step)
         potential = target.draw(rng, theta)
         metric = metric_of(potential, theta)
         if isinstance(metric, Dense):

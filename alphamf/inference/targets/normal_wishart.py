@@ -99,7 +99,7 @@ class NormalWishart:
         theta += xp.asarray([self.centre, -log(spread)], dtype=theta.dtype)
         return theta
 
-    def exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
+    def draw_exact(self, rng: Any, chains: tuple[int, ...] = ()) -> Array:
         """Draw from the posterior, shape (*chains, 2)."""
         xp = namespace(self.x)
         n, dtype = len(self.x), self.x.dtype

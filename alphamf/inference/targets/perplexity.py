@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
 from alphamf.inference.records import check_kept, is_kept
 from alphamf.inference.targets.bpmf import products
-from alphamf.inference.targets.tokens import assign, table, tokens
+from alphamf.inference.targets.tokens import assign, count_table, tokens
 from alphamf.inference.targets.topics import TopicModel
 from alphamf.tools.arrays import Array
 
@@ -124,11 +124,11 @@ class Perplexity:
         # At first the observed words alone decide.
         factors = np.ones((*r.shape[:-2], len(lengths), target.rank), target.dtype)
         if "topics" in self._arrays:
-            x = table(rows, self._arrays["topics"], len(lengths), target.rank)
+            x = count_table(rows, self._arrays["topics"], len(lengths), target.rank)
             factors = rng.standard_gamma(r + x, dtype=target.dtype)
         for _ in range(self.sweeps):
             topics = assign(rng, phi, factors, self._words, rows)
-            x = table(rows, topics, len(lengths), target.rank)
+            x = count_table(rows, topics, len(lengths), target.rank)
             factors = rng.standard_gamma(r + x, dtype=target.dtype)
         a, b = target.beta
         p = rng.standard_gamma(a + lengths, (*r.shape[:-2], len(lengths)))

@@ -77,7 +77,7 @@ def run(
     ranks = launched_ranks()
     if ranks is None:
         return _run(experiment, stem, experiment.jobs(full, seed), each, progress)
-    with ranks.together():
+    with ranks.abort_on_error():
         if experiment.over_ranks is None:
             raise AlphaMFError(f"{experiment.name} runs in one process; start it without mpiexec")
         checkpoints = stem.with_name(f"{stem.name}.checkpoint")
@@ -112,11 +112,11 @@ def _run(
 
     file = results_file(stem)
     made = [stem.with_name(f"{stem.name}.{ending}") for ending in ("csv", "md", "png")]
-    with file.locked(f"another run is writing to {printable_name(file.path)}", made):
-        for _ in jobs.run(file, todo, do, key=job_key, known=file.last()):
+    with file.lock(f"another run is writing to {printable_name(file.path)}", made):
+        for _ in jobs.run(file, todo, do, key=job_key, known=file.last_results()):
             pass
         # From the file, so that a resumed run has the same numbers: JSON has null for infinities.
-        records = file.last()
+        records = file.last_results()
         return _write(experiment, stem, [records[job_key(job)] for job in todo])
 
 

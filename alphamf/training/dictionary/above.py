@@ -24,7 +24,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import Activation, activate
 from alphamf.training.dictionary.settings import check_seconds
-from alphamf.training.dictionary.speech import beginning
+from alphamf.training.dictionary.speech import read_beginning
 
 STEPS, KEEP = 80, 30
 """Steps of EM, and how many of the last are averaged."""
@@ -106,7 +106,7 @@ def _voices(
     if not paths:
         raise AlphaMFError("no files were given, so there is no speech to train on")
     for k, path in enumerate(paths):
-        sound = beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
+        sound = read_beginning(path, bands.FULL_BAND, dictionary.frame, seconds)
         if sound.any():
             spectra = Spectra(sound / np.abs(sound).max(), bands.FULL_BAND)
             yield _speech(dictionary, spectra, (seed, k))

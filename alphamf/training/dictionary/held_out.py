@@ -21,7 +21,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.tools.arrays import Floats
 from alphamf.training.dictionary.activations import activate
 from alphamf.training.dictionary.progress import SkipCallback
-from alphamf.training.dictionary.speech import beginning, spectrum
+from alphamf.training.dictionary.speech import read_beginning, spectrum
 from alphamf.training.dictionary.voices import Voice
 
 HIDDEN = 0.2
@@ -81,7 +81,7 @@ def _first(
     """Return the spectrum of the first speech of a voice; None if it has none."""
     for file in voice.files:
         try:
-            power = spectrum(beginning(file, model.rate, model.frame, seconds), model.frame)
+            power = spectrum(read_beginning(file, model.rate, model.frame, seconds), model.frame)
         except AlphaMFError as error:
             if skipped is None:
                 raise

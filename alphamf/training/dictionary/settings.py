@@ -8,7 +8,7 @@ from alphamf.audio.stft import Frame
 from alphamf.denoising.settings import kernel
 from alphamf.errors import AlphaMFError
 from alphamf.factorization.stable import ALPHAS
-from alphamf.tools.arguments import flag, real_number, replace_numbers, whole
+from alphamf.tools.arguments import flag, real_number, replace_numbers, whole_number
 from alphamf.training.dictionary.voices import check_rule
 
 HOP_SECONDS = 0.016
@@ -64,7 +64,7 @@ class TrainingSettings:
         hop = round(HOP_SECONDS * self.rate)
         return Frame(OVERLAP * hop, hop)
 
-    def kept(self, steps: int) -> int:
+    def count_averaged(self, steps: int) -> int:
         """Return how many of `steps` steps at the end are averaged.
 
         Raises
@@ -79,16 +79,16 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         numbers: dict[str, float] = {
-            "rate": whole("rate", self.rate, *RATES, unit=" Hz"),
-            "rank": whole("rank", self.rank, 1, MOST_RANK),
+            "rate": whole_number("rate", self.rate, *RATES, unit=" Hz"),
+            "rank": whole_number("rank", self.rank, 1, MOST_RANK),
             "alpha": real_number("alpha", self.alpha, *ALPHAS),
-            "context": whole("context", self.context, 1, MOST_CONTEXT),
+            "context": whole_number("context", self.context, 1, MOST_CONTEXT),
             "seconds": check_seconds(self.seconds),
-            "seed": whole("seed", self.seed, 0),
+            "seed": whole_number("seed", self.seed, 0),
         }
         for name in ("steps", "keep"):
             if getattr(self, name) is not None:
-                numbers[name] = whole(name, getattr(self, name), 1)
+                numbers[name] = whole_number(name, getattr(self, name), 1)
         kernel(self.sampler)
         check_rule(self.voices)
         if self.stream is not None:

@@ -134,7 +134,9 @@ class VoiceStream:
             power = self._excerpt(self._next_voice(), rng)
             if power is not None:
                 return self._summary(stack(power, self.settings.context), theta, rng)
-        given = "none of the files can be used" if self.unusable else "all the files are silent"
+        given = (
+            "none of the files can be used" if self.unusable_files else "all the files are silent"
+        )
         raise AlphaMFError(f"there is no speech to train on; {given}")
 
     @property
@@ -148,12 +150,12 @@ class VoiceStream:
         return float(self.latents["seconds"][0])
 
     @property
-    def used(self) -> int:
+    def used_files(self) -> int:
         """Number of files that were used so far."""
         return int(np.count_nonzero(self.latents["files"] == USED))
 
     @property
-    def unusable(self) -> int:
+    def unusable_files(self) -> int:
         """Number of files that could not be used."""
         return int(np.count_nonzero(self.latents["files"] == UNUSABLE))
 
@@ -181,7 +183,7 @@ class VoiceStream:
                 if attempt < ATTEMPTS:
                     sound = self._excerpts.read(file, place)
                 else:
-                    sound = self._excerpts.first(file)
+                    sound = self._excerpts.read_first(file)
             except AlphaMFError as error:
                 if self.skipped is None:
                     raise

@@ -37,7 +37,7 @@ TIMED = 4
 """Steps whose time says how many there will be."""
 
 
-class Adapted(NamedTuple):
+class FineTuningResult(NamedTuple):
     """The result of fine-tuning.
 
     Attributes
@@ -60,7 +60,7 @@ class Adapted(NamedTuple):
     steps: int
 
 
-class Wish(NamedTuple):
+class FineTuningSettings(NamedTuple):
     """Settings of a fine-tuning run.
 
     Attributes
@@ -85,7 +85,7 @@ class Wish(NamedTuple):
     seed: int
 
 
-def adapt(wish: Wish, tell: Tell) -> Adapted:
+def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
     """Fine-tune the shipped refiner on other recordings.
 
     Parameters
@@ -122,10 +122,10 @@ def adapt(wish: Wish, tell: Tell) -> Adapted:
         parameters = {name: value.copy() for name, value in refiner.parameters.items()}
         refiner = replace(refiner, parameters=parameters, origin=None)
     after = Scores(*(last[f"dev {name}"] for name in Scores._fields))
-    return Adapted(refiner, before, after, loss - last["dev loss"], clips, steps)
+    return FineTuningResult(refiner, before, after, loss - last["dev loss"], clips, steps)
 
 
-def _configuration(wish: Wish) -> Config:
+def _configuration(wish: FineTuningSettings) -> Config:
     """Return the configuration of the shipped refiner with the user's recordings inserted."""
     name = f"refiner-{wish.rate // 1000}k"
     path = find(name)

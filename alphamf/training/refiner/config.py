@@ -46,7 +46,7 @@ class RefinerKind:
     name: ClassVar[str] = "refiner"
     network: ClassVar[type[TrainedNetwork]] = Refiner
     cell_shape: ClassVar[tuple[int, int]] = Refiner.cell_shapes[0]
-    before: ClassVar[tuple[str, ...]] = ()
+    earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, beside its dictionary."""
@@ -73,7 +73,7 @@ class CausalKind:
     name: ClassVar[str] = "causal"
     network: ClassVar[type[TrainedNetwork]] = CausalRefiner
     cell_shape: ClassVar[tuple[int, int]] = CausalRefiner.cell_shapes[0]
-    before: ClassVar[tuple[str, ...]] = ()
+    earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
         """Return the windows that the network reads, beside its dictionary."""
@@ -108,7 +108,7 @@ class SecondStageKind:
         return SecondStage.cell_shapes[self.taps]
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
         return (self.of,)
 
@@ -138,7 +138,7 @@ class HighBandKind:
     cell_shape: ClassVar[tuple[int, int]] = HighBand.cell_shapes[0]
 
     @property
-    def before(self) -> tuple[str, ...]:
+    def earlier_networks(self) -> tuple[str, ...]:
         """Networks that run before this one."""
         return self.after
 

@@ -177,7 +177,7 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
     if bands >= cells:
         raise AlphaMFError(f"[network] bands must be fewer than the {cells} bins, not {bands}")
     kind = config.network.kind
-    _check_before(kind.before, dictionary)
+    _check_before(kind.earlier_networks, dictionary)
     if isinstance(kind, CausalKind) and kind.made_from:
         return _made_causal(config, kind.made_from, dictionary)
     if not config.network.start:

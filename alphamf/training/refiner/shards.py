@@ -122,7 +122,10 @@ def _claim(folder: Path, config: Config) -> None:
         key: value for key, value in config.as_dict()["mixtures"].items() if "clips" not in key
     }
     recipe |= {"data": config.as_dict()["data"], "model": config.network.model}
-    recipe |= {"before": config.network.kind.before, "kind": config.network.kind.network.kind}
+    recipe |= {
+        "before": config.network.kind.earlier_networks,
+        "kind": config.network.kind.network.kind,
+    }
     text = json.dumps(recipe, indent=1) + "\n"
     written = folder / "recipe.json"
     make_folder(folder / "recordings" / "file", folder)
@@ -158,7 +161,7 @@ def _make(shard: Shard, update: object) -> None:
 @cache
 def _weights(network: Network) -> Weights:
     """Load the models for making clips, once per process."""
-    before = network.kind.before
+    before = network.kind.earlier_networks
     if isinstance(network.kind, HighBandKind):
         found = find(FULL_BAND, network.model)
         if not before:

@@ -157,7 +157,7 @@ def test_silence_is_passed_over(files, tmp_path):
     theta = target.start(rng)
     for _ in range(12):
         assert (target.draw(rng, theta).plus > 0).all()
-    assert target.used == 1
+    assert target.used_files == 1
     assert target.seconds == pytest.approx(12, abs=6)
     reader = Excerpts(RATE, settings.frame, 1.0)
     assert len(reader.read(str(tmp_path / "gaps.wav"), 0.1)) == 0

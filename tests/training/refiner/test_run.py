@@ -380,7 +380,7 @@ def test_adaptation_without_a_place_for_temporary_files(corpora, tmp_path, monke
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="cannot create a temporary folder: No such file"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 1.0, 1, 0), print)
 
 
 @pytest.mark.parametrize(("rate", "start"), [(8000, "refiner-8k"), (16000, "refiner-16k")])
@@ -394,7 +394,7 @@ def test_adaptation_goes_on_from_the_shipped_network(corpora, monkeypatch, rate,
     monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, rate, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, rate, 1.0, 1, 0), print)
     assert [(each.start, each.bands) for each in found] == [(start, 0)]
 
 
@@ -412,7 +412,7 @@ def test_adaptation_of_a_network_that_was_tied_and_moved_by_muon(corpora, tmp_pa
     monkeypatch.setattr(adapt, "prepare_clips", prepared)
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 1.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 1.0, 1, 0), print)
     assert found == [(0, 0.0)]
 
 
@@ -430,7 +430,7 @@ def test_decoding_is_no_part_of_the_time_of_a_mixture(corpora, monkeypatch):
     monkeypatch.setattr(adapt, "time", SimpleNamespace(monotonic=lambda: now[0]))
     folders = [str(corpora / "speech")], [str(corpora / "noise")]
     with pytest.raises(AlphaMFError, match="enough"):
-        adapt.adapt(adapt.Wish(*folders, 8000, 10.0, 1, 0), print)
+        adapt.adapt(adapt.FineTuningSettings(*folders, 8000, 10.0, 1, 0), print)
     assert asked[-1] == int(600 * adapt.MIXING / 0.125)
 
 

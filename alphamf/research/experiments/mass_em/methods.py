@@ -45,7 +45,7 @@ METHODS = tuple(
 
 
 @dataclass(frozen=True)
-class OfPositions:
+class PositionMass:
     r"""A mass adapted to positions, scaled to :math:`\det M = 1`.
 
     The covariance of the positions has their units, and would change the meaning of the step size
@@ -92,7 +92,7 @@ class OfPositions:
         return self.learner.update(rng, state, theta, momentum)
 
 
-def base(method: str) -> str:
+def base_method(method: str) -> str:
     """Return the name of the plain sampler."""
     return method.removesuffix(EM).removesuffix(POSITIONS)
 
@@ -122,15 +122,15 @@ def sampler(
     dense, growth
         Of ``MassEM``.
     variance
-        Of `OfPositions`.
+        Of `PositionMass`.
     """
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
     if method.endswith(EM):
         settings["mass"] = learner
     elif method.endswith(POSITIONS):
-        settings["mass"] = OfPositions(replace(learner, source="positions"), variance)
-    return KINDS[base(method)](**settings)
+        settings["mass"] = PositionMass(replace(learner, source="positions"), variance)
+    return KINDS[base_method(method)](**settings)
 
 
 def milliseconds(

@@ -95,7 +95,7 @@ def jobs(full: bool, seed: int) -> list[Job]:
     ]
 
 
-def along(theta: Array, target: Gaussian) -> Array:
+def axis_coordinates(theta: Array, target: Gaussian) -> Array:
     """Return the coordinates along and across the long axis, and 2 U, shape (*chains, 3)."""
     long = theta.sum(-1) / np.sqrt(target.size)
     across = (theta[..., 0] - theta[..., 1]) / np.sqrt(2)
@@ -108,7 +108,7 @@ def work(job: Job) -> Numbers:
 
     target, sampler = Gaussian(job["size"]), sampler_of(job)
     start = target.start(generator(job["seed"], 0), (job["chains"],))
-    trace = Trace(along)
+    trace = Trace(axis_coordinates)
     for state in run(
         target, sampler, steps=job["samples"], seed=job["seed"], start=start, record=trace
     ):
@@ -134,12 +134,12 @@ def work(job: Job) -> Numbers:
         "ess_long": [float(ess[0]) for ess in of_ess],
         "ess_across": [float(ess[1]) for ess in of_ess],
         "variance": [float(v) for v in kept[..., 0].var(0) / (job["size"] + 4)],
-        "seconds": seconds_a_step(target, sampler, min(2000, job["samples"])),
+        "seconds": seconds_per_step(target, sampler, min(2000, job["samples"])),
         "energy": [[int(i) + 1, float(energy[i, 0])] for i in shown],
     }
 
 
-def seconds_a_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
+def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> float:
     """Return the CPU time of one step of a single chain.
 
     Parameters

@@ -31,7 +31,7 @@ from alphamf.inference.samplers.quasi import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
-from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_a_step
+from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE, seconds_per_step
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array
 
@@ -131,7 +131,7 @@ def work(job: Job) -> Numbers:
         "kept": len(kept),
         "ess": [float(np.median(values)) for values in ess],
         "energy": [float(value) for value in level.mean(0)],
-        "seconds": seconds_a_step(target, sampler, min(samples, 100), warm=5),
+        "seconds": seconds_per_step(target, sampler, min(samples, 100), warm=5),
     }
 
 

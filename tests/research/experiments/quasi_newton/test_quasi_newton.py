@@ -37,7 +37,7 @@ def test_gaussian_is_the_papers():
     solved = np.linalg.solve(covariance, theta.T).T
     np.testing.assert_allclose(target.grad(theta), solved)
     np.testing.assert_allclose(target.value(theta), 0.5 * (theta * solved).sum(-1))
-    long, across, energy = gaussian.along(theta, target).T
+    long, across, energy = gaussian.axis_coordinates(theta, target).T
     np.testing.assert_allclose(energy, (theta * solved).sum(-1))
     np.testing.assert_allclose(long**2, theta.sum(-1) ** 2 / 6)
     np.testing.assert_allclose(across, (theta[:, 0] - theta[:, 1]) / math.sqrt(2))
