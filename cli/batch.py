@@ -17,7 +17,7 @@ from alphamf.cli import report
 from alphamf.cli.parallel import choose_each
 from alphamf.tools import pool
 from alphamf.tools.files import printable_name
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 if TYPE_CHECKING:
     from alphamf.batch.request import Request
@@ -133,7 +133,7 @@ def preload(files: Plan, *, device: str, workers: int | None, cluster: str | Non
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:
         from alphamf.tools import processes
 
-        processes.preload("alphamf.batch.preloaded")
+        processes.preload("alphamf.batch.preload")
     else:
         helper.prepare()
 

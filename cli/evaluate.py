@@ -172,7 +172,7 @@ def evaluate(
         require_package("a report", "matplotlib", "report")
         require_package("a report", "jinja2", "report")
         from alphamf.evaluation import outputs, runner
-        from alphamf.evaluation.extra import parse_extra
+        from alphamf.evaluation.extra_scores import parse_extra
         from alphamf.evaluation.methods import DEFAULTS, resolve
         from alphamf.evaluation.pairs import sample
 

@@ -8,7 +8,7 @@ from functools import partial
 import typer
 
 from alphamf.tools import pool
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 Each = Callable[..., Iterator[Outcome]]
 """A function like `alphamf.tools.pool.each`."""

@@ -14,7 +14,7 @@ from alphamf.batch.inputs import STREAM
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name
 from alphamf.tools.jsonlines import dumps
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 if TYPE_CHECKING:
     from alphamf.training.dictionary.progress import Progress

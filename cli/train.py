@@ -161,7 +161,7 @@ def _extend(
 ) -> None:
     """Write a copy of a model with added rows above its frequency band."""
     from alphamf.learnt.dictionary import load
-    from alphamf.training.dictionary.above import extend
+    from alphamf.training.dictionary.band_extension import extend
 
     started = time.perf_counter()
     with report.progress(quiet, "files") as update:
@@ -183,7 +183,7 @@ def _report_skipped(skipped: list[str], sentence: str) -> None:
 
 
 def _print(selection: Selection, output: str, seconds: float) -> None:
-    from alphamf.learnt.about import summary
+    from alphamf.learnt.description import summary
 
     if selection.candidates:
         typer.echo(_table(selection))

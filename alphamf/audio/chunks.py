@@ -6,8 +6,8 @@ import struct
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Extent, Pieces, replace_bytes, truncation_error
-from alphamf.audio.view import holds_sound
+from alphamf.audio.file_pieces import holds_sound
+from alphamf.audio.layout import Extent, Pieces, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
 Order = Literal["<", ">"]

@@ -6,8 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from alphamf.audio import mp3, subtypes
-from alphamf.audio.cut import Extent, replace_bytes
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, replace_bytes
 
 if TYPE_CHECKING:
     from alphamf.tools.arrays import Floats

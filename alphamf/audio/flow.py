@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphamf.audio import chunks, subtypes
-from alphamf.audio.cut import LEAST, TruncationError, excess_sentence, truncation_error
-from alphamf.audio.growing import NAME, SIMPLE, wav_header
+from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.live_input import NAME, SIMPLE, wav_header
 from alphamf.audio.reader import CHANNELS
 from alphamf.audio.survey import RATES, open_bytes
 from alphamf.errors import AlphaMFError

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from alphamf.audio import chunks, flac, headers, mp3, ogg, subtypes
-from alphamf.audio.cut import Extent, FilePart, Layout, Pieces, TruncationError
+from alphamf.audio.file_pieces import holds_sound, view
+from alphamf.audio.layout import Extent, FilePart, Layout, Pieces, TruncationError
 from alphamf.audio.media import kinds
-from alphamf.audio.view import holds_sound, view
 from alphamf.errors import AlphaMFError
 
 
@@ -31,7 +31,7 @@ class Header(NamedTuple):
         Bytes 0 to 3, and bytes from 8 on.
     check
         Takes the open file after its first 12 bytes, its size, and its name for messages; returns
-        where the recording ends; raises `alphamf.audio.cut.TruncationError`.
+        where the recording ends; raises `alphamf.audio.layout.TruncationError`.
     """
 
     start: bytes

@@ -6,7 +6,7 @@ import re
 import struct
 from typing import BinaryIO, Literal
 
-from alphamf.audio.cut import Extent, replace_bytes, truncation_error
+from alphamf.audio.layout import Extent, replace_bytes, truncation_error
 
 
 def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) -> Extent:

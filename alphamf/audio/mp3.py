@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Extent, Pieces, TruncationError, replace_bytes
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, Pieces, TruncationError, replace_bytes
 
 STARTS = (b"ID3", *(bytes((0xFF, version | 0b10 | crc)) for version in (0xE0, 0xF0, 0xF8)
           for crc in (0, 1)))  # fmt: skip

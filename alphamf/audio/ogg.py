@@ -7,8 +7,8 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from alphamf.audio.cut import Extent, TruncationError
-from alphamf.audio.view import find
+from alphamf.audio.file_pieces import find
+from alphamf.audio.layout import Extent, TruncationError
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 _HEADER = 27

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import DecodingError
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.media import kinds
 from alphamf.audio.media.kinds import Openable
 from alphamf.audio.media.track import Track

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from alphamf.audio import subtypes
-from alphamf.audio.cut import DecodingError, FilePart
+from alphamf.audio.layout import DecodingError, FilePart
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, next_wide_block
 from alphamf.audio.sources import decodable_path

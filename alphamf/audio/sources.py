@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from alphamf.audio import formats
-from alphamf.audio.cut import Layout, TruncationError
+from alphamf.audio.layout import Layout, TruncationError
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason, temporary_place
 

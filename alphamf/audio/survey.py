@@ -14,7 +14,12 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 
 from alphamf.audio import formats, subtypes
-from alphamf.audio.cut import (
+from alphamf.audio.decoder import helper
+from alphamf.audio.decoder.client import open_bytes_confined, open_confined
+from alphamf.audio.decoder.confined_process import NoSandboxError
+from alphamf.audio.file_pieces import PiecedFile
+from alphamf.audio.joined_parts import UNKNOWN, JoinedParts
+from alphamf.audio.layout import (
     LEAST,
     DecodingError,
     FilePart,
@@ -23,13 +28,8 @@ from alphamf.audio.cut import (
     TruncationError,
     excess_sentence,
 )
-from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.client import open_bytes_confined, open_confined
-from alphamf.audio.decoder.connection import NoSandboxError
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import next_block, open_here
-from alphamf.audio.parts import UNKNOWN, JoinedParts
-from alphamf.audio.view import PiecedFile
 from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from alphamf.audio import formats, subtypes
 from alphamf.audio.decoder import helper
-from alphamf.audio.decoder.connection import NoSandboxError
+from alphamf.audio.decoder.confined_process import NoSandboxError
 from alphamf.audio.decoder.muxing import ConfinedMuxer
 from alphamf.audio.formats import final_name
 from alphamf.audio.media import kinds

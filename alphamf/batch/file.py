@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.audio import formats
-from alphamf.audio.growing import open_input
+from alphamf.audio.live_input import open_input
 from alphamf.audio.normalizer import Normalizer
 from alphamf.audio.reader import Recording
 from alphamf.audio.stft import Frame
@@ -31,9 +31,9 @@ from alphamf.denoising.stream_options import StreamOptions
 from alphamf.denoising.weights import Weights, find, missing_refiner_note, narrow_recording_note
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import make_folder, permissions, printable_name
+from alphamf.tools.outcomes import Update
 from alphamf.tools.stopping import leave_if_stopped
 from alphamf.tools.sums import total
-from alphamf.tools.work import Update
 
 
 def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]:

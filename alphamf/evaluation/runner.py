@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from alphamf.errors import AlphaMFError
-from alphamf.evaluation.extra import ExtraScores
+from alphamf.evaluation.extra_scores import ExtraScores
 from alphamf.evaluation.methods import Entry
 from alphamf.evaluation.pairs import Pair
 from alphamf.evaluation.results import Result

@@ -251,7 +251,7 @@ LOOP(void, note, (float half, const float *restrict plus, const float *restrict 
 }
 
 /* The newest frames of a spectrogram, shape (context, channels, bins); see
- * alphamf.factorization.frame. */
+ * alphamf.factorization.online_steps. */
 struct frames {
     Py_ssize_t context, channels, bins, columns;
     const float *power, *basis, *back, *response, *rate;

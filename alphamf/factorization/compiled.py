@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphamf.factorization.cells import CellOutput, Cells
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.online_steps import FrameState, Moves
 from alphamf.inference.random import word_state
 from alphamf.tools.arrays import Array
 
@@ -88,7 +88,7 @@ def evaluate(
 
 
 def move(frame: FrameState, moves: Moves) -> int:
-    """See `alphamf.factorization.frame.move`; arrays must be contiguous."""
+    """See `alphamf.factorization.online_steps.move`; arrays must be contiguous."""
     context, columns, _ = frame.basis.shape
     steps, keep, alpha, shape, exponent = moves
     sizes = context, len(frame.h), columns

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.factorization import cells, compiled
-from alphamf.factorization import frame as steps
+from alphamf.factorization import online_steps as steps
 from alphamf.factorization.cells import FLOOR
 from alphamf.factorization.forgetting import Extreme, NoiseVariance, forgetting_factor
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization.online_steps import FrameState, Moves
 from alphamf.factorization.response import Response
 from alphamf.tools.arrays import Floats
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from alphamf.factorization.by_products import Notes
 from alphamf.factorization.cells import LARGEST, TINY, CellOutput, Cells
 from alphamf.factorization.model import Model
-from alphamf.factorization.notes import Notes
 from alphamf.factorization.tiles import Tile, Workspace, tiles
 from alphamf.inference.protocols import Parts
 from alphamf.tools.arrays import Array, namespace

@@ -7,7 +7,7 @@ is a correction of the posterior mean on the logistic scale; its second is not u
 
 This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
 others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.compiled` in C, and
-`alphamf.training.refiner.differentiable` in PyTorch, for training.
+`alphamf.training.refiner.torch_layers` in PyTorch, for training.
 
 References
 ----------

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from alphamf.serving.tasks import Task, work
+from alphamf.tools.outcomes import Outcome
 from alphamf.tools.processes import Worker, end, wait_for_workers
 from alphamf.tools.stopwatch import Stopwatch
-from alphamf.tools.work import Outcome
 
 _WAKE = 0.1
 """Longest wait before a lane looks whether its task is to stop, in seconds."""

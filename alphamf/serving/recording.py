@@ -13,8 +13,8 @@ from typing import Any
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.names import result_name
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, stored_samples
+from alphamf.tools.outcomes import Outcome
 from alphamf.tools.stopwatch import elapsed_seconds
-from alphamf.tools.work import Outcome
 
 FAULT = "an internal error occurred; see the terminal of the server for details"
 

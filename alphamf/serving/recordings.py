@@ -19,9 +19,9 @@ from alphamf.serving.render import RenderTask
 from alphamf.serving.sound import preview_name
 from alphamf.serving.store import new_folder
 from alphamf.serving.tasks import DenoiseTask, PreviewTask, ReadTask, Task
+from alphamf.tools.outcomes import Outcome
 from alphamf.tools.pool import cores
 from alphamf.tools.stopwatch import elapsed_seconds
-from alphamf.tools.work import Outcome
 
 RENDERS = 4
 """Downloads that are kept of a recording, beside the one in its own format and those being read."""

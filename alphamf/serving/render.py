@@ -19,7 +19,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.serving.sound import SOURCE, SPEECH, SoundShape, samples
 from alphamf.serving.store import check_room
 from alphamf.tools.arrays import Floats
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 
 @dataclass(frozen=True)

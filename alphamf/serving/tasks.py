@@ -26,10 +26,10 @@ from alphamf.serving.sound import (
     samples,
     write,
 )
+from alphamf.serving.speech_observer import SpeechObserver
 from alphamf.serving.store import check_room
-from alphamf.serving.watch import SpeechObserver
 from alphamf.tools.files import atomic
-from alphamf.tools.work import Update
+from alphamf.tools.outcomes import Update
 
 PREVIEW_SECONDS = 10
 PREVIEW_PRESET = "fast"

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from alphamf.errors import AlphaMFError
-from alphamf.tools.connection import caution, connect_client, describe
+from alphamf.tools.cluster_client import caution, connect_client, describe
 from alphamf.tools.files import printable_name
+from alphamf.tools.outcomes import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 from alphamf.tools.paths import current_folder
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 
 if TYPE_CHECKING:
     from distributed import Client, Worker
@@ -68,7 +68,7 @@ def each(
     workers
         Number of processes of a local cluster; any other has its own.
     address
-        Of a scheduler, or `alphamf.tools.connection.LOCAL`.
+        Of a scheduler, or `alphamf.tools.cluster_client.LOCAL`.
     report
         Called with a sentence that names the scheduler and its dashboard, and before it connects
         with one on a scheduler without TLS.

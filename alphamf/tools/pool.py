@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alphamf.tools.files import reason
+from alphamf.tools.outcomes import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 from alphamf.tools.stopping import allow_stop
-from alphamf.tools.work import Item, Outcome, Report, Update, Work, attempt, sort_by_place
 
 if TYPE_CHECKING:
     from alphamf.tools.processes import Worker

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, resource_tracker
 from typing import Any
 
+from alphamf.tools.outcomes import Outcome, Update, Work, attempt
 from alphamf.tools.stopping import (
     GRACE,
     allow_stop,
@@ -27,7 +28,6 @@ from alphamf.tools.stopping import (
     stop_timeout,
 )
 from alphamf.tools.stopwatch import Stopwatch
-from alphamf.tools.work import Outcome, Update, Work, attempt
 
 _INTERVAL = 0.1
 """Least time between two progress messages of a worker, in seconds."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.cut import TruncationError
+from alphamf.audio.layout import TruncationError
 from alphamf.audio.reader import open_reader, read
 from alphamf.errors import AlphaMFError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.evaluation.extra import ExtraScores, read_transcripts, recognise_words
+from alphamf.evaluation.extra_scores import ExtraScores, read_transcripts, recognise_words
 from alphamf.scores.words import error_rate, words
 from alphamf.tools import tables
 from tests.support.evaluation_corpus import (

@@ -17,7 +17,7 @@ from alphamf.serving import recordings as module
 from alphamf.serving.limits import Limits
 from alphamf.serving.recordings import RENDERS, Recordings
 from alphamf.serving.routes import Api
-from alphamf.tools.work import Outcome
+from alphamf.tools.outcomes import Outcome
 
 
 class Idle:

@@ -14,7 +14,7 @@ from alphamf.serving.app import build
 from alphamf.serving.lanes import Ticket
 from alphamf.serving.limits import Limits
 from alphamf.serving.tasks import work
-from alphamf.tools.work import attempt
+from alphamf.tools.outcomes import attempt
 
 
 class Steps:

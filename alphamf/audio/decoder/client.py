@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import Pieces
 from alphamf.audio.decoder import messages
-from alphamf.audio.decoder.connection import ConfinedProcess, NoSandboxError
+from alphamf.audio.decoder.confined_process import ConfinedProcess, NoSandboxError
+from alphamf.audio.file_pieces import pack
+from alphamf.audio.layout import Pieces
 from alphamf.audio.media.track import About
-from alphamf.audio.view import pack
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
 

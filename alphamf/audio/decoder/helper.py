@@ -85,7 +85,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
     Parameters
     ----------
     data
-        What it is to do, in JSON; see `alphamf.audio.decoder.work`.
+        What it is to do, in JSON; see `alphamf.audio.decoder.tasks`.
     descriptors
         The file, the channel on which the decoder is to answer, and a file that it may write.
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from alphamf.audio.decoder import messages
-from alphamf.audio.decoder.connection import ConfinedProcess
+from alphamf.audio.decoder.confined_process import ConfinedProcess
 from alphamf.audio.media.copy import Original
 from alphamf.audio.sink import Sink
 from alphamf.tools.files import printable_name

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from alphamf.audio.decoder import messages, work
+from alphamf.audio.decoder import messages, tasks
 from alphamf.audio.decoder.confine import confine, prepare
 from alphamf.audio.handle import Handle
 from alphamf.audio.media import kinds
@@ -91,9 +91,9 @@ def _work(asked: dict[str, Any], descriptors: list[int]) -> None:
     sink = Sink(_OUTPUT, asked["output"]) if "output" in asked else None
     messages.send(channel, messages.DONE, bytes([confine(writes=sink is not None)]))
     if sink is None:
-        work.decode(channel, source, asked)
+        tasks.decode(channel, source, asked)
     else:
-        work.copy(channel, source, sink, asked)
+        tasks.copy(channel, source, sink, asked)
 
 
 def _warm_up() -> None:

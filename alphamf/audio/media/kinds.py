@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import BinaryIO, Literal, NamedTuple, Protocol
 
-from alphamf.audio import chunks, view
-from alphamf.audio.cut import Extent, TruncationError, replace_bytes, truncation_error
+from alphamf.audio import chunks, file_pieces
+from alphamf.audio.layout import Extent, TruncationError, replace_bytes, truncation_error
 from alphamf.errors import AlphaMFError
 
 EXTRA = "pip install 'alphamf[media]'"
@@ -169,7 +169,7 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     if length is not None and (start + length == size or _at(file, start + length, _EBML)):
         return Extent(start + length, stops=False)
     end = _find_next(file, _EBML, start, size, _is_header)
-    if length is None or not view.holds_sound(file, start + length, end):
+    if length is None or not file_pieces.holds_sound(file, start + length, end):
         return Extent(end, stops=False)
     unknown = (1 << 7 * (start - at) | (1 << 7 * (start - at)) - 1).to_bytes(start - at, "big")
     return Extent(end, replace_bytes(end, at, unknown), stops=False)
@@ -196,7 +196,7 @@ def _find_next(
     holds: Callable[[BinaryIO, int], bool] = lambda *_: True,
 ) -> int:
     """Return where certain bytes, of which something holds, come next; the size if nowhere."""
-    while (at := view.find(file, what, at)) >= 0:
+    while (at := file_pieces.find(file, what, at)) >= 0:
         if holds(file, at):
             return at
         at += 1

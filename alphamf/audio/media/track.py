@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from alphamf.audio.cut import DecodingError, OmissionError
+from alphamf.audio.layout import DecodingError, OmissionError
 from alphamf.audio.media.codecs import subtype
 from alphamf.audio.media.kinds import EXTRA, Kind, Openable
 from alphamf.errors import AlphaMFError

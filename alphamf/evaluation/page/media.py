@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alphamf.audio.cut import DecodingError
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.opening import next_block
 from alphamf.audio.survey import open_sound
 from alphamf.batch.plot import Spectrogram

@@ -220,10 +220,10 @@ class Walk:
         AlphaMFError
             The chain is no longer finite, or the checkpoint cannot be read or is of another run.
         """
-        from alphamf.inference.blocks import saved
+        from alphamf.inference.blocks import checkpoints
 
         if checkpoint is not None:
-            saved.load(checkpoint, self)
+            checkpoints.load(checkpoint, self)
         while self.steps < steps:
             begin = self._clock()
             # A chain that diverges is detected by its sum, not by warnings.
@@ -237,7 +237,7 @@ class Walk:
                 if rmse is not None:
                     self.curve.append([self.steps, self.seconds, rmse])
             if checkpoint is not None and self.steps % segment == 0:
-                saved.save(checkpoint, self)
+                checkpoints.save(checkpoint, self)
             yield self.steps
 
     def _check_finite(self) -> None:

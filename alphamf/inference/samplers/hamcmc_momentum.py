@@ -9,7 +9,13 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
-from alphamf.inference.samplers.between import Members, check, insert_sample, inverse, start_members
+from alphamf.inference.samplers.ensemble_pairs import (
+    Members,
+    check,
+    insert_sample,
+    inverse,
+    start_members,
+)
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace
@@ -61,8 +67,8 @@ class HAMCMCMomentum:
     Two things differ from the combination of `HAMCMC` with `SGHMC`, each of which leaves a bias
     that does not shrink with h (``tests/inference/samplers/test_hamcmc_momentum.py``):
 
-    - H is made of pairs *between* the other chains (``samplers.between``), since the directions of
-      pairs along the chains tell of p, which persists. This takes a third gradient.
+    - H is made of pairs *between* the other chains (``samplers.ensemble_pairs``): the directions
+      of pairs along the chains depend on p, which persists. This takes a third gradient.
     - The leap is symmetric. That of SGHMC leaves a correlation of theta and p of the order of h,
       which depends on F, so that each change of F heats or cools by as much.
 

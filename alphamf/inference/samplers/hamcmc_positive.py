@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from alphamf.errors import AlphaMFError
 from alphamf.inference.protocols import FactorPotential, Need, Schedule, Target
 from alphamf.inference.samplers.hamcmc import HAMCMC, HAMCMCState
-from alphamf.inference.samplers.positive import SGRLD, SGRLDState
+from alphamf.inference.samplers.sgrld import SGRLD, SGRLDState
 from alphamf.inference.targets.unbounded import UnboundedTarget
 from alphamf.tools.arrays import Array, namespace
 

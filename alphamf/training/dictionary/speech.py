@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphamf.audio import stft
-from alphamf.audio.cut import DecodingError, FilePart
+from alphamf.audio.layout import DecodingError, FilePart
 from alphamf.audio.opening import next_block
 from alphamf.audio.reader import Reader, open_reader
 from alphamf.audio.resample import resample

@@ -14,7 +14,7 @@ from alphamf.learnt.network_file import find
 from alphamf.learnt.refiner import Refiner
 from alphamf.tools import allocator
 from alphamf.tools.folders import temporary_folder
-from alphamf.training.refiner import configured
+from alphamf.training.refiner import config_file
 from alphamf.training.refiner.config import Config, Data
 from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, prepare_clips, train
 from alphamf.training.refiner.scores import Scores
@@ -134,7 +134,7 @@ def _configuration(wish: FineTuningSettings) -> Config:
             f"there is no shipped refiner for {wish.rate} Hz; the rate must be 8000 or 16000"
         )
     shipped = Refiner.load(path)
-    base = configured.load(models() / f"{name}.toml")
+    base = config_file.load(models() / f"{name}.toml")
     mixtures = replace(
         base.mixtures,
         dev_clips=DEV_CLIPS,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from alphamf.learnt import bands, layers, network
 from alphamf.training.refiner.clips import BandClip
-from alphamf.training.refiner.differentiable import outputs
+from alphamf.training.refiner.torch_layers import outputs
 
 FAINT = 1e-3
 """Energy of the speech, in that of the mixture, below which a band's error is not told apart."""

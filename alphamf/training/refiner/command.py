@@ -22,7 +22,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import atomic, check_writable, printable_name, refuse_links
 from alphamf.tools.pool import cores
 from alphamf.tools.stopping import end_on_signals
-from alphamf.training.refiner import configured
+from alphamf.training.refiner import config_file
 from alphamf.training.refiner.run import NETWORK, Run, check, check_installed, train
 
 
@@ -65,7 +65,7 @@ def main() -> None:
         if asked.output:
             check_writable(asked.output)
         check_installed()
-        found = configured.load(asked.config)
+        found = config_file.load(asked.config)
         mixtures = asked.mixtures or asked.run / "mixtures"
         if not asked.mixtures:
             refuse_links(mixtures, asked.run)

@@ -1,4 +1,4 @@
-"""The configuration of a training run, as dataclasses; `configured` reads it from a TOML file."""
+"""The configuration of a training run, as dataclasses; `config_file` reads it from a TOML file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class CausalKind:
     Attributes
     ----------
     made_from
-        Refiner that a new one starts from (`alphamf.training.refiner.made_causal`); empty: from
+        Refiner that a new one starts from (`alphamf.training.refiner.causal_start`); empty: from
         random parameters.
     """
 
@@ -169,7 +169,7 @@ class Network:
     kind
         Which network it is, with the settings of that kind.
     bands
-        Number of bands in which weights are tied (`alphamf.training.refiner.tied`); 0: none are.
+        Number of bands in which weights are tied (`alphamf.training.refiner.weight_tying`), or 0.
     exponent
         As in `alphamf.learnt.network_file.TrainedNetwork`.
     start
@@ -210,9 +210,9 @@ class Data:
         Of clean speech, of other sounds, and of room responses (may be empty).
     narrow
         Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
-        (`alphamf.training.refiner.widened`): for the network of the bands alone.
+        (`alphamf.training.refiner.synthetic_band`): for the network of the bands alone.
     tilts
-        As in `alphamf.training.refiner.widened.widen_band`.
+        As in `alphamf.training.refiner.synthetic_band.widen_band`.
     unscored
         Of other sounds as well, to learn from alone: rows of split dev there are another test's.
     most

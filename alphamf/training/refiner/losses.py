@@ -13,9 +13,9 @@ from alphamf.learnt import layers, network, second_stage
 from alphamf.learnt.causal import fill_band_end
 from alphamf.training.refiner import spectra
 from alphamf.training.refiner.clips import CausalClip, FirstStageClip, TrainingClip
-from alphamf.training.refiner.differentiable import outputs
 from alphamf.training.refiner.intelligibility import estoi
 from alphamf.training.refiner.perception import disturbance
+from alphamf.training.refiner.torch_layers import outputs
 
 RESOLUTIONS = (0.008, 0.02, 0.05)
 """Windows of the loss of that name, in seconds; they overlap by half."""

@@ -27,7 +27,7 @@ from alphamf.learnt.dictionary import Dictionary
 from alphamf.learnt.refiner import WINDOW, Refiner
 from alphamf.tools.arrays import Array, Floats
 from alphamf.tools.files import atomic, printable_name
-from alphamf.training.refiner import band_losses, tied
+from alphamf.training.refiner import band_losses, weight_tying
 from alphamf.training.refiner.clips import BandClip, TrainingClip
 from alphamf.training.refiner.config import CausalKind, Config, Schedule
 from alphamf.training.refiner.losses import (
@@ -82,7 +82,7 @@ class Fit:
         kind, bands = config.network.kind.network, config.network.bands
         self._longest = WINDOW if kind is Refiner else second_stage.WINDOW
         cells = kind.cells(self.grid.frame)
-        self._spread = torch.from_numpy(tied.band_shares(cells, bands)) if bands else None
+        self._spread = torch.from_numpy(weight_tying.band_shares(cells, bands)) if bands else None
         if start is None:
             rng = np.random.default_rng([config.schedule.seed, START])
             start = network.start(rng, bands or cells, config.network.sizes)
@@ -211,7 +211,11 @@ class Fit:
         return rows
 
     def _whole(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        return parameters if self._spread is None else tied.expand_tied(parameters, self._spread)
+        return (
+            parameters
+            if self._spread is None
+            else weight_tying.expand_tied(parameters, self._spread)
+        )
 
     def _run(
         self,

@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import atomic, printable_name, reason
 from alphamf.tools.manifest import MANIFEST, read_manifest
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.widened import widen_band
+from alphamf.training.refiner.synthetic_band import widen_band
 
 SPLITS = ("train", "dev")
 

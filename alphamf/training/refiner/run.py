@@ -192,9 +192,9 @@ def _start(config: Config, dictionary: Dictionary) -> dict[str, Array] | None:
         )
     if not bands:
         return found.parameters
-    from alphamf.training.refiner import tied
+    from alphamf.training.refiner import weight_tying
 
-    return tied.fit_tied(found.parameters, cells, bands)
+    return weight_tying.fit_tied(found.parameters, cells, bands)
 
 
 def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
@@ -228,14 +228,14 @@ def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
 
 def _made_causal(config: Config, refiner: str, dictionary: Dictionary) -> dict[str, Array]:
     """Return the initial parameters of a causal refiner, given a refiner for whole recordings."""
-    from alphamf.training.refiner import made_causal
+    from alphamf.training.refiner import causal_start
 
     wanted, known = config.network, Refiner.load(find(refiner))
-    rng = np.random.default_rng([config.schedule.seed, made_causal.SEED])
+    rng = np.random.default_rng([config.schedule.seed, causal_start.SEED])
     bins = dictionary.frame.bins
     try:
         if (known.rate, known.frame) == (dictionary.rate, dictionary.frame):
-            return made_causal.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
+            return causal_start.start(rng, known.parameters, bins, wanted.sizes, wanted.bands)
     except (KeyError, ValueError):
         pass
     raise AlphaMFError(

@@ -17,7 +17,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.samplers.hamcmc import HAMCMC
 from alphamf.inference.samplers.hamcmc_positive import PositiveHAMCMC
 from alphamf.inference.samplers.langevin import SGLD
-from alphamf.inference.samplers.positive import SGRLD
+from alphamf.inference.samplers.sgrld import SGRLD
 from alphamf.inference.targets.unbounded import LOWEST, UnboundedPotential, UnboundedTarget
 from tests.support.laws import P_LEAST, Z_MOST, Quadrant, step_many
 from tests.support.states import check_resume

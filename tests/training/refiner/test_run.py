@@ -35,7 +35,7 @@ from tests.support.tones import FRAME, RATE
 
 pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import tied
+from alphamf.training.refiner import weight_tying
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_a_network_tied_in_bands_is_one_like_others(corpora, tmp_path):
     bins = learnt.frame.bins
     made = learnt.parameters["map.bias"].reshape(bins, -1)
     assert np.abs(made).max() > 0.001
-    spread = tied.band_shares(bins, 70)
+    spread = weight_tying.band_shares(bins, 70)
     between = spread @ np.linalg.lstsq(spread, made, rcond=None)[0]
     np.testing.assert_allclose(made, between, atol=1e-5)
     # A second round, whose first steps change next to nothing, goes on from there.

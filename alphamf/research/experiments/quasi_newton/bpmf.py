@@ -22,7 +22,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator, noise
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.bpmf import BPMF
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.research.experiments.quasi_newton.gaussian import ENSEMBLE

@@ -19,7 +19,7 @@ from alphamf.inference.random import generator
 from alphamf.inference.records import Trace
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error
 from alphamf.tools import libraries
 from alphamf.tools.arrays import Array

@@ -27,7 +27,7 @@ from alphamf.inference.chain import run
 from alphamf.inference.random import generator
 from alphamf.inference.samplers.hmc import HMC
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import QNHMC
+from alphamf.inference.samplers.qnhmc import QNHMC
 from alphamf.inference.targets.logistic import LogisticRegression
 from alphamf.research.corpora import find
 from alphamf.research.experiments.base import Job, JobRecord, Numbers, mean_and_error

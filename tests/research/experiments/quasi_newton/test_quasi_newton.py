@@ -119,7 +119,7 @@ def test_digits_are_told_apart(data):
 @pytest.mark.parametrize(("experiment", "share"), [(mnist, 1 / 2), (bpmf, 1 / 5)])
 @pytest.mark.parametrize("full", [False, True])
 def test_c_rests_before_samples_count(experiment, share, full):
-    # C that learns has another law (tests/inference/samplers/test_quasi.py).
+    # C that learns has another law (tests/inference/samplers/test_qnhmc.py).
     job = next(job for job in experiment.jobs(full, 0) if job["method"] == "QNHMC")
     assert experiment.sampler_of(job).freeze == share * job["samples"]
 

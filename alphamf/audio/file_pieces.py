@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any, BinaryIO, Literal, NamedTuple
 
-from alphamf.audio.cut import Pieces
+from alphamf.audio.layout import Pieces
 
 _CHUNK = 1 << 20
 

@@ -15,7 +15,7 @@ Roychowdhury & Parthasarathy (2017, eq. 7) put friction and noise on p and q wit
 instead, which leaves exp(-H) invariant. With p, q and s integrated out, that is no posterior: for
 large U it falls like U^(-(D + 1) / 2), which for a Gaussian posterior are the tails of a Cauchy
 law. They also print the steps of s and theta without a factor 1/2
-(``tests/inference/samplers/test_nose.py`` rejects both).
+(``tests/inference/samplers/test_sgnphmc.py`` rejects both).
 
 Gradient noise of covariance V is a diffusion h V / 2 of r. Where V = v G the thermostat absorbs it,
 known or not, as in `SGNHT`: the mean of q / Q becomes h v / 2. Friction A on q pulls it back and

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
-from alphamf.audio.cut import DecodingError, FilePart, OmissionError
 from alphamf.audio.flac import Sum
+from alphamf.audio.layout import DecodingError, FilePart, OmissionError
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import has_tags, next_block
 from alphamf.errors import AlphaMFError

@@ -8,9 +8,9 @@ from alphamf.audio.resample import resample
 from alphamf.audio.stft import forward
 from alphamf.errors import AlphaMFError
 from alphamf.learnt.bands import FULL_BAND
-from alphamf.training.refiner import configured, recordings
+from alphamf.training.refiner import config_file, recordings
 from alphamf.training.refiner.config import Data
-from alphamf.training.refiner.widened import DROPS, END, FRAME, PLACES, TILTED, widen_band
+from alphamf.training.refiner.synthetic_band import DROPS, END, FRAME, PLACES, TILTED, widen_band
 from tests.support import tones
 
 RATE = 16000
@@ -99,4 +99,4 @@ def test_only_a_network_of_the_bands_takes_narrow_voices(tmp_path):
     with pytest.raises(
         AlphaMFError, match=r"\[data\] narrow can be used for a high-band network only"
     ):
-        configured.parse_config(table)
+        config_file.parse_config(table)

@@ -14,7 +14,7 @@ from alphamf.factorization.priors import Gamma
 from alphamf.inference.chain import run
 from alphamf.inference.protocols import Parts
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.positive import EM, SGRLD
+from alphamf.inference.samplers.sgrld import EM, SGRLD
 from tests.support import paper
 from tests.support.laws import CHAINS, P_LEAST, Z_MOST, step_many
 

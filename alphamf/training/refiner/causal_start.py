@@ -14,7 +14,7 @@ import numpy as np
 from alphamf.learnt import network
 from alphamf.learnt.network import Sizes
 from alphamf.tools.arrays import Array
-from alphamf.training.refiner import tied
+from alphamf.training.refiner import weight_tying
 
 SEED = 4
 """What random numbers are for: the second part of their seed, as in `optimise`."""
@@ -40,7 +40,7 @@ def start(
     sizes
         Of the causal refiner.
     bands
-        In which its weights are tied (`alphamf.training.refiner.tied`); 0: in none.
+        In which its weights are tied (`alphamf.training.refiner.weight_tying`); 0: in none.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def start(
         The refiner has other sizes.
     """
     found = network.start(rng, bands or bins, sizes)
-    ends = tied.fit_tied(known, bins, bands) if bands else known
+    ends = weight_tying.fit_tied(known, bins, bands) if bands else known
     made = {name: ends[name] for name in ("in.weight", "in.bias", "map.weight", "map.bias")}
     made |= _blocks(known, sizes) | _convolutions(known, sizes)
     found["block0.down"] *= np.float32(FIRST)

@@ -11,9 +11,9 @@ from scipy import stats
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import lbfgs, metropolis, quasi
+from alphamf.inference.samplers import lbfgs, metropolis, qnhmc
 from alphamf.inference.samplers.hmc_bfgs import HMCBFGS
-from alphamf.inference.samplers.quasi import BFGS, LBFGS, QNHMC
+from alphamf.inference.samplers.qnhmc import BFGS, LBFGS, QNHMC
 from tests.support.bfgs import dense, dense_root, pairs
 from tests.support.laws import (
     CHAINS,
@@ -61,7 +61,7 @@ def test_qnhmc_leaves_its_law_while_c_does_not_know_theta(memory, freeze, dtype,
     assert target.p_value(state.theta) > P_LEAST
     for field in state.inverse[: 1 + (memory is not None)]:
         assert field.dtype == dtype
-    monkeypatch.setattr(quasi, "metropolis", wrong_way)
+    monkeypatch.setattr(qnhmc, "metropolis", wrong_way)
     assert target.p_value(one_step(target, sampler, dtype=dtype).theta) < P_LEAST
 
 
@@ -71,12 +71,12 @@ def test_c_in_the_momentum_alone_is_not_exact(memory, monkeypatch):
     # and preserves volume, so it is exact as well; but its energy is not conserved.
     target, sampler = Quartic(), QNHMC(0.05, 20, memory=memory)
     assert one_step(target, sampler, n=5000).accepted.mean() > 0.95
-    right = quasi.leapfrog
+    right = qnhmc.leapfrog
 
     def naive(potential, theta, momentum, gradient, h, leaps, velocity, force):
         return right(potential, theta, momentum, gradient, h, leaps, lambda p: p, force)
 
-    monkeypatch.setattr(quasi, "leapfrog", naive)
+    monkeypatch.setattr(qnhmc, "leapfrog", naive)
     assert one_step(target, sampler, n=5000).accepted.mean() < 0.9
 
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import soundfile
 
-from alphamf.audio.cut import DecodingError
 from alphamf.audio.decoder import messages
+from alphamf.audio.file_pieces import PiecedFile, unpack
 from alphamf.audio.handle import Handle
+from alphamf.audio.layout import DecodingError
 from alphamf.audio.media import kinds
 from alphamf.audio.media.copy import Original
 from alphamf.audio.media.muxer import Muxer
 from alphamf.audio.media.track import About
 from alphamf.audio.opening import has_tags, next_block, next_wide_block, open_here
 from alphamf.audio.sink import Sink
-from alphamf.audio.view import PiecedFile, unpack
 from alphamf.errors import AlphaMFError
 
 

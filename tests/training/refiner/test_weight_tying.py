@@ -8,14 +8,14 @@ from alphamf.training.refiner.config import NARROW
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import tied  # noqa: E402  it needs PyTorch
+from alphamf.training.refiner import weight_tying  # noqa: E402  it needs PyTorch
 
 SIZES = network.Sizes(6, 12, 1, 3, 4, 0)
 
 
 @pytest.mark.parametrize(("bins", "bands"), [(513, 128), (257, 106), (80, NARROW + 2)])
 def test_every_bin_is_shared_out_and_low_ones_belong_to_themselves(bins, bands):
-    shares = tied.band_shares(bins, bands)
+    shares = weight_tying.band_shares(bins, bands)
     assert shares.shape == (bins, bands) and (shares >= 0).all()
     np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
     np.testing.assert_array_equal(shares[:NARROW, :NARROW], np.eye(NARROW))
@@ -34,8 +34,10 @@ def test_the_whole_network_reads_means_of_bands_and_writes_between_them():
         name: torch.from_numpy(np.array(value))
         for name, value in network.start(rng, bands, SIZES).items()
     }
-    spread = tied.band_shares(bins, bands)
-    whole = {k: v.numpy() for k, v in tied.expand_tied(small, torch.from_numpy(spread)).items()}
+    spread = weight_tying.band_shares(bins, bands)
+    whole = {
+        k: v.numpy() for k, v in weight_tying.expand_tied(small, torch.from_numpy(spread)).items()
+    }
     assert {k: v.shape for k, v in whole.items()} == network.shapes(bins, SIZES)
     features = rng.standard_normal((2, frames, bins, network.FEATURES)).astype(np.float32)
     means = np.einsum("...bk,bn->...nk", features, spread / spread.sum(0))
@@ -49,8 +51,8 @@ def test_the_whole_network_reads_means_of_bands_and_writes_between_them():
 def test_a_network_that_was_tied_is_tied_again_as_it_was():
     small = network.start(np.random.default_rng(3), 106, SIZES)
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in small.items()}
-    whole = tied.expand_tied(tensors, torch.from_numpy(tied.band_shares(257, 106)))
-    again = tied.fit_tied({k: v.numpy() for k, v in whole.items()}, 257, 106)
+    whole = weight_tying.expand_tied(tensors, torch.from_numpy(weight_tying.band_shares(257, 106)))
+    again = weight_tying.fit_tied({k: v.numpy() for k, v in whole.items()}, 257, 106)
     assert again.keys() == small.keys()
     for name, value in small.items():
         np.testing.assert_allclose(again[name], value, atol=1e-5)
@@ -61,7 +63,7 @@ def test_gradients_reach_every_weight():
         name: torch.tensor(np.array(value), requires_grad=True)
         for name, value in network.start(np.random.default_rng(1), 106, SIZES).items()
     }
-    whole = tied.expand_tied(small, torch.from_numpy(tied.band_shares(257, 106)))
+    whole = weight_tying.expand_tied(small, torch.from_numpy(weight_tying.band_shares(257, 106)))
     sum((value**3).sum() for value in whole.values()).backward()
     for name in ("in.weight", "map.weight"):
         assert (small[name].grad != 0).all()

@@ -11,7 +11,7 @@ from alphamf.inference.protocols import Need, Potential, Schedule, Target
 from alphamf.inference.random import noise
 from alphamf.inference.samplers import lbfgs
 from alphamf.inference.samplers.metropolis import check_leaps
-from alphamf.inference.samplers.quasi import LBFGS
+from alphamf.inference.samplers.qnhmc import LBFGS
 from alphamf.inference.samplers.reflect import refuse_wall
 from alphamf.inference.schedule import step_size_at
 from alphamf.tools.arrays import Array, namespace

@@ -7,7 +7,7 @@ from alphamf.learnt import network
 
 torch = pytest.importorskip("torch", reason="training needs PyTorch: pip install 'alphamf[learn]'")
 
-from alphamf.training.refiner import differentiable, made_causal  # noqa: E402
+from alphamf.training.refiner import causal_start, torch_layers  # noqa: E402
 
 SIZES = network.Sizes(width=12, hidden=24, blocks=3, maps=3, local=4, deep=2)
 BINS = 97
@@ -20,12 +20,12 @@ def whole(sizes=SIZES):
 
 
 def made(known, sizes=SIZES, bands=0):
-    return made_causal.start(np.random.default_rng(1), known, BINS, sizes, bands)
+    return causal_start.start(np.random.default_rng(1), known, BINS, sizes, bands)
 
 
 def outputs(values, features, causal):
     tensors = {name: torch.from_numpy(value) for name, value in values.items()}
-    return differentiable.outputs(tensors, torch.from_numpy(features), causal).numpy()
+    return torch_layers.outputs(tensors, torch.from_numpy(features), causal).numpy()
 
 
 def test_it_answers_a_steady_sound_as_the_other_one_does():

@@ -7,8 +7,8 @@ import json
 import socket
 from typing import Any
 
-from alphamf.audio.cut import DecodingError
 from alphamf.audio.decoder import helper, messages
+from alphamf.audio.layout import DecodingError
 from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
 
@@ -26,7 +26,7 @@ class ConfinedProcess:
     Parameters
     ----------
     asked
-        What it is to do; see `alphamf.audio.decoder.work`.
+        What it is to do; see `alphamf.audio.decoder.tasks`.
     descriptors
         The file, and another that it may write.
     failure

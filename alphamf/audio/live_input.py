@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from alphamf.audio import chunks, subtypes
 from alphamf.audio.chunks import is_placeholder
-from alphamf.audio.cut import LEAST, TruncationError, excess_sentence, truncation_error
+from alphamf.audio.layout import LEAST, TruncationError, excess_sentence, truncation_error
 from alphamf.audio.reader import Recording, open_reader
 from alphamf.audio.spool import Spool, spool_pipe
 from alphamf.audio.survey import BLOCK, Samples, check_kind, check_samples, open_bytes

@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.learnt import bands
 from alphamf.learnt.bands import FULL_BAND as RATE
 from alphamf.learnt.dictionary import Dictionary, load
-from alphamf.training.dictionary.above import extend
+from alphamf.training.dictionary.band_extension import extend
 from tests.support.commands import run
 
 FRAME = Frame(1024, 256)

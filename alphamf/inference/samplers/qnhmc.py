@@ -145,7 +145,7 @@ class QNHMC:
     chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
     large C is refused. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times too large (with
     L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
-    (``tests/inference/samplers/test_quasi.py``). Where U is quadratic C settles by itself.
+    (``tests/inference/samplers/test_qnhmc.py``). Where U is quadratic C settles by itself.
 
     At C = Hessian^-1 the modes do *not* turn alike, as they would with p ~ N(0, C^-1): their
     frequencies are the roots of the eigenvalues of C Hessian C = Hessian^-1, that is the standard

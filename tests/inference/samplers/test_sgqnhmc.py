@@ -9,8 +9,8 @@ import pytest
 
 from alphamf.errors import AlphaMFError
 from alphamf.inference.random import generator
-from alphamf.inference.samplers.quasi import LBFGS
-from alphamf.inference.samplers.quasi_noisy import SGQNHMC
+from alphamf.inference.samplers.qnhmc import LBFGS
+from alphamf.inference.samplers.sgqnhmc import SGQNHMC
 from tests.support.bfgs import dense
 from tests.support.laws import P_LEAST, Z_MOST, discretised, gaussian_draws, gaussian_p, gaussian_z
 from tests.support.posteriors import Orthant, space

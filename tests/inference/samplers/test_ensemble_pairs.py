@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphamf.inference.random import generator
-from alphamf.inference.samplers import between, compact
+from alphamf.inference.samplers import compact, ensemble_pairs
 from alphamf.inference.samplers.hamcmc_momentum import HAMCMCMomentum
 from alphamf.inference.samplers.hamcmc_richardson import HAMCMCRichardson
 from tests.support.bfgs import dense
@@ -22,7 +22,7 @@ def test_h_is_of_the_pairs_between_the_chains_that_rest(kind, trust):
     state = sampler.init(rng, target.start(rng))
     chain = [state.theta] * 4
     for t in range(11):
-        inverse = between.inverse(state.members, t, 0.05)
+        inverse = ensemble_pairs.inverse(state.members, t, 0.05)
         np.testing.assert_array_equal(state.members.past[t % 4], chain[-4])
         # chain[-4] moves; the pairs between the three others.
         s = np.diff(chain[-3:], axis=0)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from alphamf.audio.growing import open_input
+from alphamf.audio.live_input import open_input
 from alphamf.audio.reader import read
 from alphamf.audio.survey import BLOCK
 from alphamf.errors import AlphaMFError

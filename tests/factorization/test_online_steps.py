@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from alphamf.factorization import cells, compiled, frame
-from alphamf.factorization.frame import FrameState, Moves
+from alphamf.factorization import cells, compiled, online_steps
+from alphamf.factorization.online_steps import FrameState, Moves
 
 CONTEXT, CHANNELS, BINS, COLUMNS = 3, 2, 40, 7
 
@@ -46,7 +46,7 @@ def test_compiled_steps_are_those_of_numpy():
     moves = Moves(5, 3, 2.0, 0.1, 0.5)
     ours, theirs = problem(2.0, compiled), problem(2.0, cells)
     compiled.move(ours, moves)
-    frame.move(theirs, moves)
+    online_steps.move(theirs, moves)
     for name in ("h", "total", "square", "v", "plus", "minus"):
         np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=2e-4, atol=1e-6)
 
@@ -55,7 +55,7 @@ def test_compiled_steps_are_those_of_numpy():
 def test_with_phi_they_agree_in_the_mean():
     moves = Moves(40, 30, 1.0, 0.1, 0.5)
     means = []
-    for loops, move in ((compiled, compiled.move), (cells, frame.move)):
+    for loops, move in ((compiled, compiled.move), (cells, online_steps.move)):
         gains = []
         for seed in range(12):
             each = problem(1.0, loops)._replace(
@@ -73,7 +73,7 @@ def test_with_phi_they_agree_in_the_mean():
 def test_phi_of_older_frames_rests(loops):
     each = problem(1.0, loops)
     before = each.phi.copy()
-    (compiled if loops is compiled else frame).move(each, Moves(4, 2, 1.0, 0.1, 0.5))
+    (compiled if loops is compiled else online_steps).move(each, Moves(4, 2, 1.0, 0.1, 0.5))
     np.testing.assert_array_equal(each.phi[:-1], before[:-1])
     assert (each.phi[-1] != before[-1]).any()
 
