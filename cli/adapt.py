@@ -61,11 +61,11 @@ def adapt(
     no_sandbox: NoSandbox = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fine-tune the shipped network on your own voices and noises.
+    r"""Fine-tune the shipped network on your own voices and noises.
 
-    One file in five of either is held out, and the scores before and after are those of mixtures of
-    these. Where nothing is gained on them, nothing is written.
-    Needs PyTorch: pip install 'alphamf[learn]'.
+    One fifth of the voices and noises is held out. Mixtures of these files give the scores before
+    and after; if the new network is not better on them, no file is written.
+    Needs PyTorch: pip install 'alphamf\[learn]'.
     """
     from alphamf.tools.pool import cores
     from alphamf.training.refiner.adapt import FineTuningSettings

@@ -70,8 +70,8 @@ def run(
     if files.results and not quiet:
         _note_skipped(
             len(files.results),
-            "denoised file of another input (to denoise it again, give its name alone)",
-            "denoised files of other inputs (to denoise one of them again, give its name alone)",
+            "denoised file of another input (to denoise it again, name it explicitly)",
+            "denoised files of other inputs (to denoise one of them again, name it explicitly)",
         )
     if files.jobs and files.passed and not quiet:
         typer.echo(f"Note: {describe_skipped(files.passed)}", err=True)

@@ -71,22 +71,25 @@ def live(
         ),
     ] = 40,
     strength: Annotated[
-        float, typer.Option(metavar="0..1", help="How much of the noise goes.")
+        float,
+        typer.Option(
+            metavar="0..1", help="How much of the denoising to apply, from 0 (none) to 1 (all)."
+        ),
     ] = 1.0,
     record: Annotated[
         str | None,
         typer.Option(
             metavar="FOLDER|FILE",
             help="Record the sound before and after denoising: as FILE.wav and "
-            "FILE.denoised.wav, or in a folder under the time of the recording.",
+            "FILE.denoised.wav, or in a folder, named after the time of the recording.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Denoise a microphone in real time, for headphones or calls, with a delay of about 0.15 s.
 
-    Its keys: + and - for the strength, b to hear the input, q to quit; Ctrl-C ends it too. Needs
-    the extra `live`. How to feed a video call or OBS: docs/live.md.
+    Keys: + and - change the strength, b plays the unprocessed input, q or Ctrl-C quits. Needs the
+    extra `live`. docs/live.md explains how to use it in a video call or OBS.
     """
     with report.user_errors():
         if list_devices:

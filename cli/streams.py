@@ -123,5 +123,5 @@ def check_output() -> None:
     except UnsupportedOperation:  # what stands for it in this process has no descriptor
         return
     except OSError as error:
-        why = "is closed here" if error.errno == errno.EBADF else f"fails: {reason(error)}"
+        why = "is closed" if error.errno == errno.EBADF else f"fails: {reason(error)}"
         raise AlphaMFError(f"audio cannot go to standard output, which {why}") from error

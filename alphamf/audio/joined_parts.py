@@ -141,7 +141,7 @@ class JoinedParts:
             noun = "channel" if channels == 1 else "channels"
             raise self._left_out(f"a recording of {rate} Hz and {channels} {noun}")
         if self._about is not None and self._about.others:
-            raise self._left_out(f"another one beside its {self._about.others[0]} track")
+            raise self._left_out(f"another recording beside its {self._about.others[0]} track")
 
     def _left_out(self, what: str) -> OmissionError:
         """Return the error of recordings, from the open one on, that cannot be read on."""
@@ -155,6 +155,6 @@ class JoinedParts:
                 self._file.__exit__()
                 self._begin()
         return OmissionError(
-            f"goes on with {what} after {self._given / self.samplerate:.2f} s: "
+            f"continues with {what} after {self._given / self.samplerate:.2f} s; "
             f"{seconds:.2f} s are left out"
         )

@@ -97,7 +97,7 @@ class DecodingError(Exception):
 
 
 class OmissionError(DecodingError):
-    """Sound that is left out; the text goes on after the name of the file."""
+    """Sound that is left out; the text continues after the name of the file."""
 
 
 LEAST = 0.01
@@ -115,7 +115,7 @@ def excess_sentence(name: str, duration: float, spare: float) -> str:
         Seconds that are promised, and those that follow.
     """
     return (
-        f"{name} goes on after the {duration:.2f} s that its header promises: "
+        f"{name} continues after the {duration:.2f} s that its header promises; "
         f"{spare:.2f} s are left out"
     )
 

@@ -151,7 +151,7 @@ class LiveRecording:
             sentence = excess_sentence(self.name, self.duration, spare)
             if not self._salvage:
                 raise TruncationError(sentence)
-            self.cut = f"{sentence}; {self.duration:.2f} s of it are used"
+            self.cut = f"{sentence}; {self.duration:.2f} s of it were used"
 
 
 @contextmanager

@@ -54,8 +54,8 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
             raise TruncationError(f"{name} is truncated: its last Ogg page is incomplete")
     if clock and time.last < time.highest:
         raise TruncationError(
-            f"{name} counts its time from {time.highest / clock:.2f} s back to "
-            f"{time.last / clock:.2f} s: {(time.highest - time.last) / clock:.2f} s are left out"
+            f"{name} jumps back in time from {time.highest / clock:.2f} s to "
+            f"{time.last / clock:.2f} s; {(time.highest - time.last) / clock:.2f} s are left out"
         )
     return Extent(size, stops=False)
 

@@ -53,17 +53,17 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     if kind is not None:
         return Track(source, name, kind, track)
     if track not in (None, 1):
-        raise AlphaMFError(f"{name} has no tracks, so that there is no --track {track}")
+        raise AlphaMFError(f"{name} has no tracks, so --track {track} does not exist")
     try:
         file = _sound_file(source, ending.lower())
     except TypeError:  # soundfile asks for the rate of what ends in .raw
         raise AlphaMFError(
-            f"{name} is read as raw samples by its ending, and nothing in it gives their rate: "
+            f"{name} has the extension of raw samples, whose rate is not stored in the file; "
             "rename it, or convert it to WAV"
         ) from None
     except soundfile.LibsndfileError as error:
         if error.code == 1:
-            raise AlphaMFError(f"{name} is not audio of a known format") from None
+            raise AlphaMFError(f"{name} is not an audio file in a known format") from None
         what = error.error_string.rstrip(".")
         raise AlphaMFError(f"{name} cannot be read as audio: {what}") from None
     # soundfile seeks after each read where it can, which makes the MP3 decoder lose its bit

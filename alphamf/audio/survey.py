@@ -108,7 +108,7 @@ def survey(
         check_kind(name, rate, channels, max_channels)
         if form in formats.UNCHECKED:
             raise AlphaMFError(
-                f"{name} is {form}, whose length alphamf cannot check: convert it to WAV first"
+                f"{name} is {form}, whose length alphamf cannot check; convert it to WAV first"
             )
         try:
             while len(block := next_block(file, size)):
@@ -120,7 +120,7 @@ def survey(
         promised = file.frames
         about = file.about() if hasattr(file, "about") else None
         if isinstance(file, JoinedParts) and file.wrong:
-            note = "its samples do not have the MD5 sum of its header"
+            note = "its samples do not match the MD5 sum in its header"
     frames = samples.frames
     slack = formats.get(form).slack * len(layout.parts)
     least = promised - slack if promised < UNKNOWN else 1

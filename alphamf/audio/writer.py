@@ -95,7 +95,7 @@ def destination(
     peak = _excess(reader, form.subtype) if lower else 1.0
     if peak > 1:
         decibels = 20 * math.log10(peak)
-        notes.append(f"lowered by {decibels:.1f} dB, as it goes above full scale")
+        notes.append(f"lowered by {decibels:.1f} dB because it exceeds full scale")
     return Destination(path, *form, "; ".join(notes) or None, 1 / peak)
 
 

@@ -61,7 +61,7 @@ def process(job: Job, update: Update | None, request: Request) -> dict[str, Any]
         return {
             "file": job.source,
             "output": job.output,
-            "skipped": "the output exists already",
+            "skipped": "the output already exists",
         }
     with ExitStack() as stack:
         reader = stack.enter_context(

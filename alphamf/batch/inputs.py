@@ -328,7 +328,7 @@ def _conflict(
     if file == _identify(job.source):
         return f"{source} is also its own output; choose another -o or --output-dir"
     if file in guarded:
-        return f"{source} would replace {guarded[file]}: choose another -o or --output-dir"
+        return f"{source} would replace {guarded[file]}; choose another -o or --output-dir"
     names = possible_names(job.source, job.output) if job.derived else [job.output]
     for name in names:
         if (other := taken.get(_identify(name))) is not None:

@@ -111,7 +111,7 @@ class LowLatency:
         seconds = hop / rate
         self._new_chain = partial(online_chain, dictionary, channels, seed, seconds)
         self._refiner = refiner
-        self._anew = False
+        self._was_reset = False
         self._note: str | None = None
         self._unfit = 0
         self._begin()
@@ -129,12 +129,12 @@ class LowLatency:
         channels = len(self._chain.noise)
         self._memories = self._refiner.memories(channels) if self._refiner else None
 
-    def _begin_anew(self, reason: str) -> None:
+    def _reset(self, reason: str) -> None:
         """Forget all that was learned, and say so once."""
-        if not self._anew:
-            self._note = f"the state at low latency started anew: {reason}"
+        if not self._was_reset:
+            self._note = f"low-latency processing was reset because {reason}"
             _LOGGER.warning(self._note)
-        self._anew = True
+        self._was_reset = True
         self._begin()
 
     def push(self, block: Floats) -> Segment:
@@ -171,7 +171,7 @@ class LowLatency:
     def _hops(self, hops: Floats) -> Iterator[tuple[Floats, Floats, Floats, float]]:
         """Yield speech, gain, its standard deviation and the probability of speech for each hop."""
         for block in hops:
-            self._begin_after_unfit(block)
+            self._reset_after_unfit(block)
             spectrum = self._frames.analyse(block)
             power: Floats = (
                 np.abs(spectrum) ** 2 / np.float32(self._frames.filled_fraction)
@@ -181,14 +181,14 @@ class LowLatency:
             gain = np.maximum(gain, self._least)
             yield self._frames.synthesise(spectrum * gain), gain, std, probability
 
-    def _begin_after_unfit(self, block: Floats) -> None:
-        """Begin anew as soon as samples out of range have left the window: no sound was so loud."""
+    def _reset_after_unfit(self, block: Floats) -> None:
+        """Reset the state once samples that are too large to be sound have left the window."""
         if np.abs(block).max() >= HIGHEST:
             self._unfit = FRAME_HOPS
         elif self._unfit:
             self._unfit -= 1
             if self._unfit == 0:
-                self._begin_anew("samples were too large for sound")
+                self._reset("samples were too large to be sound")
 
     def _gains(self, spectrum: Complexes, power: Floats) -> tuple[Floats, Floats]:
         """Return the gain and its standard deviation on the native bins, shape (channels, bins)."""
@@ -206,7 +206,7 @@ class LowLatency:
         """Return the gain and its standard deviation on the dictionary's bins, given |X|^2."""
         gain, std = self._refined(power)
         if not np.isfinite(gain + std).all():
-            self._begin_anew("it was no longer finite")
+            self._reset("its state was no longer finite")
             gain, std = self._refined(power)
         return gain, std
 

@@ -46,7 +46,7 @@ def real_samples(audio: ArrayLike) -> Samples:
     """
     if isinstance(audio, np.ma.MaskedArray) and np.ma.is_masked(audio):
         raise AlphaMFError(
-            "audio is an array that masks some of its samples: fill them first, for example by "
+            "audio is an array with masked samples; fill them first, for example with "
             "audio.filled(0)"
         )
     try:

@@ -235,8 +235,8 @@ class Stream:
         """Refuse other threads and callbacks while a call is in progress."""
         if not self._busy.acquire(blocking=False):
             raise AlphaMFError(
-                "the stream is at work, for another thread or for the call whose callback this is: "
-                "chunks come one after the other"
+                "the stream is already processing a chunk, in another thread or in the call that "
+                "runs this callback; pass one chunk after the other"
             )
         try:
             yield
@@ -247,7 +247,7 @@ class Stream:
         """Check and store a chunk, and return it as an array."""
         self._check_open()
         if self._last_came:
-            raise AlphaMFError("the stream has ended: no chunk follows flush() or rest()")
+            raise AlphaMFError("the stream has ended; no chunk can follow flush() or rest()")
         array = real_samples(chunk)
         check_chunk(array.shape, self.channels, channels_first=self._channels_first)
         block = array[:, None] if array.ndim == 1 else array.T if self._channels_first else array
@@ -275,7 +275,7 @@ class Stream:
             segment = self._denoiser.next(ended=self._last_came)
         except BaseException as error:
             name = type(error).__name__
-            self._ended = self._ended or f"the stream has ended: {name} broke off its work"
+            self._ended = self._ended or f"the stream has ended: {name} interrupted it"
             self._denoiser.close()
             raise
         if segment is None:

@@ -192,8 +192,8 @@ class Workers:
         """Refuse to wait for threads of another process."""
         if self._process not in (None, os.getpid()):
             raise AlphaMFError(
-                "the stream's threads are in the process that this one was forked from: make the "
-                "stream after the fork, or give it jobs=1"
+                "the stream's threads belong to the process that this one was forked from; "
+                "create the stream after the fork, or use jobs=1"
             )
 
     def _noises(self, places: Sequence[int]) -> list[Reals | None]:

@@ -152,7 +152,9 @@ def _column(
         if not row.get(name):
             raise AlphaMFError(f"row {number} of {printable_name(table)} has no {name} file")
         if "\0" in row[name] or len(row[name]) > MOST_PATH:
-            sentence = f"the {name} file in row {number} of {printable_name(table)} cannot exist"
+            sentence = (
+                f"the {name} file in row {number} of {printable_name(table)} has an impossible name"
+            )
             raise AlphaMFError(f"{sentence}: {printable_name(row[name][:MOST_SHOWN])}...")
     paths = [os.path.normpath(os.path.join(folder, row[name])) for row in rows]
     return paths, _names(paths, [folder])

@@ -157,9 +157,8 @@ def check_inputs(todo: Iterable[EvaluationJob], output: Path) -> None:
     for name in names:
         if (path := inputs.get(identify(output / name))) is not None:
             raise AlphaMFError(
-                f"{printable_name(path)} lies where --output {printable_name(output)} has a "
-                "result: choose another "
-                "folder"
+                f"{printable_name(path)} would be overwritten by a result in --output "
+                f"{printable_name(output)}; choose another folder"
             )
 
 

@@ -140,9 +140,11 @@ class Dictionary:
     def _check_above(self, above: Floats) -> None:
         wanted = (self.context * bands.ABOVE, self.rank)
         if above.shape != wanted:
-            raise AlphaMFError(f"the rows above must have the shape {wanted}, not {above.shape}")
+            raise AlphaMFError(
+                f"the rows above the band must have the shape {wanted}, not {above.shape}"
+            )
         if not (np.isfinite(above).all() and (above >= 0).all()):
-            raise AlphaMFError("the rows above must be finite and not negative")
+            raise AlphaMFError("the rows above the band must be finite and not negative")
 
     @property
     def sha256(self) -> str:
@@ -237,7 +239,7 @@ def load(model: str | os.PathLike[str]) -> Dictionary:
     path = shipped_dictionaries().get(model, Path(model))
     if not is_file(path):
         names = ", ".join(shipped_dictionaries())
-        raise AlphaMFError(f"there is no model {model!r}: give a file, or one of {names}")
+        raise AlphaMFError(f"unknown model {model!r}; give a file name, or one of {names}")
     name = path.stem if path in shipped_dictionaries().values() else str(path)
     return model_file.load(path, "model", MAX_BYTES, partial(_make, name), optional=("above",))
 

@@ -122,7 +122,7 @@ class Api:
         """``POST /api/recordings/ID/preview``: denoise ten seconds from a time immediately."""
         recording = find_decoded(self.recordings, request)
         if recording.previewing or recording.state not in ("waiting", "denoising"):
-            raise HTTPException(409, "a preview exists already, or is not needed")
+            raise HTTPException(409, "a preview already exists, or is not needed")
         rate, _, frames = recording.sound
         second = number(request, "start", int, 0, (frames - 1) // rate)
         self.recordings.start_preview(recording, second * rate)

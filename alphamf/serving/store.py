@@ -31,4 +31,4 @@ def has_room(folder: Path, size: int, spare: int) -> bool:
 def check_room(folder: Path, size: int, spare: int) -> None:
     """Raise an AlphaMFError where the disk has no room, as `has_room` says."""
     if not has_room(folder, size, spare):
-        raise AlphaMFError("the server's disk has no room for the result")
+        raise AlphaMFError("the server's disk does not have enough free space for the result")

@@ -88,7 +88,7 @@ async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> 
     try:
         while not part.done():
             if watch.seconds() - begun > idle:
-                raise HTTPException(408, "the upload came to a stop")
+                raise HTTPException(408, "the upload stalled")
             await asyncio.wait([part], timeout=min(idle, STEP / 2))
         return part.result()
     finally:

@@ -111,7 +111,7 @@ def atomic(
 
 def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
     """Return the error of an output that exists and may not be replaced."""
-    return AlphaMFError(f"{printable_name(path)} exists already: use --overwrite to replace it")
+    return AlphaMFError(f"{printable_name(path)} already exists; use --overwrite to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
@@ -142,10 +142,11 @@ def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -
             ) from error
         if stat.S_ISLNK(mode):
             raise AlphaMFError(
-                f"{printable_name(place)} is a link, which no output goes through: remove it"
+                f"{printable_name(place)} is a link; outputs are not written through links, so "
+                "remove it"
             )
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device: remove it")
+            raise AlphaMFError(f"{printable_name(place)} is a pipe or a device; remove it")
 
 
 def temporary_place() -> str:

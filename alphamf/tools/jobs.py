@@ -130,7 +130,7 @@ class ResultsFile(Generic[Result]):
 
 def _not_ours(path: Path) -> AlphaMFError:
     return AlphaMFError(
-        f"{printable_name(path)} exists already and is not a result of alphamf: choose "
+        f"{printable_name(path)} already exists and is not a result of alphamf; choose "
         "another folder"
     )
 

@@ -38,7 +38,7 @@ def current_folder() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise AlphaMFError("the current folder was removed: change to another one") from None
+        raise AlphaMFError("the current folder was removed; change to another one") from None
 
 
 def real_path(path: str | os.PathLike[str]) -> str:

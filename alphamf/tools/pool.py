@@ -231,7 +231,7 @@ class _Crew:
             self._suspects.append(worker.place)
             self._crash = worker.crash()
         elif not worker.ready:
-            self._shrink("it ended during its start")
+            self._shrink("it ended while it was starting")
         end([worker])
 
     def _shrink(self, why: str) -> None:

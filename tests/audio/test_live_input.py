@@ -119,7 +119,7 @@ def test_a_pipe_that_ends_too_soon():
     ("data", "words"),
     [
         (b"", r"standard input is empty \(0 bytes\)"),
-        (b"no audio", "not audio of a known format"),
+        (b"no audio", "not an audio file in a known format"),
         (b"RIFF\0\0\0\0WAVEdata\xff\xff\xff\xff", "cannot be read as audio|not audio|no samples"),
         (with_size(encoded(0), UNKNOWN[0]), "has no samples"),
         (encoded(channels=65), "65 channels, more than 64"),

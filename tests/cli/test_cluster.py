@@ -101,7 +101,7 @@ def test_files_are_those_of_the_pool(tmp_path):
         assert result.returncode == 2, result.stderr
         printed[folder] = [json.loads(line)["file"] for line in result.stdout.splitlines()]
         *where, error = result.stderr.decode().splitlines()
-        assert error == "Error: bad.wav is not audio of a known format"
+        assert error == "Error: bad.wav is not an audio file in a known format"
         assert len(where) == (folder == "dask")
     assert where[0].startswith("Dask: 2 workers, ")
     assert printed["dask"] == printed["pool"] == names

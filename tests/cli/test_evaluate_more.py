@@ -102,8 +102,8 @@ def table_of(found):
     ("words", "sentence"),
     [
         (["--method", "mine=nowhere"], "nowhere is not a folder"),
-        (["--method", "noisy=noisy"], "must have a new name before the ="),
-        (["--method", "clean=noisy"], "must have a new name before the ="),
+        (["--method", "noisy=noisy"], "needs a new name before the ="),
+        (["--method", "clean=noisy"], "needs a new name before the ="),
         (["--asr", "listen"], "must contain {file}, which stands for the audio file"),
         (["--asr", "'listen {file}"], "is not a valid command: "),
         (["--transcripts", "x.txt"], "--transcripts needs --asr"),

@@ -50,7 +50,7 @@ def here(tmp_path, monkeypatch):
         (["--jobs", "0"], "--jobs must be at least 1, not 0"),
         (["--seed", "-1"], "--seed must be at least 0, not -1"),
         (["--sampler", "magic"], "unknown --sampler 'magic'"),
-        (["--model", "none"], "there is no model 'none'"),
+        (["--model", "none"], "unknown model 'none'"),
         (["--model", "m" * 300], "mmm cannot be opened: File name too long"),
         (["--refiner", "r" * 300], "rrr cannot be opened: File name too long"),
         (["b.wav", "--trim-silence", "--end", "1"], "Error: --trim-silence needs the whole"),

@@ -46,12 +46,12 @@ def test_a_half_done_folder_is_continued(here):
     assert contents() == whole | {"2.wav": b"mine"}
     lines = run("denoise", "in/*.wav", "--output-dir", "out", "--json", *QUICK).stdout
     assert [json.loads(line) for line in lines.splitlines()] == [
-        {"file": f"in/{k}.wav", "output": f"out/{k}.wav", "skipped": "the output exists already"}
+        {"file": f"in/{k}.wav", "output": f"out/{k}.wav", "skipped": "the output already exists"}
         for k in range(3)
     ]
     # What was named is meant: that is refused.
     named = run("denoise", "in/2.wav", "--output-dir", "out", *QUICK, code=2)
-    assert "out/2.wav exists already" in named.stderr
+    assert "out/2.wav already exists" in named.stderr
     run("denoise", "in", "--output-dir", "out", "--overwrite", *QUICK)
     assert contents() == whole
 

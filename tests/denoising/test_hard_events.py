@@ -117,7 +117,7 @@ def test_after_any_finite_sound_speech_recovers(pieces):
     assert np.nanmean(own) > np.nanmean(wanted) - 2 * LOSS
 
 
-ANEW = "the state at low latency started anew: it was no longer finite"
+ANEW = "low-latency processing was reset because its state was no longer finite"
 
 STATES = {
     "noise": lambda low: low._chain._noise.power,
@@ -178,7 +178,7 @@ def said_live(folder):
     return console.export_text()
 
 
-LARGE = "the state at low latency started anew: samples were too large for sound"
+LARGE = "low-latency processing was reset because samples were too large to be sound"
 
 
 @pytest.mark.parametrize("said", [said_by_file, said_by_json, said_by_pipe, said_live])

@@ -206,7 +206,7 @@ def test_methods_that_can_not_run_are_refused(monkeypatch):
         "noisy,": "unknown method ''; it must be one of noisy, ",
         "odd": "--method odd cannot run: odd is not installed",
         "fast@": "--method fast@ has no dictionary after the @",
-        "fast@gone.npz": "there is no model 'gone.npz'",
+        "fast@gone.npz": "unknown model 'gone.npz'",
     }.items():
         with pytest.raises(AlphaMFError) as error:
             resolve([spec])

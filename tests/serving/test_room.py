@@ -105,7 +105,7 @@ def test_no_task_writes_where_there_is_no_room(tmp_path):
     )
     for task in tasks:
         before = {path.name for path in tmp_path.iterdir()}
-        with pytest.raises(AlphaMFError, match="the server's disk has no room"):
+        with pytest.raises(AlphaMFError, match="the server's disk does not have enough free space"):
             task(NEVER).run(None)
         new = [path for path in tmp_path.iterdir() if path.name not in before]
         assert not any(path.stat().st_size for path in new), new

@@ -57,7 +57,7 @@ class ConfinedProcess:
             messages.fill(self._channel, memoryview(layers))
         except EOFError:
             self.close()
-            raise self._unstarted("it ended at once") from None
+            raise self._unstarted("it ended immediately") from None
         if not helper.record(layers[0]):
             self.close()
             raise NoSandboxError
@@ -127,8 +127,8 @@ class ConfinedProcess:
 
     def _unstarted(self, why: str) -> AlphaMFError:
         return AlphaMFError(
-            f"{self._failure}: no process can be started for it ({why}); --no-sandbox does "
-            "without one"
+            f"{self._failure}: no process can be started for it ({why}); use --no-sandbox to "
+            "decode it in this process"
         )
 
 

@@ -222,7 +222,9 @@ class Track:
                 late = round((when - origin) * self._rate) - self._given
             if when is not None and late < -_OVERLAP * self._rate:
                 if len(self._container.streams) > 1:
-                    raise self._left_out("starts its time anew beside other tracks", block, blocks)
+                    raise self._left_out(
+                        "restarts its time stamps, which its other tracks do not", block, blocks
+                    )
                 origin, late = when - self._given / self._rate, 0
             if late > JITTER * self._rate:
                 if late > _LONGEST_GAP * self._rate:
@@ -245,7 +247,7 @@ class Track:
                 frames += len(each)
         after = float(self._given / self._rate)
         return OmissionError(
-            f"{what} after {after:.2f} s: {float(frames / self._rate):.2f} s are left out"
+            f"{what} after {after:.2f} s; {float(frames / self._rate):.2f} s are left out"
         )
 
     def _to_the_end(self, blocks: Iterator[Floats]) -> Iterator[Floats]:
@@ -310,7 +312,7 @@ class Track:
         channels = len(frame.layout.channels)
         if (frame.sample_rate, channels) != (self.samplerate, self.channels):
             raise DecodingError(
-                f"it changes to {frame.sample_rate} Hz and {channels} channels in the middle"
+                f"it changes to {frame.sample_rate} Hz and {channels} channels midway"
             )
         data = frame.to_ndarray()
         data = data.T if frame.format.is_planar else data.reshape(-1, channels)

@@ -161,7 +161,7 @@ def _described(selection: Selection, held_out: float | None) -> Selection:
     count = len(selection.best.scores)
     about = selection.model.about | {
         "held_out": f"{count} voice{'s' * (count > 1)}",
-        "score": f"{mean:.4f} ± {error:.4f} nats a cell",
+        "score": f"{mean:.4f} ± {error:.4f} nats per cell",
         "share": held_out,
     }
     return selection._replace(model=replace(selection.model, about=about))

@@ -4,9 +4,9 @@ For example::
 
     python -m alphamf.training models/refiner-8k.toml --run RUN -o refiner-8k.npz
 
-RUN then holds the mixtures, a checkpoint, curves (curves.csv and curves.png) and the network as of
-the last score (network.npz). A run that was stopped goes on with the same command. With --check it
-stops at the step of the configuration's [ladder], and compares its loss with the one recorded.
+RUN then contains the mixtures, a checkpoint, the curves (curves.csv and curves.png) and the network
+at the last score (network.npz). The same command continues a stopped run. With --check it stops at
+the step of the configuration's [ladder] and compares its loss with the recorded one.
 Needs PyTorch: pip install 'alphamf[learn]'.
 """
 
@@ -34,19 +34,30 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("config", type=Path, metavar="CONFIG.toml")
     parser.add_argument(
-        "--run", type=Path, required=True, metavar="DIR", help="folder of the run, made if absent"
+        "--run",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="folder of the run; created if needed",
     )
     parser.add_argument(
         "--mixtures",
         type=Path,
         metavar="DIR",
-        help="folder of the mixtures, which runs of one recipe may share (default RUN/mixtures)",
+        help="folder of the mixtures; runs with the same recipe can share it "
+        "(default: RUN/mixtures)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.npz", help="copy of the network")
     parser.add_argument(
-        "--jobs", type=int, default=cores(), metavar="N", help="processes (default: all cores)"
+        "--jobs",
+        type=int,
+        default=cores(),
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
-    parser.add_argument("--check", action="store_true", help="compare with the ladder's loss")
+    parser.add_argument(
+        "--check", action="store_true", help="stop at the step of [ladder] and compare the loss"
+    )
     asked = parser.parse_args()
     if asked.jobs < 1:
         parser.error(f"--jobs must be at least 1, not {asked.jobs}")

@@ -153,7 +153,7 @@ def _probabilities(name: str, table: Any, known: tuple[str, ...]) -> dict[str, f
     found: dict[str, float] = _value(f"[{name}]", table, dict[str, float])
     for key, value in found.items():
         if key not in known:
-            raise AlphaMFError(f"[{name}] has no key {key}: there are {', '.join(known)}")
+            raise AlphaMFError(f"[{name}] has no key {key}; its keys are {', '.join(known)}")
         if not value >= 0:
             raise AlphaMFError(f"[{name}] {key} must not be below 0, not {value:g}")
     if not sum(found.values()) > 0:

@@ -269,7 +269,7 @@ def _claimed(run: Run) -> Iterator[None]:
             for path in others:
                 if path.exists():
                     raise AlphaMFError(
-                        f"{printable_name(path)} is of no run: choose another folder"
+                        f"{printable_name(path)} does not belong to a run; choose another folder"
                     )
             with atomic(written, within=run.folder) as part:
                 part.write_text(text, encoding="utf-8")

@@ -95,4 +95,4 @@ def test_the_command_writes_a_copy_with_rows_above(files, tmp_path):
     assert load(made).above.shape == (bands.ABOVE, 2)
     assert load(made).about["above"] == {"files": 3, "seconds": 1.0, "seed": 0}
     refused = run("train", *files, "--above", "nowhere", "-o", tmp_path / "no.npz", code=2)
-    assert "there is no model 'nowhere'" in refused.stderr
+    assert "unknown model 'nowhere'" in refused.stderr

@@ -78,7 +78,11 @@ def test_a_folder_with_a_link_or_a_file_of_others_is_refused(corpora, tmp_path, 
         runs.train(run)
     place.unlink()
     place.write_text("mine")
-    other = "with another configuration" if name == "config.json" else f"{name} is of no run"
+    other = (
+        "with another configuration"
+        if name == "config.json"
+        else f"{name} does not belong to a run"
+    )
     with pytest.raises(AlphaMFError, match=other):
         runs.train(run)
     assert os.listdir(run.folder) == [name] and place.read_text() == "mine"
@@ -448,7 +452,7 @@ def test_adaptation_gains_on_the_users_own_noise(corpora, tmp_path):
     noisy = Path(__file__).parents[3] / "data" / "sample-noisy.wav"
     used = ["denoise", str(noisy), "-o", str(tmp_path / "out.wav"), "--model", "speech-8k"]
     alphamf(*used, "--refiner", str(tmp_path / "mine.npz"))
-    assert "exists already" in alphamf(*words, code=2).stderr
+    assert "already exists" in alphamf(*words, code=2).stderr
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "ESS across, Geyer": mean_and_error(numbers["ess_across"], 3),
                 "variance / exact": mean_and_error(numbers["variance"], 3),
                 "acceptance": numbers["acceptance"],
-                "ms a sample": 1000 * numbers["seconds"],
+                "ms per sample": 1000 * numbers["seconds"],
             }
         )
     return rows

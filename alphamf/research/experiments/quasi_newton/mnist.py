@@ -183,7 +183,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
             "paper": METHODS[job["method"]],
             "acceptance": None,
             "mean of U": mean_and_error(numbers["energy"]),
-            "ms a sample": None,
+            "ms per sample": None,
         }
         if "ess" in numbers:
             seconds = numbers["seconds"]
@@ -192,7 +192,7 @@ def table(records: list[JobRecord]) -> list[dict[str, Any]]:
                 "burn-in (s)": mean_and_error([steps * seconds for steps in numbers["burn_in"]], 3),
                 "ESS per second": mean_and_error(ess, 3),
                 "acceptance": numbers["acceptance"],
-                "ms a sample": 1000 * seconds,
+                "ms per sample": 1000 * seconds,
             }
         rows.append(row)
     return rows
