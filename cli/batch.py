@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from alphamf.batch.request import Request
 
 COMPRESSION = {".flac": 2.0, ".mp3": 10.0, ".oga": 10.0, ".ogg": 10.0, ".opus": 15.0}
-"""About how many times shorter files are than sound in 16 bits, by suffix; others are as long."""
+"""Approximate compression ratio relative to 16-bit samples, by suffix; 1 for other formats."""
 
 DISAGREEMENT_DB = 1.0
-"""Chains whose outputs lie further apart than this are warned of; those of presets, by .2 to .4."""
+"""Difference between the outputs of chains in dB that causes a warning; presets have 0.2 to 0.4."""
 
 SEGMENTS = 16
 """Segments that are sampled together on a GPU: a gigabyte of its memory, for mono."""
@@ -127,7 +127,7 @@ def _report(
 
 
 def preload(files: Plan, *, device: str, workers: int | None, cluster: str | None) -> None:
-    """Have what `run` needs prepared in other processes while this one goes on; as for `run`."""
+    """Prepare what `run` needs in other processes; the arguments are those of `run`."""
     if cluster is not None:
         return
     if min(len(files.jobs), _workers(files.jobs, device, workers)) > 1:

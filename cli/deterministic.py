@@ -15,8 +15,9 @@ FIXED = {
     "MKL_CBWR": "COMPATIBLE",
     "SOXR_USE_SIMD64": "0",
 }
-"""Environment variables that choose what processors with AVX2 have: both BLAS that NumPy comes
-with, and the resampler. Of the compiled loops the copies v4 and v3 give the same bits, unlike AMX.
+"""Environment variables that select code paths for AVX2 in both BLAS libraries that NumPy ships
+with, and in the resampler. The copies v4 and v3 of the compiled loops give the same bits, unlike
+AMX.
 """
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 NOT_LOW = ("sampler", "steps", "keep", "chains", "alpha_speech", "alpha_noise", "noise_rank")
-"""Settings that low latency does not have."""
+"""Settings that cannot be used at low latency."""
 
 
 def check(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEVICES = "Devices"
 
 TICK = 0.1
-"""Seconds between two looks at keys, devices and levels."""
+"""Time between checks of keys, devices and levels, in seconds."""
 
 STEP = 0.1
 """How far a key changes the strength."""

@@ -66,7 +66,7 @@ def table(
     Parameters
     ----------
     headings
-        Of the columns.
+        Headings of the columns.
     rows
         Cells, of which a terminal shows what comes before " ±".
     hidden
@@ -100,7 +100,7 @@ def progress(quiet: bool, unit: str = "s") -> Iterator[Update | None]:
     quiet
         Whether to show nothing.
     unit
-        Of the numbers that are shown.
+        Unit of the numbers that are shown.
 
     Yields
     ------
@@ -157,7 +157,7 @@ def training_progress(
     Parameters
     ----------
     name
-        Of the model.
+        Name of the model.
     quiet
         Whether to show nothing.
     several

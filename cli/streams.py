@@ -22,7 +22,7 @@ class TolerantStream(TextIOWrapper):
     buffer
         The stream's bytes.
     encoding
-        Of the text; characters that it lacks are escaped.
+        Encoding of the text; characters that it lacks are escaped.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Files of chunks (WAV, RF64, AIFF, W64, CAF): where they end, and without a time."""
+"""Files made of chunks (WAV, RF64, AIFF, W64, CAF): find their end, and clear time stamps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SAMPLES = (b"data", b"SSND", b"BODY")
 """The chunk that holds the samples, of RIFF, of AIFF and of SVX."""
 
 _STARTS = (b"RIFF", b"RIFX", b"RF64", b"FORM", b"caff")
-"""How another file begins, which is no chunk of this one."""
+"""How files begin that may follow and are not chunks."""
 
 _AFTER = (b"LIST", b"id3 ", b"ID3 ", b"bext", b"JUNK", b"cue ", b"fact", b"PEAK", b"iXML", b"ANNO")
-"""Chunks that often follow the samples, by which a file is known to have ended if they are cut."""
+"""Chunks that often follow the samples; if one is truncated, the file ends there."""
 
 _MOST = 0xFFFFFFFE
-"""Most bytes of samples that 32 bits count."""
+"""Maximum number of bytes of samples that 32 bits count."""
 
 _UNKNOWN = 2**62
 """A size of 64 bits that is this or more means "not known yet"."""
@@ -44,7 +44,7 @@ def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
     name
         Its name in error messages.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pi
 
 
 def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
-    """Return how many bytes of a WAV file follow its samples that are neither chunks nor zeros.
+    """Return the number of bytes after a WAV file's samples that are neither chunks nor zeros.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def count_spare_bytes(file: BinaryIO, at: int, size: int) -> int:
 
 
 def codec(file: BinaryIO) -> int | None:
-    """Return the number of the codec of a WAV file; None where it has none.
+    """Return the codec number of a WAV file, or None if it has none.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def _without_samples(name: str) -> AlphaMFError:
 
 
 def end_of_chunks(file: BinaryIO, at: int, size: int, order: Order, *, long: bool = False) -> int:
-    """Return where the whole chunks end that begin at a position.
+    """Return the end of the last complete chunk, given the position of the first.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def clear_peak_time(path: Path, order: Order) -> None:
     path
         A file that libsndfile wrote.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
     """
     with path.open("r+b") as file:
         file.seek(12)

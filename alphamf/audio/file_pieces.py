@@ -1,4 +1,4 @@
-"""A part of a file as a file of its own, with some bytes replaced."""
+"""Parts of a file, presented as one file, with some bytes replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CHUNK = 1 << 20
 
 
 def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
-    """Return pieces of an open file as a file of its own.
+    """Return pieces of an open file as one file.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def view(file: BinaryIO, pieces: Pieces) -> BinaryIO:
 
 
 class PiecedFile(NamedTuple):
-    """Pieces of a file as a file of their own, which can be opened more than once.
+    """Pieces of a file as one file, which can be opened more than once.
 
     Attributes
     ----------
@@ -41,13 +41,13 @@ class PiecedFile(NamedTuple):
     pieces: Pieces
 
     def open(self, mode: Literal["rb"] = "rb", /) -> BinaryIO:
-        """Return them as an open file, which closes the other one when it is closed."""
+        """Open the pieces as one file; closing it also closes the underlying file."""
         file = self.source.open(mode)
         return io.BufferedReader(_View(file, self.pieces, file.close))
 
 
 class _View(io.RawIOBase):
-    """A file of pieces of another, to be read.
+    """A readable file made of pieces of another.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class _View(io.RawIOBase):
 
 
 def find(file: BinaryIO, what: bytes, start: int) -> int:
-    """Return where bytes come next in a file, or -1.
+    """Return the position of the next occurrence of some bytes in a file, or -1.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def find(file: BinaryIO, what: bytes, start: int) -> int:
 
 
 def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
-    """Whether what follows a recording is neither a tag nor zeros.
+    """Return whether the bytes after a recording are neither a tag nor zeros.
 
     Parameters
     ----------
@@ -160,19 +160,19 @@ def holds_sound(file: BinaryIO, start: int, size: int) -> bool:
 
 
 def is_tag(head: bytes) -> bool:
-    """Whether the first 8 bytes of something are those of a tag that is written after the sound."""
+    """Return whether 8 bytes are the start of a tag that is written after the sound."""
     return head.startswith((b"TAG", b"APETAGEX", b"LYRICSBE", b"ID3"))
 
 
 def pack(pieces: Pieces | None) -> list[Any] | None:
-    """Return pieces as JSON values: ranges as two numbers, and bytes as a text of digits."""
+    """Return pieces as JSON values: ranges as two numbers, and bytes as hexadecimal digits."""
     if pieces is None:
         return None
     return [[p.start, p.stop] if isinstance(p, range) else p.hex() for p in pieces]
 
 
 def unpack(packed: list[Any] | None) -> Pieces | None:
-    """Return the pieces that `pack` made JSON values of."""
+    """Return the pieces for JSON values from `pack`."""
     if packed is None:
         return None
     return [range(*p) if isinstance(p, list) else bytes.fromhex(p) for p in packed]

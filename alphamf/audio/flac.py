@@ -1,4 +1,4 @@
-"""FLAC files: where they end, what their header promises, and the sum of their samples."""
+"""FLAC files: find their end, and the length and the MD5 sum in their header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNT = 2**36 - 1
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Find the end, and let libsndfile read to it: it reads no more samples than the header counts.
+    """Find the end of a recording, and make libsndfile read all samples, whatever the header says.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def _end(file: BinaryIO, at: int, size: int) -> int:
 
 
 class Sum:
-    """The MD5 sum of samples, as FLAC has it.
+    """The MD5 sum of samples, as FLAC defines it.
 
     Parameters
     ----------

@@ -20,13 +20,13 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.stopping import finish_requested
 
 MOST = 1 << 16
-"""Most bytes that are read at a time."""
+"""Maximum number of bytes that are read at a time."""
 
 _TAIL = 1 << 20
-"""Bytes after the samples that are looked at: chunks, or more samples than promised."""
+"""Bytes after the samples that are examined: chunks, or more samples than promised."""
 
 _WAKE = 0.1
-"""Longest wait before a Ctrl-C is looked for, in seconds."""
+"""Maximum time between checks for Ctrl-C, in seconds."""
 
 RAW = {"u8": "PCM_U8", "s16": "PCM_16", "s24": "PCM_24", "s32": "PCM_32", "f32": "FLOAT"}
 """Samples without a header, little-endian, and libsndfile's names of them."""

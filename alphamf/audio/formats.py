@@ -214,14 +214,14 @@ READ_ONLY = (Header(b"FORM", b"8SVX", _big), Header(b"FORM", b"16SV", _big))
 """IFF files, which are read and not written, and whose length is checked as that of AIFF."""
 
 UNCHECKED = frozenset({"AVR", "MAT4", "MAT5", "MPC2K", "SDS", "VOC", "WVE"})
-"""Formats that libsndfile reads and that are refused: their headers promise a length that is not
-checked, so that a damaged file could lose sound without a word."""
+"""Formats that libsndfile reads but alphamf refuses: the length in their headers is not checked, so
+that a damaged file could lose sound without a warning."""
 
 SUFFIXES = tuple(dict.fromkeys(suffix for form in FORMATS.values() for suffix in form.suffixes))
 """All file name endings."""
 
 MEDIA_SUFFIXES = tuple(s for form in FORMATS.values() if form.muxer for s in form.suffixes)
-"""Those of them that need the extra `media`."""
+"""The endings that need the extra `media`."""
 
 
 def is_known(suffix: str) -> bool:
@@ -249,7 +249,7 @@ def by_suffix(suffix: str, preferred: str) -> Format | None:
 
 
 MOST = 10_000
-"""Recordings that one file may hold: each is opened by itself."""
+"""Maximum number of recordings in one file, because each is opened separately."""
 
 
 def check(path: Path, name: str) -> Layout:
@@ -308,7 +308,7 @@ class _Known(NamedTuple):
 
 
 def _identify(file: BinaryIO) -> _Known | None:
-    """Return the format of an open file; None where there is nothing to check."""
+    """Return the format of an open file; None if there is nothing to check."""
     if (kind := kinds.kind_of(file)) is not None:
         return _Known(kind.demuxer, kind.check)
     file.seek(0)
@@ -321,7 +321,7 @@ def _identify(file: BinaryIO) -> _Known | None:
 
 
 def _moved(pieces: Pieces | None, by: int, end: int) -> Pieces:
-    """Return the pieces of a file that is a part of another, up to a position in that."""
+    """Return the pieces of a part of a file, up to a position in that file."""
     whole = (range(end - by),) if pieces is None else pieces
     return tuple(
         range(piece.start + by, min(piece.stop + by, end)) if isinstance(piece, range) else piece

@@ -1,4 +1,4 @@
-"""AU and NIST files, whose samples follow one header: where they end."""
+"""AU and NIST files, whose samples follow a single header: find their end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
     name
         Its name in error messages.
     order
-        Of the bytes in numbers.
+        Byte order of the numbers.
 
     Raises
     ------

@@ -19,7 +19,7 @@ _BLOCK = 1 << 16
 
 
 class JoinedParts:
-    """The recordings of a file one after the other, with the face of `soundfile.SoundFile`.
+    """The recordings of a file, one after the other, with the interface of `soundfile.SoundFile`.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class JoinedParts:
     Attributes
     ----------
     samplerate, channels, format, subtype, has_tags
-        Of the first.
+        Properties of the first recording.
     frames
         Samples per channel that the headers promise of those opened so far, or that were there
         where they are more.
@@ -72,7 +72,7 @@ class JoinedParts:
 
     @property
     def frames(self) -> int:
-        """Samples per channel, as above."""
+        """Number of samples per channel."""
         return self._before + max(self._promised, self._count)
 
     def read(self, frames: int, dtype: str = "float32", **_: object) -> Any:
@@ -98,7 +98,7 @@ class JoinedParts:
         return block
 
     def seek(self, frames: int) -> None:
-        """Pass over samples from the start."""
+        """Skip samples from the start."""
         if not self._left:
             self._sum = None
             self._file.seek(frames)
@@ -107,7 +107,7 @@ class JoinedParts:
             frames -= n
 
     def about(self) -> About | None:
-        """Return what is kept of the first track of a media file; None of any other."""
+        """Return the properties of a media file's first track; None for other files."""
         if self._about is None and hasattr(self._file, "about"):
             found: About | None = self._file.about()
             return found
@@ -128,7 +128,7 @@ class JoinedParts:
         self._sum = None
 
     def _follow(self) -> None:
-        """Go on to the next recording, if it can follow the last one."""
+        """Continue with the next recording, if it can follow the last one."""
         self._about = self.about()
         self._before += max(self._promised, self._count)
         self._file.__exit__()

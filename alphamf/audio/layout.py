@@ -1,4 +1,4 @@
-"""What the checks of headers find: where a recording ends, and what is missing or left over."""
+"""Results of header checks: where recordings end, and what is missing or left over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from alphamf.errors import AlphaMFError
 
 Pieces = Sequence[bytes | range]
-"""What a decoder sees of a file: ranges of its bytes, and bytes in place of others."""
+"""The file that a decoder reads: ranges of the original's bytes, and replacements of others."""
 
 
 class Extent(NamedTuple):
@@ -55,7 +55,7 @@ class FilePart(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """What is in a file.
+    """The recordings in a file, and what is wrong with it.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Layout(NamedTuple):
 
 
 class TruncationError(AlphaMFError):
-    """Error for a file that ends before its header says.
+    """Error for a file that ends before the length in its header.
 
     Parameters
     ----------
@@ -97,20 +97,20 @@ class DecodingError(Exception):
 
 
 class OmissionError(DecodingError):
-    """Sound that is left out; the text continues after the name of the file."""
+    """Error for sound that is left out; the message continues after the file's name."""
 
 
 LEAST = 0.01
-"""Seconds of what follows a recording from which on it is taken for sound."""
+"""Seconds of data after a recording from which on they are considered to be sound."""
 
 
 def excess_sentence(name: str, duration: float, spare: float) -> str:
-    """Return the sentence on sound that follows what a header promises.
+    """Return a sentence about sound beyond the length in a header.
 
     Parameters
     ----------
     name
-        Of the file.
+        Name of the file.
     duration, spare
         Seconds that are promised, and those that follow.
     """

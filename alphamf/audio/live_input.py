@@ -27,13 +27,13 @@ from alphamf.tools.stopping import finish_on_interrupt, finish_requested
 NAME = "standard input"
 
 _HEADER = 1 << 20
-"""The most bytes before the samples of a header that is read as it comes."""
+"""Maximum number of bytes before the samples, for headers that are read as they arrive."""
 
 SIMPLE = ("PCM_U8", "PCM_16", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW")
-"""Subtypes of WAV whose samples stand for themselves."""
+"""Uncompressed subtypes of WAV."""
 
 _MOST = 2**32 - 2**20
-"""The most bytes of samples that are read, as a WAV file holds no more."""
+"""Maximum number of bytes of samples: the limit of a WAV file."""
 
 
 class WavHeader(NamedTuple):

@@ -17,7 +17,8 @@ CEILING = -1.0
 """Highest true peak of what is normalized, in dB of full scale, as in EBU R 128."""
 
 _MARGIN = 0.05
-"""How far below that the limiter aims, in dB, as a gain that moves shifts peaks between samples."""
+"""Distance in dB that the limiter keeps from it, because a varying gain shifts peaks between
+samples."""
 
 _LEAST_RATE = 3400
 """Lowest sampling rate in Hz: the filter's shelf, at 1682 Hz, must lie below half of it."""
@@ -29,14 +30,14 @@ _STEP = 0.1
 """A quarter of a gating block, in seconds."""
 
 _AHEAD = 0.005
-"""How long before and after a peak the limiter turns down, in seconds; twice that to come back."""
+"""Attack before and hold after a peak of the limiter, in seconds; the release is twice as long."""
 
 _OVER = 4
 _CHUNK = 1 << 18
 
 _ROUNDS, _MOST, _NEAR = 4, 60.0, 0.05
-"""Attempts at a gain, as the limiter takes some of the loudness away; the most that one raises it,
-and what is near enough, in dB."""
+"""Attempts to find the gain, because the limiter reduces the loudness; the maximum increase per
+attempt, and the tolerance, in dB."""
 
 _TARGET = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:LUFS)?", re.IGNORECASE)
 
@@ -75,7 +76,7 @@ class Meter:
     Parameters
     ----------
     rate, channels
-        Of the recording.
+        Sampling rate in Hz and number of channels of the recording.
 
     Raises
     ------
@@ -188,7 +189,7 @@ class LoudnessChange(NamedTuple):
 
 
 def normalizing_gain(audio: Floats, rate: int, loudness: float) -> LoudnessChange | None:
-    """Return the gain that brings a recording to a target loudness, after `limited`.
+    """Return the gain that brings a recording to a target loudness after `limit_peaks`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""MP3 files: where they end, whether their last frame is whole, and none is missing."""
+"""MP3 files: find their end, and check that no frame is missing or incomplete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KILOBITS = {
 }
 
 _LAME = 156
-"""Bytes of LAME's header, which begins like a Xing header and says how late the sound is."""
+"""Bytes of LAME's header, which starts like a Xing header and contains the encoder's delay."""
 
 
 class _Frame(NamedTuple):
@@ -31,7 +31,7 @@ class _Frame(NamedTuple):
 
 
 class _Promise(NamedTuple):
-    """Frames and bytes that an encoder's header counts, where it does, and whether there is one."""
+    """Numbers of frames and bytes in an encoder's header, and whether there is a header."""
 
     frames: int = 0
     bytes: int = 0
@@ -103,7 +103,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _header(file: BinaryIO, at: int, frames: int) -> bytes:
-    """Return an encoder's header that counts frames like the one at a position.
+    """Return an encoder's header with a number of frames, for frames like the one at a position.
 
     Without it, libsndfile takes the bit rate of the first frame for that of all.
     """
@@ -140,7 +140,7 @@ def least_constant(rate: int, channels: int) -> int:
     Parameters
     ----------
     rate, channels
-        Of the sound: a sampling rate that MP3 has.
+        Sampling rate, which must be one that MP3 supports, and number of channels.
     """
     first = rate >= min(_RATES)
 
@@ -152,7 +152,7 @@ def least_constant(rate: int, channels: int) -> int:
 
 
 def tag_end(file: BinaryIO, at: int = 0) -> int:
-    """Return the position after the ID3 tag at another, if there is one."""
+    """Return the position after an ID3 tag at `at`, or `at` if there is none."""
     file.seek(at)
     head = file.read(10)
     if len(head) < 10 or not head.startswith(b"ID3"):
@@ -191,7 +191,7 @@ def _sized(kilobits: int, hertz: int, *, first: bool, mono: bool) -> _Frame:
 
 
 def _promise(file: BinaryIO, at: int) -> _Promise | None:
-    """Return what an encoder's header at a position promises; None where there is none."""
+    """Return the contents of an encoder's header at a position; None if there is none."""
     file.seek(at)
     head = file.read(16)
     if head.startswith(b"VBRI"):
@@ -205,7 +205,7 @@ def _promise(file: BinaryIO, at: int) -> _Promise | None:
 
 
 def _next_frame(file: BinaryIO, at: int, size: int) -> int | None:
-    """Return where the next frame begins that another follows, beyond a tag or something else."""
+    """Return the start of the next frame that is followed by another; skip other data."""
     at = tag_end(file, at)
     while (at := find(file, b"\xff", at)) >= 0 and at + 4 <= size:
         file.seek(at)

@@ -31,7 +31,7 @@ class Normalizer:
     writer
         Where they go.
     rate, channels
-        Of the recording.
+        Sampling rate in Hz and number of channels of the recording.
     loudness
         In LUFS.
     stack

@@ -1,4 +1,4 @@
-"""Ogg files: where they end, whether they are whole, and without their random number."""
+"""Ogg files: find their end, check that they are complete, and clear random serial numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADER = 27
 
 
 def check(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last page is whole, and that time does not go back; find the next stream.
+    """Check that the last page is complete and time stamps increase, and find the next stream.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 class _Page(NamedTuple):
-    """Length of a page in bytes, its stream, whether that begins with it, and its time."""
+    """Length of a page in bytes, its stream, whether it is the first page, and its time."""
 
     length: int
     serial: int
@@ -78,7 +78,7 @@ class _Time(NamedTuple):
 
 
 def _page(file: BinaryIO, at: int) -> _Page | None:
-    """Return the page at a position, as long as a cut one should be; None where there is none."""
+    """Return the page at a position; its length is the full one even if it is truncated."""
     file.seek(at)
     head = file.read(_HEADER + 255)
     if not head.startswith(b"OggS"):

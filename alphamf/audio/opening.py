@@ -19,10 +19,10 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import reason, system_name
 
 Wide = NDArray[np.float64]
-"""Samples of any subtype, as they are."""
+"""Samples of any subtype, without conversion."""
 
 _BARE = {".au": "ULAW", ".snd": "ULAW", ".vox": "VOX_ADPCM", ".gsm": "GSM610"}
-"""What libsndfile takes files without a header for by the endings of their names."""
+"""Formats of files without a header, which libsndfile derives from the file extension."""
 
 _BARE_RATE = 8000
 
@@ -37,7 +37,7 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
     track
         Number of the audio track, from 1 on; None: the default one.
     ending
-        Of the file's name, where `source` has none.
+        Extension of the file name, if `source` has none.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def open_here(source: Openable, name: str, track: int | None = None, *, ending: 
 
 
 def _sound_file(source: Openable, ending: str) -> Any:
-    """Open a file in libsndfile, or as bare samples where its ending alone says what it is."""
+    """Open a file in libsndfile, or as headerless samples if only its extension says so."""
     import soundfile
 
     if isinstance(source, os.PathLike):
@@ -126,7 +126,7 @@ def next_wide_block(file: Any, size: int) -> Wide:
 
 
 def has_tags(file: Any) -> bool:
-    """Whether libsndfile finds tags in a file, beside the name of the program that wrote it."""
+    """Return whether a file has tags other than the name of the program that wrote it."""
     known = getattr(file, "has_tags", None)
     if known is None:
         known = bool(set(getattr(file, "copy_metadata", dict)()) - {"software"})

@@ -18,7 +18,7 @@ def compression(
     original
         The input; None where there is none.
     format, subtype, rate, channels
-        Of the output.
+        Properties of the output.
     """
     if original is None or (original.format, original.subtype) != (format, subtype):
         return {}

@@ -23,7 +23,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 CHANNELS = 64
-"""Channels that are denoised unless more are asked for: each costs as much as a recording."""
+"""Maximum number of channels by default: each costs as much as a mono recording."""
 
 
 class Recording(Protocol):
@@ -120,7 +120,7 @@ class Reader:
     parts
         The recordings that follow each other in the file.
     track
-        Of a media file, the audio track that is read; otherwise None.
+        The audio track that is read from a media file; otherwise None.
     """
 
     name: str

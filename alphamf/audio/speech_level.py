@@ -10,7 +10,7 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 TIME_CONSTANT = 0.03
-"""Of each of the two exponential averages that make the envelope, in seconds."""
+"""Time constant of the two exponential averages that form the envelope, in seconds."""
 
 HANGOVER = 0.2
 """How long speech counts as active after its envelope fell below the threshold, in seconds."""

@@ -34,14 +34,14 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 BLOCK = 1 << 16
-"""Frames read at a time."""
+"""Number of frames read at a time."""
 
 RATES = (1000, 768_000)
-"""Lowest and highest sampling rate that is read, in Hz; no speech is recorded at others, and they
-would cost time and memory out of proportion to the file."""
+"""Lowest and highest supported sampling rate, in Hz. Speech is not recorded at other rates, which
+would cost too much time and memory for the size of the file."""
 
 _SALVAGE_BLOCK = 1 << 12
-"""Frames read at a time of a file that may be damaged: a block with an error in it is lost."""
+"""Number of frames read at a time from a damaged file: a block with an error is lost."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ def survey(
 def _bytes_per_second(
     path: Path, layout: Layout, subtype: str, frames: int, rate: int, channels: int
 ) -> float:
-    """Return how many bytes of a file are a second: exact where it is not compressed."""
+    """Return the number of bytes per second of a file: exact if it is not compressed."""
     if subtype in subtypes.SUBTYPES or not frames:
         return float(subtypes.get(subtype).size * channels * rate)
     return (path.stat().st_size - layout.spare) * rate / frames
@@ -155,9 +155,9 @@ def check_kind(name: str, rate: int, channels: int, max_channels: int | None) ->
     Parameters
     ----------
     name
-        Of the file, for the message.
+        Name of the file, for the message.
     rate, channels
-        Of the file.
+        Sampling rate in Hz and number of channels of the file.
     max_channels
         As for `open_reader`.
     """
@@ -188,7 +188,7 @@ def check_samples(name: str, rate: int, samples: Samples) -> None:
 def open_sound(
     path: Path, name: str, track: int | None = None, parts: Sequence[FilePart] = (FilePart(),)
 ) -> Any:
-    """Open a file to be decoded in order, by another process that can open nothing else.
+    """Open a file for decoding in order, in a confined process if possible.
 
     Where the system has no sandbox, or it is off, this process decodes the file.
 
@@ -223,7 +223,7 @@ def _open_part(path: Path, name: str, track: int | None, part: FilePart) -> Any:
 
 
 def open_bytes(data: bytes, name: str) -> Any:
-    """Open the header of a file, to be decoded like that of one on the disk.
+    """Open the first bytes of a file, given in memory, to decode its header.
 
     Parameters
     ----------

@@ -100,11 +100,12 @@ def destination(
 
 
 _LOWERED = 4.0
-"""How far sound may go above full scale to be lowered as a whole, 12 dB: more comes of damage."""
+"""Maximum peak above full scale for which sound is lowered as a whole, 12 dB: more indicates
+damage."""
 
 
 def _excess(reader: Recording, subtype: str) -> float:
-    """Return the peak of a lossy input where it goes above what a subtype holds; otherwise 1."""
+    """Return the peak of a lossy input if it exceeds the range of a subtype; otherwise 1."""
     form = subtypes.get(subtype)
     if not isinstance(reader, Reader) or reader.subtype in subtypes.SUBTYPES:
         return 1.0
@@ -291,7 +292,7 @@ def _muxer(
     channels: int,
     options: dict[str, Any],
 ) -> ConfinedMuxer | Muxer:
-    """Open a media file, by another process where tracks of a stranger's file are read for it."""
+    """Open a media file, in a confined process if it reads the tracks of an untrusted file."""
     if original is not None and helper.is_enabled():
         try:
             return ConfinedMuxer(original, sink, name, rate, channels, **options)

@@ -44,7 +44,7 @@ class Job(NamedTuple):
 
     @property
     def within(self) -> str | None:
-        """The folder below which no link is followed; None where the user named the output."""
+        """The folder below which no link is followed; None if the user named the output."""
         if not self.derived:
             return None
         return self.output_dir or os.path.dirname(self.output) or os.curdir
@@ -261,7 +261,7 @@ def _without_results(found: list[InputFile]) -> tuple[list[InputFile], list[str]
 
 
 def _not_made(found: list[InputFile], output_dir: str | None, template: str) -> list[InputFile]:
-    """Drop files that an earlier run made from the other files with this template."""
+    """Drop files that an earlier run created from the other files with this template."""
     made = set()
     for item in found:
         name = derived_name(item, output_dir, template)
@@ -300,7 +300,7 @@ def _check_name(path: str) -> None:
 
 
 def _identify(path: str) -> Identity:
-    """Return which file a path leads to; the stream is none."""
+    """Return the identity of the file that a path leads to; None for a stream."""
     _check_name(path)
     return Identity(-1, -1, STREAM) if path == STREAM else identify(path)
 

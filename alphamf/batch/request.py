@@ -35,12 +35,12 @@ class Observer(Protocol):
 
 
 Observe = Callable[[Recording, Frame, ExitStack, int], Observer]
-"""Makes the observer of a file, given the frame of the gain in samples of the input and the
-permissions of the files that it writes; the stack closes what it opens."""
+"""Creates the observer of a file, given the frame of the gain in samples of the input and the
+permissions of the files that it writes; the stack closes the files that it opens."""
 
 
 Estimator = Callable[[Iterable[Any], int, StreamOptions], Iterator[Segment]]
-"""Makes segments of blocks of sound, a sampling rate and options."""
+"""Returns segments for blocks of sound, a sampling rate and options."""
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ MARGIN = 0.2
 """Seconds that are kept before and after the speech."""
 
 AGAIN = 1.0
-"""Seconds of activity that are examined again with the next segment, which can only lengthen speech
-that ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
+"""Seconds of activity that are examined again with the next segment, which can extend speech that
+ended less than a pause ago. They cover the margin, a pause and the shortest speech."""
 
 IN_MEMORY = 1 << 26
-"""Most bytes that are held back in memory; more are written to a temporary file."""
+"""Maximum number of bytes that are held back in memory; more are written to a temporary file."""
 
 BLOCK = 1 << 18
 """Samples per channel that are returned at a time."""

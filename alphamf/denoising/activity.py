@@ -28,7 +28,7 @@ WEIGHTS = (0.72, 0.40, 1.99)
 in noise of 5 and 15 dB and in none (docs/quality.md)."""
 
 LEAST = 0.5
-"""Least probability of a frame that counts as speech."""
+"""Minimum probability of a frame that counts as speech."""
 
 PAUSE, SHORTEST = 0.3, 0.1
 """Seconds: shorter pauses belong to the speech, and shorter speech is ignored."""

@@ -1,4 +1,4 @@
-"""From an array or from blocks to a denoised recording, with options that have been checked."""
+"""Denoise an array or blocks of sound, with options that have been checked."""
 
 from __future__ import annotations
 

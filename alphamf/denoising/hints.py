@@ -24,10 +24,10 @@ from alphamf.tools.arrays import Floats, Reals
 from alphamf.tools.blas import one_thread
 
 SHORTEST = 0.2
-"""Least length of a time range in seconds."""
+"""Minimum length of a time range in seconds."""
 
 LONGEST = 10.0
-"""Most seconds of noise that spectra are learned from; the first ones are used."""
+"""Maximum number of seconds of noise that spectra are learned from; the first ones are used."""
 
 ROUNDED = 0.01
 """Seconds that a time range may exceed the end of a recording, whose length is shown rounded."""
@@ -290,6 +290,6 @@ def _spectra(
 
 
 def lowest_rows(spectra: Reals, dictionary: Dictionary) -> Reals:
-    """Return the rows of known noise spectra that a dictionary has: its bins and wide bands."""
+    """Return the rows of noise spectra that belong to a dictionary's bins and wide bands."""
     frames = spectra.reshape(dictionary.context, -1, spectra.shape[-1])
     return frames[:, : dictionary.bins].reshape(-1, spectra.shape[-1])

@@ -48,11 +48,11 @@ def online_chain(
     Parameters
     ----------
     dictionary
-        Of the speech.
+        Dictionary of the speech.
     channels
         Side by side.
     seed
-        Of the chain.
+        Seed of the chain.
     hop
         Distance between frames in seconds; None: that of `asymmetric_windows.frame_of`.
     """
@@ -80,9 +80,9 @@ class LowLatency:
     weights
         Dictionary of the speech, and causal refiner.
     settings
-        Of the run: dry, max_attenuation and channels.
+        Settings of the run: dry, max_attenuation and channels are used.
     seed
-        Of the chain.
+        Seed of the chain.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class FrameDenoiser:
     channels
         Number of channels.
     options
-        Of the stream.
+        Options of the stream.
     progress
         Adds up what has been done.
 

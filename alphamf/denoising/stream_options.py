@@ -1,4 +1,4 @@
-"""Options of a stream, checked once, and the progress that they ask for."""
+"""Options of a stream, which are checked once, and its progress reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LATENCIES = ("segments", "low")
 """What a stream's latency can be."""
 
 MOST_JOBS = 4096
-"""Most segments side by side, far beyond any machine's cores: each takes memory of its own."""
+"""Maximum number of parallel segments, far beyond the cores of any machine: each needs memory."""
 
 
 class Cancel(Protocol):

@@ -1,4 +1,4 @@
-"""The dictionary and networks of a run: found, loaded and checked once."""
+"""Find, load and check the dictionary and networks of a run."""
 
 from __future__ import annotations
 

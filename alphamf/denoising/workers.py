@@ -120,7 +120,7 @@ class Workers:
         return ThreadPoolExecutor(self._jobs) if self._jobs > 1 and not self._together else None
 
     def submit(self, piece: Piece) -> None:
-        """Start to estimate a piece: at once, in threads, or when a batch for the GPU is full."""
+        """Start to estimate a piece: immediately, in threads, or once a GPU batch is full."""
         if self._together:
             self._waiting.append(piece)
             return
@@ -142,7 +142,7 @@ class Workers:
         self._pending.append(_Pending(places, futures))
 
     def next_estimates(self, *, last: bool = False) -> list[ChannelEstimate] | None:
-        """Return the channels of the oldest piece that is still to be returned.
+        """Return the estimates of the next piece in order, one per channel.
 
         Parameters
         ----------

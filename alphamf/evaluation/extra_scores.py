@@ -24,7 +24,7 @@ FILE = "{file}"
 """Stands for the sound file in a recogniser's command."""
 
 SECONDS = 600
-"""How long a recogniser may take for a clip."""
+"""Maximum time of a recogniser for a clip, in seconds."""
 
 Values = dict[str, float | None]
 

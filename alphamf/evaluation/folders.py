@@ -12,7 +12,7 @@ from alphamf.tools.files import printable_name
 from alphamf.tools.paths import real_path
 
 ENDINGS = (".denoised", "_denoised", "-denoised", "_enhanced", "-enhanced", ".enhanced")
-"""What systems add to the names of their outputs."""
+"""Suffixes that systems add to the names of their outputs."""
 
 
 class Folder:

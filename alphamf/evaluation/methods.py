@@ -23,7 +23,7 @@ from alphamf.learnt.dictionary import load, shipped_dictionaries
 from alphamf.tools.arrays import Floats
 
 LOW = "low"
-"""The method that hears 40 ms (`alphamf.Stream`)."""
+"""The method with 40 ms of latency (`alphamf.Stream`)."""
 
 DEFAULTS = ("noisy", "oracle-mask", "logmmse", "is-nmf", "fast")
 """Methods of an evaluation unless others are asked for."""

@@ -33,7 +33,7 @@ def describe_run(entries: Sequence[Entry], *, seed: int, command: str) -> dict[s
     entries
         The methods.
     seed
-        Of all of them.
+        Seed of all methods.
     command
         The command line.
 
@@ -75,11 +75,11 @@ def order_results(
     Parameters
     ----------
     jobs
-        Of this run and of earlier ones.
+        Jobs of this run and of earlier ones.
     results
-        Of this run.
+        Results of this run.
     known
-        Of earlier ones, by key.
+        Results of earlier runs, by key.
     """
     found = {**known, **{result.key: result for result in results}}
     return [found[job.result.key] for job in jobs if job.result.key in found]

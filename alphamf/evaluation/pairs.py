@@ -18,10 +18,10 @@ from alphamf.tools.files import is_special, printable_name, reason
 from alphamf.tools.paths import real_path
 
 MOST_SHOWN = 40
-"""Characters of a cell of a table that an error message shows."""
+"""Maximum number of characters of a table cell in an error message."""
 
 MOST_PATH = 4096
-"""Characters of a path: more than any system opens."""
+"""Maximum number of characters of a path: more than any system supports."""
 
 
 class Pair(NamedTuple):
@@ -208,7 +208,7 @@ def _checked(pairs: list[Pair]) -> list[Pair]:
 
 
 def _root(option: str, name: str) -> str:
-    """Return the folder that names found for one of the user's inputs are relative to."""
+    """Return the folder to which the names found for one of the user's inputs are relative."""
     if os.path.isdir(name):
         return real_path(name)
     parts = Path(name).parts[:-1]

@@ -24,7 +24,7 @@ from alphamf.tools.paths import Identity, identify
 
 LINES = "results.jsonl"
 MADE = ("settings.json", "results.csv", "summary.md", "report.html", "audio")
-"""What an evaluation writes beside these lines."""
+"""Other outputs of an evaluation."""
 
 NOTHING = ExtraScores()
 

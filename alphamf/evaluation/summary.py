@@ -53,13 +53,13 @@ SCORES = {
 """Every score, by its name in `Result.scores`."""
 
 EXTRA = ("wer", "dnsmos_sig", "dnsmos_bak", "dnsmos_ovr")
-"""Scores that are there only where they were asked for."""
+"""Scores that exist only if they were requested."""
 
 USUAL = tuple(name for name in SCORES if name not in EXTRA)
 """All others."""
 
 FEWEST = 10
-"""Clips that an interval needs: of fewer, a bootstrap's is too narrow."""
+"""Minimum number of clips for an interval: with fewer, the bootstrap interval is too narrow."""
 
 BREAKDOWN = ("si_sdr", "pesq", "estoi")
 """Scores that have tables by noise and by level."""
@@ -150,7 +150,7 @@ def paired_difference(
     Parameters
     ----------
     results
-        Of any methods.
+        Results of any methods.
     method, other
         The difference is the first one's score minus the second one's.
     score
@@ -158,7 +158,7 @@ def paired_difference(
     draws
         Bootstrap samples.
     seed
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------

@@ -21,7 +21,7 @@ class Notes:
     Attributes
     ----------
     source
-        Of which.
+        Index of the source.
     wants_gain, wants_rows
         What the next gradient is to note.
     gain, rows

@@ -72,7 +72,7 @@ def evaluate(
     power
         |X|^2, shape (*clips, rows, columns).
     sources
-        Of the mixture, of at least one.
+        Cells of at least one source of the mixture.
     scale
         Factor of slopes.
     states

@@ -27,22 +27,22 @@ STEPS, KEEP = 12, 8
 """Steps for a frame, and how many of the last ones are averaged."""
 
 LEVEL_SECONDS = 3.0
-"""Time in which the level is forgotten that the model's units come from."""
+"""Time constant of the level that defines the model's units."""
 
 LOUD_SECONDS = 0.25
 MOST_OVER = np.float32(10)
-"""Most level, as a multiple of the loudest frame of one or two parts of so long."""
+"""Maximum level, as a multiple of the loudest frame of one or two parts of so long."""
 
 SPEECH_SHARE = np.float32(0.01)
-"""Part of a frame's power that is speech where the response is learnt."""
+"""Minimum fraction of speech in a frame's power for learning the response."""
 
 RATE = np.float32(100.0)
 SHAPE = 0.1
-"""Of the Gamma prior of h, in units in which speech of h = 1 is as loud as the noise."""
+"""Shape of the Gamma prior of h, in units in which speech with h = 1 is as loud as the noise."""
 
 DECAY, LEAST = np.float32(0.5), np.float32(2e-3)
-"""h starts from so much of the last frame's, and at least from so much: below the noise, or EM
-would go to a mode in which speech explains all."""
+"""Initial h, as a fraction of the last frame's, and its minimum. It must be below the noise, or EM
+would find a mode in which speech explains everything."""
 
 RELAXATION = 1.5
 

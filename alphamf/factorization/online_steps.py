@@ -24,9 +24,9 @@ class Moves(NamedTuple):
     alpha
         Index of the speech.
     shape
-        Of the Gamma prior of h.
+        Shape of the Gamma prior of h.
     exponent
-        Of the multiplicative rule.
+        Exponent of the multiplicative rule.
     """
 
     steps: int
@@ -46,7 +46,7 @@ class FrameState(NamedTuple):
     noise
         Dispersion of the noise, half of its variance; raised to `TINY` in place.
     phi
-        Of the speech; the newest frame's moves in place. None where alpha is 2.
+        Phi of the speech; the newest frame's moves in place. None if alpha is 2.
     state
         What moves Phi, from `states`; None where alpha is 2.
     basis, back
@@ -54,7 +54,7 @@ class FrameState(NamedTuple):
     response
         Factor of W, shape (channels, bins).
     rate
-        Of the prior of h, shape (channels, columns).
+        Rate of the prior of h, shape (channels, columns).
     h
         Activations, of the same shape; moved in place.
     total, square

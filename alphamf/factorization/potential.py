@@ -46,7 +46,7 @@ class AlphaMFPotential:
     rows
         The rows that it reads.
     workspace, notes
-        Of the target.
+        Workspace and notes of the target.
     """
 
     def __init__(

@@ -34,26 +34,26 @@ STEP = 0.1
 """Width of a class of log |X|^2 / m."""
 
 LOWEST, HIGHEST = -16.0, 44.0
-"""The first and the end of the last of them; what lies beyond counts with these."""
+"""The start of the first class and the end of the last; values beyond are counted in these."""
 
 SHIFTS = 20
 """Classes that log c may be from zero, either way."""
 
 QUIETEST = 1e-8
-"""Least median of a bin, as a fraction of the largest, that counts as noise."""
+"""Minimum median of a bin, as a fraction of the largest, that counts as noise."""
 
 LEAST_FRAMES = 40
-"""Fewest frames that have a median to go by."""
+"""Minimum number of frames for a usable median."""
 
 LEAST_CELLS = 2000
-"""Fewest cells that say anything of a tail."""
+"""Minimum number of cells to estimate a tail from."""
 
 STEADY = 1.8
-"""Least alpha of a noise that is called steady."""
+"""Minimum alpha of a noise that is called steady."""
 
 GRID: Reals = 2 - np.linspace(np.sqrt(1.5), 0, 33) ** 2
-"""The alphas at which the likelihood is computed: closer together towards 2, where it changes
-most; `FINE` of them are had by interpolation."""
+"""The alphas at which the likelihood is computed: closer together towards 2, where it changes most.
+Interpolation yields `FINE` of them."""
 
 FINE = 1501
 

@@ -72,7 +72,7 @@ def generator(seed: int, *key: int, xp: Any = np) -> Any:
     seed
         Seed of the run.
     key
-        Of the stream; see `Key`.
+        Key of the stream; see `Key`.
     xp
         Array module of the numbers: numpy or cupy.
 

@@ -18,11 +18,11 @@ import numpy as np
 from alphamf.tools.arrays import Floats, Reals
 
 FIRST_HZ, LAST_HZ = 7500.0, 20000.0
-"""Where the bands above begin, below the edge of resampling to 16 kHz, and where they end, as what
-they were learnt from does."""
+"""Where the bands above the dictionary's band start, below the edge of resampling to 16 kHz, and
+where they end, like their training data."""
 
 FULL_BAND = 48000
-"""Sampling rate in Hz of the sound that is learnt from."""
+"""Sampling rate of the training sound, in Hz."""
 
 BELOW, ABOVE = 12, 18
 """Number of bands below `FIRST_HZ` and above it."""
@@ -55,7 +55,7 @@ class Pooling:
     Parameters
     ----------
     bins
-        Of a frame.
+        Number of bins of a frame.
     spacing
         Distance between bins in Hz.
     first, last

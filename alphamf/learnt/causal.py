@@ -16,8 +16,8 @@ from alphamf.learnt.network_file import TrainedNetwork
 from alphamf.tools.arrays import Array, Floats
 
 EDGE = (0.85, 0.9)
-"""Part of the band whose mean stands for what lies above it. Most recordings were resampled once,
-and end below their band; where they end differs, and says nothing of speech."""
+"""Part of the band whose mean replaces everything above it. Most recordings were resampled once and
+end below their band; where they end varies, and is unrelated to the speech."""
 
 
 def fill_band_end(features: Array, xp: Any) -> Array:

@@ -147,14 +147,14 @@ class CompiledNetwork:
         )
 
     def outputs(self, features: Floats, memories: Memories | None = None) -> Floats:
-        """Return what `layers.outputs` does.
+        """See `layers.outputs`.
 
         Parameters
         ----------
         features
             Shape (..., frames, bins, features).
         memories
-            Of a causal network, for which there is one frame, shape (channels, 1, bins, features).
+            Memories of a causal network, for a single frame of shape (channels, 1, bins, features).
         """
         if memories is not None:
             for memory in memories.cells:
@@ -178,7 +178,7 @@ class CompiledNetwork:
         return np.zeros((frames, planes.size_of(self._channels, self._bins)), np.float32)
 
     def read_frames(self, features: Floats, cells: Floats) -> Floats:
-        """Do as `layers.read_frames`, and write the features, shape (frames, bins, features)."""
+        """Compute `layers.read_frames`, and write the features, shape (frames, bins, features)."""
         planes.cells_of(cells, self._bins)[..., : self._sizes.features] = features
         x = np.empty((len(features), self._sizes.width), np.float32)
         given = np.ascontiguousarray(features) if self._causal else cells[:, : self._given]
@@ -187,7 +187,7 @@ class CompiledNetwork:
         return x
 
     def run_blocks(self, x: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.run_blocks`, in place."""
+        """Compute `layers.run_blocks`, in place."""
         u, inner = np.empty_like(x), np.empty((len(x), self._sizes.hidden), np.float32)
         newest, frames = -1, np.empty_like(x) if memories is None else x
         for k, (distance, taps, (up, up_bias), (down, down_bias)) in enumerate(self._blocks):
@@ -203,7 +203,7 @@ class CompiledNetwork:
         return x
 
     def write_maps(self, x: Floats, cells: Floats) -> None:
-        """Do as `layers.feature_maps`, into planes."""
+        """Compute `layers.feature_maps`, into planes."""
         causal = self._causal
         size = len(x), len(self._write_bias)
         maps = np.empty(size, np.float32) if causal else cells[:, self._given : -PAD]
@@ -214,7 +214,7 @@ class CompiledNetwork:
             written[...] = maps.reshape(written.shape)
 
     def correlate_cells(self, cells: Floats, memories: Memories | None = None) -> Floats:
-        """Do as `layers.correlate_cells`, for planes that hold features and maps."""
+        """Compute `layers.correlate_cells`, for planes that hold features and maps."""
         sizes, bins = self._sizes, self._bins
         frames: tuple[tuple[Floats, int], ...] = ((cells, -1),)
         if memories is not None:

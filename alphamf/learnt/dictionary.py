@@ -26,12 +26,12 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import is_file
 
 MAX_BYTES = {"basis": 64 * 2**20, "above": 4 * 2**20, "header": 4 * 2**20}
-"""Most bytes of the arrays of a model file, which are checked before anything is read: W in half
-precision of some 7000 columns at 48 kHz, and a million characters."""
+"""Maximum sizes of the arrays of a model file in bytes, checked before anything is read: W in half
+precision with about 7000 columns at 48 kHz, and a header of a million characters."""
 
 MAX_CELLS = 1_000_000
-"""Most cells of the stacked spectrogram of a second of sound, ten times those of 16 kHz: memory
-grows with it, up to 1 GB."""
+"""Maximum number of cells of the stacked spectrogram per second of sound, ten times as many as at
+16 kHz: the memory grows with it, up to 1 GB."""
 
 MAX_RATE = 384_000
 

@@ -16,7 +16,7 @@ class Memory:
     frames
         How many.
     shape
-        Of one frame.
+        Shape of one frame.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Memory:
         return frame
 
     def frames_at_taps(self, x: Array, taps: int, distance: int) -> list[Array]:
-        """Take in a frame, and return the one that each tap reads; the last tap reads the newest.
+        """Add a frame, and return the frame that each tap reads; the last tap reads the newest.
 
         Parameters
         ----------
@@ -70,14 +70,14 @@ class Memories:
     channels, bins
         Shape of a frame.
     sizes
-        Of the network.
+        Sizes of the network.
 
     Attributes
     ----------
     blocks
-        Of every block; shape of a frame (channels, width).
+        Memory of each block; frames have the shape (channels, width).
     cells
-        Of every correlation, in planes: shape of a frame (channels, floats of a frame).
+        Memory of each correlation, in planes; frames have the shape (channels, floats per frame).
     """
 
     def __init__(self, channels: int, bins: int, sizes: network.Sizes) -> None:

@@ -26,13 +26,13 @@ from alphamf.tools.jsonlines import replace_infinite
 Model = TypeVar("Model")
 
 FORMAT = 1
-"""Of the header; a file of another one was written by a version that is not this one."""
+"""Format of the header; files with another format were written by another version."""
 
 MOST_SHOWN = 40
-"""Characters of a file's own text that an error message shows."""
+"""Maximum number of characters of a file's text in an error message."""
 
 ALIGNMENT = 64
-"""Of the arrays' first bytes in a file, in bytes: that of a cache line."""
+"""Alignment of the arrays in a file, in bytes: that of a cache line."""
 
 _LOCAL_HEADER = 30
 """Bytes before an entry's name in a zip archive; the lengths of name and extra field end it."""

@@ -22,7 +22,7 @@ from alphamf.tools.arrays import Array
 from alphamf.tools.files import is_file, printable_name
 
 MAX_BYTES = 64 * 2**20
-"""Most bytes of all parameters, and of the header: checked before anything is read."""
+"""Maximum number of bytes of all parameters, and of the header: checked before anything is read."""
 
 ANOTHER = "its parameters do not fit this kind of network"
 
@@ -92,7 +92,7 @@ class TrainedNetwork:
         return replace(self, parameters=moved)
 
     def outputs(self, features: Array, xp: Any, memories: Memories | None = None) -> Array:
-        """Return what `layers.outputs` does with the parameters.
+        """Return `layers.outputs` for these parameters.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class TrainedNetwork:
         xp
             Module of the arrays.
         memories
-            Of a causal network, which runs frame by frame.
+            Memories of a causal network, which runs frame by frame.
         """
         if compiled.supports(features):
             return self._compiled.outputs(features, memories)

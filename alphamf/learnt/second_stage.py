@@ -23,7 +23,7 @@ from alphamf.learnt.windows import apply_in_windows, mean_level
 from alphamf.tools.arrays import Array, namespace
 
 WINDOW = 326
-"""Frames that the network reads at a time: 2.6 s, as in its training."""
+"""Number of frames that the network reads at a time: 2.6 s, as in training."""
 
 SHIFTS = (-1, 0, 1)
 """Frames that a cell of the speech is made of, counted from its own."""
@@ -40,12 +40,12 @@ MOST = 1.5
 """Largest coefficient of the refiner's speech, but for the taps."""
 
 CHANGE = 0.75
-"""Part of the network's change of the refiner's speech that is taken: all of it has no more ESTOI,
-and less PESQ (docs/quality.md)."""
+"""Fraction of the network's change of the refiner's speech that is applied: the whole change has
+the same ESTOI and a lower PESQ (docs/quality.md)."""
 
 START = (-4.0, math.log(2.0))
-"""Logits of the coefficients of the frame itself where the network's output is zero: next to
-nothing of the sound, and all of the refiner's speech."""
+"""Logits of the coefficients of the current frame for a network output of zero: almost none of the
+sound, and all of the refiner's speech."""
 
 SILENT = 1e-7
 """Power, in units of the mean, below which a cell counts as silent."""

@@ -9,7 +9,7 @@ from alphamf.errors import AlphaMFError
 Kind = Literal["input", "output"]
 
 RATES = (48000, 44100)
-"""Rates in Hz that are tried where neither device's own suits the other."""
+"""Rates in Hz to try if neither device supports the other's default rate."""
 
 
 class Device(NamedTuple):

@@ -21,13 +21,13 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.stopwatch import Stopwatch
 
 BLOCK = 0.01
-"""Seconds of sound that a device gives or takes at a time."""
+"""Seconds of sound per callback of a device."""
 
 HELD = 0.3
-"""Most seconds of sound that wait to be read, beyond what a device gives at a time."""
+"""Maximum number of seconds of sound that wait to be read, beyond what a device gives at a time."""
 
 PATIENCE = 5.0
-"""Longest that a device may be silent, in seconds, before it is taken for lost."""
+"""Maximum time without a callback, in seconds, before a device counts as lost."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class LostSound:
     Attributes
     ----------
     overflows, underflows
-        Of the devices: sound came in that nobody took, there was nothing to play.
+        Number of times that recorded sound was lost, and that there was nothing to play.
     gaps
         Silences played because nothing was written in time.
     dropped
@@ -115,11 +115,11 @@ class Duplex:
     source, target
         How they are opened, at one rate.
     channels
-        Of what is read and written: the first ones of the input; one channel is played on all of
-        the output's.
+        Number of channels that are read and written: the first ones of the input; a single channel
+        is played on all channels of the output.
     buffer
-        Latency that each device is asked for, in seconds. They give and take about half of it at a
-        time, and so much waits to be played.
+        Latency to request from each device, in seconds. Devices deliver about half of it at a time,
+        and as much is waiting to be played.
 
     Attributes
     ----------

@@ -16,13 +16,13 @@ from alphamf.live.take import Take
 from alphamf.tools.arrays import Floats
 
 SILENCE = -100.0
-"""Least level that is reported, in dB of full scale."""
+"""Minimum level that is reported, in dB of full scale."""
 
 SECONDS = 0.2
 """Time constant of the levels."""
 
 _WAKE = 0.1
-"""Longest wait for sound between checks for the end, in seconds."""
+"""Maximum time between checks for the end, in seconds."""
 
 
 class Levels(NamedTuple):

@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name, reason
 
 MOST = 2**32 - 2**20
-"""Most bytes of samples in a WAV file."""
+"""Maximum number of bytes of samples in a WAV file."""
 
 _SIZE = 2
 """Bytes of a sample."""

@@ -20,7 +20,7 @@ class PublishedFile:
     Attributes
     ----------
     name
-        Of the file in the cache.
+        Name of the file in the cache.
     sha256
         Checksum.
     addresses

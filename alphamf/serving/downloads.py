@@ -1,4 +1,4 @@
-"""What is sent in parts: samples for the page; results, one file or several in a zip."""
+"""Downloads, sent in parts: samples for the page, and results as one file or in a zip."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from alphamf.serving.sound import (
 )
 
 LONGEST_SOUND = 20
-"""Most seconds of sound in one answer."""
+"""Maximum number of seconds of sound in one answer."""
 
 MOST_SAMPLES = 1 << 25
-"""Most samples in one answer, over all channels."""
+"""Maximum number of samples in one answer, over all channels."""
 
 
 class Download(NamedTuple):
@@ -53,9 +53,9 @@ class Downloads:
     Attributes
     ----------
     recordings
-        Of the server.
+        Recordings of the server.
     most
-        Most recordings in a zip.
+        Maximum number of recordings in a zip.
     """
 
     recordings: Recordings
@@ -140,7 +140,7 @@ class Downloads:
 def _sources(
     recording: ServerRecording, start: int, count: int
 ) -> tuple[str, list[tuple[Path, SoundShape, int]]]:
-    """Return of which kind the speech is, and where input and speech are: file, sound, sample."""
+    """Return the kind of the speech, and the sources of input and speech: file, sound, sample."""
     whole, folder, ahead = recording.sound, recording.folder, recording.preview
     sources = [(folder / SOUND, whole, start)]
     if start + count <= recording.count_ready_samples():

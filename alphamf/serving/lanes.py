@@ -14,7 +14,7 @@ from alphamf.tools.processes import Worker, end, wait_for_workers
 from alphamf.tools.stopwatch import Stopwatch
 
 _WAKE = 0.1
-"""Longest wait before a lane looks whether its task is to stop, in seconds."""
+"""Maximum time between a lane's checks whether its task should stop, in seconds."""
 
 KILLED = "its process was killed, perhaps because memory ran out"
 TOO_SLOW = "reading it took too long"

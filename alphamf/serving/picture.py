@@ -17,7 +17,7 @@ from alphamf.denoising.uncertainty import LOUDEST, levels, powers
 from alphamf.tools.arrays import Floats
 
 COLUMNS = 1200
-"""Most columns: about one per pixel."""
+"""Maximum number of columns: about one per pixel."""
 
 BANDS = 96
 """Rows of a spectrogram, evenly spaced on the mel scale from 0 Hz to half the rate."""

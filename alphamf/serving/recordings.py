@@ -24,7 +24,8 @@ from alphamf.tools.pool import cores
 from alphamf.tools.stopwatch import elapsed_seconds
 
 RENDERS = 4
-"""Downloads that are kept of a recording, beside the one in its own format and those being read."""
+"""Number of downloads to keep per recording, besides the one in its own format and those being
+read."""
 
 
 class Recordings:
@@ -35,7 +36,7 @@ class Recordings:
     store
         Folder for theirs; an attribute, too.
     limits
-        Of the server.
+        Limits of the server.
     jobs
         Recordings that are denoised at a time. One more process reads uploads and makes previews
         and downloads, so that these never wait for a long recording.
@@ -97,7 +98,7 @@ class Recordings:
         recording
             One that is done.
         ending
-            Of the format, with its dot; None for the recording's own.
+            Extension of the format, with its dot; None for the recording's own.
         dry
             Part of the input.
 

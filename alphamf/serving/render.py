@@ -31,7 +31,7 @@ class RenderTask:
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     output
         Name of the file in the folder; its ending chooses the format where `derived` is false.
     derived
@@ -39,7 +39,7 @@ class RenderTask:
     dry
         Part of the input, from 0 to 1; as `Settings.dry`.
     sound
-        Of the recording.
+        Shape of the sound of the recording.
     segments
         Samples of each segment, which are written at a time: some encoders depend on it.
     spare

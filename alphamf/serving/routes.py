@@ -1,4 +1,4 @@
-"""The HTTP API: recordings in, their state and pictures; `downloads` has what goes out in parts."""
+"""The HTTP API: uploads, states and pictures of recordings; `downloads` has the rest."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from alphamf.serving.query import find, find_decoded, number
 from alphamf.serving.recordings import Recordings
 
 INTERVAL = 0.15
-"""Least time between two events of a recording, in seconds."""
+"""Minimum time between two events of a recording, in seconds."""
 
 HEARTBEAT = 10.0
 """Longest silence of an event stream, in seconds."""
 
 SECOND_NAMES = ("WAVEX", "RF64")
-"""Formats that users know as WAV."""
+"""Formats that are shown to users as WAV."""
 
 PICTURES = {
     "input": (sound.INPUT_PICTURE, RECORD),
@@ -44,7 +44,7 @@ class Api:
     Attributes
     ----------
     recordings, limits
-        Of the server.
+        Recordings and limits of the server.
     ending
         Says whether the server is about to stop, when event streams have to end.
     """

@@ -29,10 +29,10 @@ TOKEN = "ALPHAMF_TOKEN"
 """Environment variable of the token of a server that others may reach."""
 
 ONE = 0.5
-"""Seconds within which signals are one."""
+"""Time within which several signals count as one, in seconds."""
 
 SHORTEST = 16
-"""Fewest characters of such a token."""
+"""Minimum number of characters of such a token."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def write(file: BinaryIO, sound: SoundShape, start: int, block: Floats) -> None:
 
 
 def samples(path: Path, sound: SoundShape, start: int, count: int) -> Floats:
-    """Return samples of a file of samples, shape (samples, channels), as far as they are there."""
+    """Read samples from a file of samples, shape (samples, channels); fewer if it is shorter."""
     count = max(0, min(count, stored_samples(path, sound) - start))
     with path.open("rb") as file:
         data = b"".join(parts([Extract(file, sound, start)], count))

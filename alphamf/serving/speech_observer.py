@@ -50,7 +50,7 @@ class SpeechObserver:
         yield from blocks
 
     def add(self, segment: Segment) -> None:
-        """Take in a segment of the output, which is written next."""
+        """Write the next segment of the output, and draw it."""
         check_room(self._folder, 2 * segment.audio.nbytes, self._spare)
         self._picture.add(segment.audio)
         self._band.add(segment.audio + segment.noise, segment.gain, segment.gain_std)

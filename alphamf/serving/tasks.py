@@ -42,9 +42,9 @@ class ReadTask:
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     samples
-        Most samples over all channels.
+        Maximum number of samples over all channels.
     spare
         As in `Limits`.
     """
@@ -92,7 +92,7 @@ class PreviewTask:
     Attributes
     ----------
     folder, sound
-        Of the recording.
+        Folder and sound of the recording.
     start
         First sample.
     seed, jobs
@@ -131,7 +131,7 @@ class DenoiseTask:
     Attributes
     ----------
     folder
-        Of the recording.
+        Folder of the recording.
     preset, seed, jobs
         As in `Request`.
     spare

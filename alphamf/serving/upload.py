@@ -16,7 +16,7 @@ from alphamf.tools.stopwatch import STEP, Stopwatch
 FULL = "the server's disk does not have enough free space for this file"
 
 KINDS = ("audio/", "video/", "application/octet-stream", "application/ogg")
-"""Content types that are taken; a request without one is taken, too."""
+"""Accepted content types; a request without one is accepted, too."""
 
 
 def check(request: Request, limits: Limits, store: Path) -> None:
@@ -82,7 +82,7 @@ async def receive(request: Request, path: Path, limits: Limits) -> None:
 
 
 async def _next(stream: AsyncIterator[bytes], watch: Stopwatch, idle: float) -> bytes | None:
-    """Return the next part of a body, or None at its end; `watch` is looked at meanwhile."""
+    """Return the next part of a body, or None at its end; check `watch` while waiting."""
     part = asyncio.ensure_future(anext(stream, None))
     begun = watch.seconds()
     try:

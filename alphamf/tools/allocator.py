@@ -12,10 +12,10 @@ from typing import Any
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD, MMAP_MAX = -1, -2, -3, -4
 """Parameters of glibc's ``mallopt``, as in ``malloc.h``."""
 SETTLED = {TRIM_THRESHOLD: 2**27, MMAP_THRESHOLD: 2**25}
-"""Arrays of up to 32 MB, the most that can be set, come from memory that is held."""
+"""Parameters with which arrays of up to 32 MB, the maximum, use memory that is kept."""
 KEEP = {MMAP_MAX: 0, TRIM_THRESHOLD: 2**31 - 1, TOP_PAD: 2**28}
 RETURN = {MMAP_MAX: 2**16, TOP_PAD: 2**17, **SETTLED}
-"""What `KEEP` changes as glibc has it, but for what is settled."""
+"""glibc's defaults for what `KEEP` changes, except what is in `SETTLED`."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Checks of arguments: what is of the wrong kind or out of range is refused in one sentence.
+"""Checks of arguments: a wrong type or value raises an AlphaMFError of one sentence.
 
 Numbers of NumPy are taken wherever Python's are. A bool is no number, and NaN is out of every
 range.
@@ -15,11 +15,11 @@ from typing import Any
 from alphamf.errors import AlphaMFError
 
 MOST_SHOWN = 60
-"""Characters of a value that a sentence shows."""
+"""Maximum number of characters of a value in a message."""
 
 
 def shown_value(value: object) -> str:
-    """Return a value as one line of a sentence, cut where it is long.
+    """Return a value's repr for a message: one line, shortened if it is long.
 
     Examples
     --------
@@ -41,13 +41,13 @@ def whole_number(
     Parameters
     ----------
     name
-        Of the argument, as the sentence is to have it.
+        Name of the argument, for the message.
     value
         What was given.
     least, most
         The range, ends included; None: no upper end.
     unit
-        Of the number, with a space before it.
+        Unit of the number, with a space before it.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
         What was given.
     least, most
@@ -101,7 +101,7 @@ def replace_numbers(settings: Any, numbers: Mapping[str, float]) -> None:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Return True or False as a bool of Python.
+    """Return a Boolean value as a Python bool.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
-    """Return a word that is one of `options`.
+    """Return a string that must be one of `options`.
 
     Raises
     ------
@@ -130,12 +130,12 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words: str) -> None:
-    """Refuse what is of none of some kinds.
+    """Raise an AlphaMFError unless a value is an instance of some classes.
 
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
         What was given.
     kinds
@@ -148,7 +148,7 @@ def check_instance(name: str, value: Any, kinds: type | tuple[type, ...], words:
 
 
 def check_callback(name: str, value: Callable[..., object] | None) -> None:
-    """Refuse what is neither None nor can be called."""
+    """Raise an AlphaMFError unless a value is callable or None."""
     if value is not None and not callable(value):
         raise AlphaMFError(f"{name} must be a function or None, not {shown_value(value)}")
 
@@ -159,7 +159,7 @@ def file_name(name: str, value: Any, words: str = "the name of a file") -> str:
     Parameters
     ----------
     name
-        Of the argument.
+        Name of the argument, for the message.
     value
         A str, or a path object whose name is one.
     words

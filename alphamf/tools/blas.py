@@ -9,7 +9,7 @@ from threading import Lock, Thread
 from typing import Any
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""Of the environment: the numbers of threads that the libraries of products start with."""
+"""Environment variables with the initial number of threads of BLAS libraries."""
 
 _lock = Lock()
 _inside = 0

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client, Worker
 
 _INTERVAL = 1.0
-"""Least time between two progress messages of a worker, in seconds: all pass one scheduler."""
+"""Minimum time between two progress messages of a worker, in seconds: all pass one scheduler."""
 
 
 class Task(NamedTuple):
@@ -68,7 +68,7 @@ def each(
     workers
         Number of processes of a local cluster; any other has its own.
     address
-        Of a scheduler, or `alphamf.tools.cluster_client.LOCAL`.
+        Address of a scheduler, or `alphamf.tools.cluster_client.LOCAL`.
     report
         Called with a sentence that names the scheduler and its dashboard, and before it connects
         with one on a scheduler without TLS.

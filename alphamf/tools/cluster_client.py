@@ -32,7 +32,7 @@ def connect_client(address: str, workers: int) -> Iterator[Client]:
     Parameters
     ----------
     address
-        Of a scheduler, or `LOCAL`.
+        Address of a scheduler, or `LOCAL`.
     workers
         Number of processes of a local cluster.
 

@@ -110,12 +110,12 @@ def atomic(
 
 
 def exists_error(path: str | os.PathLike[str]) -> AlphaMFError:
-    """Return the error of an output that exists and may not be replaced."""
+    """Return the error for an output that exists and must not be replaced."""
     return AlphaMFError(f"{printable_name(path)} already exists; use --overwrite to replace it")
 
 
 def refuse_links(path: str | os.PathLike[str], within: str | os.PathLike[str]) -> None:
-    """Refuse a path that the program chose where a link, a pipe or a device is in the way.
+    """Refuse a path chosen by the program if it is a link, a pipe or a device.
 
     Parameters
     ----------

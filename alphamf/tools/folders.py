@@ -23,7 +23,7 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
     Parameters
     ----------
     prefix
-        Of its name; no other folders have it.
+        Prefix of its name; no other folders have it.
 
     Raises
     ------

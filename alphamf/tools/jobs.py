@@ -14,7 +14,7 @@ from alphamf.tools import jsonlines
 from alphamf.tools.files import exclusive_lock, printable_name, reason, refuse_links
 
 _START = b'{"version": '
-"""What every line of a file of results begins with."""
+"""Start of every line of a results file."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -76,7 +76,7 @@ class ResultsFile(Generic[Result]):
             yield
 
     def _check_own(self) -> None:
-        """Refuse a file none of whose lines, the last of which may be cut off, is ours."""
+        """Refuse a file without any line of ours; its last line may be incomplete."""
         try:
             with self.path.open("rb") as file:
                 own = any(line.startswith(_START) or _START.startswith(line) for line in file)

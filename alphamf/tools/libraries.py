@@ -111,7 +111,7 @@ def _private_folder(name: str) -> Path:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether a folder, which is no link, is the user's and writable by the user alone."""
+    """Return whether a folder is no link and only the user, who owns it, can write to it."""
     status = folder.stat(follow_symlinks=False)
     if sys.platform == "win32":  # the user's profile is
         return stat.S_ISDIR(status.st_mode)

@@ -11,7 +11,7 @@ _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Where Linux says how much a container may take."""
+"""Files in which Linux stores the memory limit of a container."""
 
 
 def total() -> int | None:

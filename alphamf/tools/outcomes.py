@@ -72,7 +72,7 @@ def attempt(work: Work, item: Any, update: Update | None) -> Outcome:
     Raises
     ------
     OSError
-        Of EPIPE alone: the reader of a pipe has left.
+        Only for EPIPE: the reader of a pipe has left.
     """
     try:
         return Outcome(item, work(item, update))

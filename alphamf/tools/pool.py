@@ -163,7 +163,7 @@ class _Crew:
         end(self._workers)
 
     def _again(self, suspect: int) -> Iterator[tuple[int, Outcome]]:
-        """Retry alone an item whose process died."""
+        """Retry an item whose process died, with no other item running."""
         self._count = min(self._count, 1)
         self._todo.append(suspect)
         known = len(self._suspects)

@@ -30,7 +30,7 @@ from alphamf.tools.stopping import (
 from alphamf.tools.stopwatch import Stopwatch
 
 _INTERVAL = 0.1
-"""Least time between two progress messages of a worker, in seconds."""
+"""Minimum time between two progress messages of a worker, in seconds."""
 
 _method = "spawn"
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -65,7 +65,7 @@ def keep_path_safe() -> Iterator[None]:
 
 @contextmanager
 def shield_helpers() -> Iterator[None]:
-    """Start helper processes in this block: signals do not reach them, and their path is safe."""
+    """Shield processes started in this block from signals, and keep their import path safe."""
     with keep_path_safe():
         if sys.platform != "win32":
             resource_tracker.ensure_running()  # its start would let signals through again
@@ -108,7 +108,7 @@ class Worker:
     Attributes
     ----------
     place
-        Of the item that it holds, or None.
+        Place of the item that it is working on, or None.
     ready
         Whether it has started.
 

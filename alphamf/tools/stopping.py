@@ -1,4 +1,4 @@
-"""Stopping of processes: signals are deferred, and a worker stops only where it is safe."""
+"""Stop processes: signals are deferred, and a worker stops only where it is safe."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from types import FrameType
 
 GRACE = 5.0
-"""How long a worker that is to stop may take to leave its item, in seconds."""
+"""Time for a worker to stop its item, in seconds."""
 
 _HURRY = 0.5
-"""How long workers may still take after a second signal, in seconds."""
+"""Time for workers to stop after a second signal, in seconds."""
 
 _LIMITS = 20.0, 2.0, 0.0
-"""How long this process may still take after the first signal, the second and the third, in
-seconds."""
+"""Time for this process to end after the first, the second and the third signal, in seconds."""
 
 _ONE = 0.25
-"""Signals that come so soon after each other, in seconds, are one: `timeout` sends two."""
+"""Time within which several signals count as one, in seconds: `timeout` sends two."""
 
 
 @dataclass
@@ -63,7 +62,7 @@ _state = _State()
 
 
 at_work: threading.Lock = threading.Lock()
-"""Held by a worker while it works on an item."""
+"""Lock that a worker holds while it processes an item."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Measure time with or without that in which a process was suspended or the machine asleep."""
+"""Measure time, including or excluding time in which a process or the machine was suspended."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import sys
 import time
 
 STEP = 1.0
-"""Most seconds that count between two looks at a stopwatch."""
+"""Maximum time between two readings of a stopwatch that is counted, in seconds."""
 
 
 def elapsed_seconds() -> float:
-    """Return the seconds since some moment, whatever the clock of the day says.
+    """Return seconds since a fixed moment, unaffected by changes of the system clock.
 
     Unlike `time.monotonic`, it counts on while the machine sleeps, on Linux, too.
     """
@@ -20,7 +20,7 @@ def elapsed_seconds() -> float:
 
 
 class Stopwatch:
-    """Counts seconds from its making on, without those for which the process was suspended.
+    """Counts seconds since its creation, excluding time in which the process was suspended.
 
     A limit that others have to keep must not pass while this process cannot see what they do. Look
     at it more often than every `STEP` seconds: of a longer time, only `STEP` counts.

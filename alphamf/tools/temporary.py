@@ -15,7 +15,7 @@ from pathlib import Path
 from alphamf.errors import AlphaMFError
 
 _FAR = 0x7FFF_FFF0
-"""The byte of a file that is locked on Windows, which places them by 32 bits."""
+"""Offset of the byte that is locked on Windows, where offsets have 32 bits."""
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import soundfile
 
 from alphamf import AlphaMFError, Settings, Stream, denoise
 from alphamf.audio.stft import Frame, forward
-from alphamf.audio.times import stretch
+from alphamf.audio.times import parse_range
 from alphamf.denoising.hints import Hints, noise_spectra
 from alphamf.learnt.dictionary import Dictionary
 from tests.support.commands import QUICK, in_a_process, run
@@ -243,4 +243,4 @@ def test_what_is_no_stretch(stretches):
 
 
 def test_stretches_as_people_write_them():
-    assert stretch("--noise-from", "1:00-1:02.5") == (60, 62.5)
+    assert parse_range("--noise-from", "1:00-1:02.5") == (60, 62.5)

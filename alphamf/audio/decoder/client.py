@@ -1,4 +1,4 @@
-"""A recording that another process decodes, with the face of `soundfile.SoundFile`."""
+"""A recording decoded by another process, with the interface of `soundfile.SoundFile`."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
 
 CHANNELS = 1024
-"""Most channels that libsndfile reads."""
+"""Maximum number of channels that libsndfile reads."""
 
 _LONGEST = 200
-"""Most characters of a name that a decoder gives."""
+"""Maximum number of characters of a name that a decoder gives."""
 
 _WRONG = (LookupError, TypeError, ValueError, ArithmeticError)
-"""What is raised where an answer is not as it should be."""
+"""Exceptions that an invalid answer raises."""
 
 
 class ConfinedSound:
-    """A recording, decoded from its start by a process that can open nothing else.
+    """A recording decoded from its start by a confined process.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class ConfinedSound:
         self._decoder.ask(messages.SEEK, number=frames)
 
     def about(self) -> About | None:
-        """Return what is kept of the track of a media file, after it was read; None of others."""
+        """Return the properties of a media file's track after it was read; None for other files."""
         if not self._media:
             return None
         facts = self._decoder.facts(self._decoder.ask(messages.ABOUT, number=0))
@@ -132,7 +132,7 @@ class ConfinedSound:
         return About(number, count, index, start, bit_rate, layout, codec, others)
 
     def _describe(self, facts: Any) -> None:
-        """Take over what the decoder says of the file, as far as it can be true."""
+        """Store what the decoder reports about the file, after checking that it is plausible."""
         try:
             self.samplerate, self.channels = int(facts["samplerate"]), int(facts["channels"])
             self.frames = int(facts["frames"])
@@ -151,7 +151,7 @@ def _name(value: object) -> str:
 def open_confined(
     path: Path, name: str, track: int | None, pieces: Pieces | None = None
 ) -> ConfinedSound:
-    """Have a file decoded by a process that can open nothing else.
+    """Open a file in a confined process, which decodes it.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def open_confined(
 
 
 def open_bytes_confined(data: bytes, name: str) -> ConfinedSound:
-    """Have the header of a file decoded by a process that can open nothing else.
+    """Open the first bytes of a file in a confined process, which decodes them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The connection to a confined process, and what it answers, checked."""
+"""The connection to a confined process, whose answers are checked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.files import printable_name, reason
 
 _TEXT = 1 << 20
-"""Most bytes of a sentence, or of what is known of a file."""
+"""Maximum number of bytes of a sentence, or of what is known of a file."""
 
 
 class NoSandboxError(Exception):
-    """The kernel has nothing that confines a process, which has read nothing."""
+    """Error for a kernel that cannot confine processes; nothing was read."""
 
 
 class ConfinedProcess:
@@ -67,7 +67,7 @@ class ConfinedProcess:
         self._channel.close()
 
     def ask(self, kind: bytes, data: Any = b"", *, number: int | None = None) -> int:
-        """Ask for something, and return how many bytes are the answer, which follow.
+        """Send a request, and return the size in bytes of the answer that follows.
 
         Parameters
         ----------
@@ -86,7 +86,7 @@ class ConfinedProcess:
         return self.answer()
 
     def answer(self) -> int:
-        """Return how many bytes are the next answer, as `ask` does."""
+        """Return the size of the next answer in bytes."""
         try:
             kind, length = messages.header(self._channel)
         except EOFError:
@@ -101,7 +101,7 @@ class ConfinedProcess:
         raise error(printable_name(self._bytes(length).decode("utf-8", "replace")))
 
     def facts(self, length: int) -> Any:
-        """Return an answer that is JSON."""
+        """Receive an answer in JSON."""
         try:
             return json.loads(self._bytes(length))
         except (ValueError, RecursionError):
@@ -115,7 +115,7 @@ class ConfinedProcess:
             raise self.crash_error() from None
 
     def crash_error(self) -> AlphaMFError:
-        """Return the error of a process that has ended, or answers what cannot be."""
+        """Return the error for a process that has ended or sent an invalid answer."""
         return AlphaMFError(f"{self._failure}: the decoder crashed")
 
     def _bytes(self, length: int) -> bytearray:

@@ -1,4 +1,4 @@
-"""Start the process that makes decoders, and say whether there is one.
+"""Start the process that forks decoders, and describe the sandbox.
 
 The environment variable ``ALPHAMF_SANDBOX``, on unless it is ``off``, decides for commands, for the
 library and for all processes that they start; ``--no-sandbox`` sets it.
@@ -35,7 +35,7 @@ _layers: int | None = None
 
 
 def is_enabled() -> bool:
-    """Whether recordings are decoded in a process of their own that can open nothing else.
+    """Return whether recordings are decoded in confined processes.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def record(layers: int) -> bool:
 
 
 def state() -> str:
-    """Return in a few words what confines the decoders of recordings, after one was read."""
+    """Describe in a few words what confines the decoders, after a recording was read."""
     if os.environ.get(VARIABLE) == "off":
         return f"off (--no-sandbox, or {VARIABLE})"
     if not _layers:
@@ -106,7 +106,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
 
 
 def _connected() -> socket.socket:
-    """Return the connection to the helper, which is started where there is none."""
+    """Return the connection to the helper, which is started if needed."""
     if sys.platform == "win32":  # where `wanted` says no
         raise OSError
     import socket
@@ -144,7 +144,7 @@ def _spawn(theirs: socket.socket) -> None:
 
 @atexit.register
 def _disconnect() -> None:
-    """Leave the helper, which ends then."""
+    """Disconnect from the helper, which then ends."""
     global _control
     with _lock:
         if _control is not None:

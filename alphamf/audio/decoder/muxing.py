@@ -1,4 +1,4 @@
-"""A media file that another process writes, as it has to read the file whose tracks it copies."""
+"""Write a media file in a confined process, which also reads the tracks to copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alphamf.tools.files import printable_name
 
 
 class ConfinedMuxer:
-    """A `Muxer` in a process that can use nothing but the original and the output.
+    """A `Muxer` in a confined process that can use only the original and the output.
 
     Parameters
     ----------

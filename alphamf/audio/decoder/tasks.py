@@ -1,4 +1,4 @@
-"""What a confined process does with the file that it got: decode it, or copy its other tracks."""
+"""Tasks of a confined process: decode its file, or copy the file's other tracks."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def decode(channel: io.FileIO, source: Handle, asked: dict[str, Any]) -> None:
 
 
 def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) -> None:
-    """Write a media file of sound that comes and of the other tracks of another file.
+    """Write a media file from received sound and the other tracks of another file.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def copy(channel: io.FileIO, source: Handle, sink: Sink, asked: dict[str, Any]) 
 
 
 def _answer(channel: io.FileIO, work: Callable[[], Any]) -> None:
-    """Send what a function returns, or the sentence of what it raises."""
+    """Send the result of a function, or the message of its exception."""
     try:
         answer = messages.DONE, work()
     except AlphaMFError as error:

@@ -16,7 +16,7 @@ ATOMS: Mapping[str, tuple[str, ...]] = {name: ("mov",) for name in ("mp4", "mov"
 
 _SOUND_ONLY = ("ipod",)
 _STALE = ("BPS", "DURATION", "NUMBER_OF_", "_STATISTICS", "ENCODER", "ITUNSMPB")
-"""Starts of the fields of a track that are no longer true of another encoding of its sound."""
+"""Prefixes of a track's fields that do not apply to another encoding of its sound."""
 
 _BRANDS = ("major_brand", "minor_version", "compatible_brands", "encoder")
 """Fields that a muxer writes by itself."""
@@ -146,7 +146,7 @@ class Copy:
         self._streams[stream.index] = new
 
     def _like(self, stream: Any) -> Any:
-        """Add a track like the given one, and return it; None if it is not supported."""
+        """Add a track with the same properties, and return it; None if it is not supported."""
         from av.stream import Disposition
 
         picture = stream.type == "video" and not stream.disposition & Disposition.attached_pic

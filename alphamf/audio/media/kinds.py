@@ -16,7 +16,7 @@ from alphamf.audio.layout import Extent, TruncationError, replace_bytes, truncat
 from alphamf.errors import AlphaMFError
 
 EXTRA = "pip install 'alphamf[media]'"
-"""What installs PyAV and mutagen."""
+"""Command that installs PyAV and mutagen."""
 
 
 class Kind(NamedTuple):
@@ -58,7 +58,7 @@ def find(path: Openable) -> Kind | None:
 
 
 def kind_of(file: BinaryIO) -> Kind | None:
-    """Return the container of an open file by its first bytes; None where it is no media file.
+    """Return the container of an open file by its first bytes; None if it is not a media file.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the segment of a Matroska file is whole, and find where it ends.
+    """Check that the segment of a Matroska file is complete, and find its end.
 
     A size that ends neither with the file nor before another one is not to be trusted.
     """
@@ -176,14 +176,14 @@ def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _is_header(file: BinaryIO, at: int) -> bool:
-    """Whether the bytes at a position are the first ones of a whole Matroska file."""
+    """Return whether a complete Matroska file starts at a position."""
     file.seek(at)
     head = file.read(64)
     return b"webm" in head or b"matroska" in head
 
 
 def _at(file: BinaryIO, at: int, what: bytes) -> bool:
-    """Whether there are certain bytes at a position."""
+    """Return whether some bytes are at a position."""
     file.seek(at)
     return file.read(len(what)) == what
 
@@ -195,7 +195,7 @@ def _find_next(
     size: int,
     holds: Callable[[BinaryIO, int], bool] = lambda *_: True,
 ) -> int:
-    """Return where certain bytes, of which something holds, come next; the size if nowhere."""
+    """Return the next position of some bytes that fulfil a condition; the size if there is none."""
     while (at := file_pieces.find(file, what, at)) >= 0:
         if holds(file, at):
             return at
@@ -244,7 +244,7 @@ def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame of an AMR file is whole; another one begins with its header."""
+    """Check that the last frame of an AMR file is complete; a header starts another file."""
     file.seek(0)
     start = b"#!AMR-WB\n" if file.read(9) == b"#!AMR-WB\n" else b"#!AMR\n"
     lengths, at = _AMR_BYTES[start], len(start)
@@ -261,7 +261,7 @@ def _check_amr(file: BinaryIO, size: int, name: str) -> Extent:
 
 
 def _check_adts(file: BinaryIO, size: int, name: str) -> Extent:
-    """Check that the last frame of an AAC stream is whole; another rate begins another stream."""
+    """Check that the last AAC frame is complete; another rate starts another stream."""
     at, form = 0, b""
     while at + 7 <= size:
         file.seek(at)

@@ -18,7 +18,7 @@ from alphamf.audio.media.track import PLANES, reason
 from alphamf.errors import AlphaMFError
 
 _BIT_RATE = 64_000
-"""Bits per second of a channel where no input says how many."""
+"""Bits per second and channel if no input defines the bit rate."""
 
 
 class Muxer:
@@ -29,7 +29,7 @@ class Muxer:
     file
         Where it is written to; it must be able to seek.
     rate, channels
-        Of the sound.
+        Sampling rate in Hz and number of channels of the sound.
     muxer
         FFmpeg's name of the container.
     subtype
@@ -237,7 +237,7 @@ class Muxer:
 
 
 _RAW = ("adts", "amr")
-"""Containers of one track and nothing else, without time."""
+"""Containers with only one track and without time stamps."""
 
 _ROUNDED = ("matroska", "webm")
 """Containers whose time stamps are milliseconds, and which have fields of any name."""

@@ -18,20 +18,23 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Floats
 
 JITTER = 0.05
-"""Seconds by which packets may be early or late. Later ones follow silence, and of earlier ones
-what was heard already is left out, so that sound and picture stay together."""
+"""Seconds by which packets may be early or late. Silence is inserted before later packets, and
+sound that was already decoded is removed from earlier ones, so that sound and picture stay
+together."""
 
 BROKEN = (ValueError, OSError, OverflowError)
-"""What PyAV raises beside its own errors where a file is broken, as for a seek before its start."""
+"""Exceptions of PyAV for broken files, in addition to its own errors; for example for a seek before
+the start."""
 
 PLANES = 8
-"""Channels from which on frames must be packed: PyAV reads beyond the end of as many planes."""
+"""Number of channels from which on frames must be packed: PyAV reads beyond the end of as many
+planes."""
 
 _LONGEST_GAP = 600.0
-"""Seconds; where time stamps jump further, they are broken."""
+"""Seconds; time stamps that jump further are considered to be broken."""
 
 _OVERLAP = 1.0
-"""Seconds; where time stamps go back further, they start anew."""
+"""Seconds; time stamps that go back further have restarted."""
 
 _PIECE = 1 << 16
 
@@ -107,7 +110,7 @@ class Track:
     kind
         Its container.
     number
-        Of the audio track, from 1 on; None: the one that is marked as default, or the first.
+        Number of the audio track, from 1; None: the track marked as default, or the first.
 
     Attributes
     ----------
@@ -240,7 +243,7 @@ class Track:
                 yield block
 
     def _left_out(self, what: str, block: Floats, blocks: Iterator[Any]) -> OmissionError:
-        """Return the error of sound that begins with a block and is not read."""
+        """Return the error for sound that starts with a block and is not read."""
         frames = len(block)
         with suppress(DecodingError):
             for _, each in blocks:
@@ -324,7 +327,7 @@ class Track:
 
 
 _FILL = 8192
-"""Samples by which the last packets may be longer than the sound."""
+"""Maximum number of samples by which the last packets may exceed the sound."""
 
 
 def _choose(container: Any, name: str, number: int | None) -> Any:
@@ -352,7 +355,7 @@ def _choose(container: Any, name: str, number: int | None) -> Any:
 
 
 def _without_flags(packet: Any) -> Any:
-    """Return a packet of the same sound that the decoder does not discard."""
+    """Return a packet with the same sound that the decoder does not discard."""
     import av
 
     copy = av.Packet(bytes(packet))

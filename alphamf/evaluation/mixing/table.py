@@ -14,7 +14,7 @@ from alphamf.tools.files import atomic, printable_name, reason, refuse_links
 from alphamf.tools.paths import identify, lies_in
 
 TABLE, PARTS = "pairs.csv", ("clean", "noisy")
-"""What a corpus consists of."""
+"""Files and folders of a corpus."""
 
 
 class Mixture(NamedTuple):

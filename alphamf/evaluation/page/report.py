@@ -28,7 +28,7 @@ def write(output: Path, results: list[Result], settings: dict[str, Any]) -> Path
     Returns
     -------
     Path
-        Of the page.
+        Path of the page.
 
     Raises
     ------

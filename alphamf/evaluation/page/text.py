@@ -99,7 +99,7 @@ def mean(results: list[Result], method: str, score: str) -> float:
     Parameters
     ----------
     results
-        Of any methods.
+        Results of any methods.
     method
         Whose mean is returned.
     score

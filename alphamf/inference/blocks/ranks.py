@@ -17,7 +17,8 @@ from alphamf.errors import AlphaMFError
 from alphamf.tools.arrays import Array
 
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-"""Variables in which MPI launchers pass a process its rank: MPICH and its kin, PMIx, Open MPI."""
+"""Environment variables in which MPI launchers pass the rank: MPICH and its derivatives, PMIx, Open
+MPI."""
 
 PAUSE = 2e-5
 """Seconds between polls of an unfinished message. MPI's own wait would keep the core busy, which

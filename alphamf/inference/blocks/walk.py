@@ -171,7 +171,7 @@ class Walk:
         Parameters
         ----------
         key
-            Of the block: b of W, or B + j of H.
+            Key of the block: b of W, or B + j of H.
         shape
             Shape of the noise.
         draw

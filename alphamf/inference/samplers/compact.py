@@ -16,7 +16,7 @@ def least_curvature(ss: Array, yy: Array, resolution: float | None = None) -> Ar
     ss, yy
         s's and y'y.
     resolution
-        Of the vectors, 1e-7 for float32; None: that of the products.
+        Resolution of the vectors, 1e-7 for float32; None: that of the products.
     """
     xp = namespace(ss)
     least: Array = xp.sqrt(ss)
@@ -154,7 +154,7 @@ def compact_hessian(
     age
         Number of each pair in the order of age, the oldest 0, shape (m,).
     resolution
-        Of the vectors, 1e-7 for float32; None: that of the products.
+        Resolution of the vectors, 1e-7 for float32; None: that of the products.
     """
     cross, yy, ss = known
     xp = namespace(cross)

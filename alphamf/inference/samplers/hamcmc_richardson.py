@@ -1,4 +1,4 @@
-r"""Richardson-Romberg extrapolation around HAMCMC: two chains under one H."""
+r"""Richardson-Romberg extrapolation around HAMCMC: two chains with one H."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alphamf.tools.arrays import Array
 class HAMCMCRichardsonState(NamedTuple):
     """Both chains after one step, as `Extrapolated` reads them, and their memory.
 
-    Of a state that has been moved on from, `members` and `past` no longer hold.
+    The next step overwrites `members` and `past`, so that they are valid in the newest state only.
 
     Attributes
     ----------

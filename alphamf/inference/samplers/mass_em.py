@@ -108,7 +108,7 @@ class MassEM:
     confidence
         Level of the interval.
     nu, d
-        Of the subsamples' offsets.
+        Parameters of the offsets of the subsamples.
     freeze
         Number of steps after which the mass rests; None for never.
 

@@ -135,7 +135,7 @@ class SGRRHMCState(NamedTuple):
     coarse
         Coarse chain, shape (*chains, D).
     momentum, coarse_momentum
-        Of the two chains, shape (*chains, D).
+        Momenta of the two chains, shape (*chains, D).
     size
         Step size of the coarse chain.
     """

@@ -16,7 +16,7 @@ from alphamf.tools.arrays import Array
 
 
 def split(rng: Any, counts: Any, share: float = 0.8) -> tuple[Any, Any]:
-    """Split each document's tokens at random into `share` of them, rounded down, and the rest.
+    """Split each document's tokens at random: a fraction `share`, rounded down, and the rest.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Perplexity:
     sweeps
         Gibbs sweeps per kept state; the observed topics stay from one to the next.
     seed
-        Of the draws, together with the step.
+        Seed of the draws, together with the step.
 
     Raises
     ------

@@ -107,7 +107,7 @@ class TopicModel:
     batch
         Number of documents that a draw reads, distinct ones. None: all.
     dtype
-        Of theta.
+        Dtype of theta.
 
     Attributes
     ----------

@@ -31,14 +31,14 @@ STEPS, KEEP = 80, 30
 
 
 class _Speech(NamedTuple):
-    """The data that is kept per voice.
+    """Data that is stored per voice.
 
     Attributes
     ----------
     gains
         Activations of the columns of W, shape (columns, rank).
     power
-        Of the bands, shape (context * bands.ABOVE, columns).
+        Power of the bands, shape (context * bands.ABOVE, columns).
     sounding
         Up to which band there is sound.
     """
@@ -61,7 +61,7 @@ def extend(
     Parameters
     ----------
     dictionary
-        Of 16 kHz.
+        Dictionary at 16 kHz.
     paths
         Audio files of clean speech at 48 kHz or more.
     seconds

@@ -25,7 +25,7 @@ from alphamf.training.dictionary.speech import read_beginning, spectrum
 from alphamf.training.dictionary.voices import Voice
 
 HIDDEN = 0.2
-"""Share of the cells that are hidden from the fit of H."""
+"""Fraction of the cells that are hidden from the fit of H."""
 
 STEPS, KEPT = 60, 20
 """Steps of EM that fit H, and the last of them, over which v is averaged."""
@@ -51,7 +51,7 @@ def score(
     seconds
         The most that is taken of a voice.
     seed
-        Of the hidden cells and of the fit.
+        Seed of the hidden cells and of the fit.
     skipped
         Called with one sentence for each file that is skipped. None: the first one raises.
 

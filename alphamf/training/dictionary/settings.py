@@ -13,19 +13,19 @@ from alphamf.training.dictionary.voices import check_rule
 
 HOP_SECONDS = 0.016
 OVERLAP = 4
-"""Windows of 64 ms every 16 ms."""
+"""Ratio of window and hop: windows of 64 ms every 16 ms."""
 
 RATES = (4000, 48000)
 """Lowest and highest sampling rate of a dictionary, in Hz."""
 
 MOST_RANK = 10_000
-"""Most spectra of a dictionary: 160 times the default."""
+"""Maximum number of spectra of a dictionary: 160 times the default."""
 
 MOST_CONTEXT = 1000
-"""Most frames stacked in a column: 16 s, 300 times the default."""
+"""Maximum number of frames stacked in a column: 16 s, 300 times the default."""
 
 MOST_SECONDS = 24 * 3600
-"""Most seconds that are taken of a voice: a day."""
+"""Maximum number of seconds that are taken of a voice: a day."""
 
 STEPS = 200
 """Default number of steps with all speech in memory."""

@@ -25,7 +25,7 @@ from alphamf.tools.arrays import Floats
 from alphamf.tools.files import printable_name
 
 QUIET_DB = 40.0
-"""Silence is what lies this far below a recording's peak."""
+"""Level relative to a recording's peak below which sound counts as silence, in dB."""
 
 
 def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, seconds: float) -> Floats:
@@ -38,7 +38,7 @@ def read_beginning(path: str | os.PathLike[str], rate: int, frame: Frame, second
     rate
         Sampling rate of the result in Hz.
     frame
-        Of the model, in samples: the resolution at which silence is cut off.
+        Frame of the model, in samples: the resolution at which silence is cut off.
     seconds
         Most of the file that is returned.
 
@@ -94,7 +94,7 @@ class Excerpts:
     Parameters
     ----------
     rate, frame, seconds
-        Of the excerpts: sampling rate in Hz, the model's frame in samples, and longest length.
+        Sampling rate in Hz, the model's frame in samples, and maximum length of an excerpt.
     """
 
     rate: int

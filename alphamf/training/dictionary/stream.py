@@ -29,7 +29,7 @@ LONGEST = 10.0
 """Seconds of speech that are fitted at a time: longer excerpts are cut, which bounds the memory."""
 
 ATTEMPTS = 3
-"""Random places that are tried for an excerpt, before the first speech of a file is taken."""
+"""Number of random positions to try for an excerpt before using the first speech of a file."""
 
 DECAY = 0.99
 """Decay per step of the moving average of the objective."""
@@ -46,7 +46,7 @@ class BasisGradient(NamedTuple):
     plus, minus
         Its positive and negative part, shape (I K,).
     exponent
-        Of the multiplicative update, alpha / (alpha + 2).
+        Exponent of the multiplicative update, alpha / (alpha + 2).
     """
 
     plus: Array
@@ -75,7 +75,7 @@ class VoiceStream:
     voices
         At least one.
     settings
-        Of the run.
+        Settings of the run.
     skipped
         Called with one sentence for each file that cannot be used. None: the first one raises.
 

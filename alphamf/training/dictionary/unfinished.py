@@ -60,7 +60,7 @@ def lock_folder(folder: str | os.PathLike[str] | None) -> Iterator[Path | None]:
 
 
 def _check_files(place: Path) -> None:
-    """Refuse a folder in which a link is in the place of a file."""
+    """Refuse a folder in which a file has been replaced by a link."""
     try:
         files = list(place.iterdir())
     except OSError as error:
@@ -75,7 +75,7 @@ def key(settings: TrainingSettings, voices: Sequence[Voice], held_out: Sequence[
     Parameters
     ----------
     settings
-        Of the training run.
+        Settings of the training run.
     voices, held_out
         Whose files are read.
     """
@@ -100,7 +100,7 @@ def save(path: Path, model: Dictionary, scores: Floats) -> None:
     Parameters
     ----------
     path
-        Of the file.
+        Path of the file.
     model, scores
         The dictionary, and its score for every voice held out.
     """

@@ -18,7 +18,7 @@ paths; or the file's name up to the first ``-`` or ``_``."""
 
 
 def check_rule(rule: str) -> None:
-    """Refuse what is none of `RULES`."""
+    """Raise an AlphaMFError if a rule is not one of `RULES`."""
     if not isinstance(rule, str) or rule not in RULES:
         raise AlphaMFError(
             f"unknown rule {shown_value(rule)} for voices; it must be one of {', '.join(RULES)}"
@@ -81,7 +81,7 @@ def hold_out(
     fraction
         Held out, above 0 and below 1; both parts have at least one voice.
     most
-        Most voices to hold out.
+        Maximum number of voices to hold out.
     seed
         The same seed holds out the same voices.
 

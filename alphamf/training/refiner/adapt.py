@@ -20,7 +20,7 @@ from alphamf.training.refiner.run import NETWORK, Run, Tell, check_installed, pr
 from alphamf.training.refiner.scores import Scores
 
 KINDS = {"recorded": 0.8, "events": 0.1, "babble": 0.1}
-"""Kinds of noise: nearly all is the user's own."""
+"""Kinds of noise: almost all are the user's own."""
 
 CHAINS = {"em-15": 0.5, "18+20": 0.5}
 
@@ -34,7 +34,7 @@ DEV_CLIPS, MOST_CLIPS, LEAST_STEPS = 40, 20000, 20
 """Mixtures of the held-out files; most to train on; least steps."""
 
 TIMED = 4
-"""Steps whose time says how many there will be."""
+"""Number of steps that are timed to determine the total number."""
 
 
 class FineTuningResult(NamedTuple):

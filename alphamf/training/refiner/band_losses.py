@@ -17,10 +17,10 @@ from alphamf.training.refiner.clips import BandClip
 from alphamf.training.refiner.torch_layers import outputs
 
 FAINT = 1e-3
-"""Energy of the speech, in that of the mixture, below which a band's error is not told apart."""
+"""Energy of the speech relative to the mixture below which errors of a band count equally."""
 
 LOST = 2.0
-"""What a dB too little counts, in that of one too much: sibilants are to stay."""
+"""Weight of 1 dB too little relative to 1 dB too much, so that sibilants are preserved."""
 
 
 class NetworkBandGains(NamedTuple):
@@ -29,7 +29,7 @@ class NetworkBandGains(NamedTuple):
     Attributes
     ----------
     gain
-        Of the bands above, shape (clips, bands.ABOVE, frames).
+        Gain of the bands above, shape (clips, bands.ABOVE, frames).
     clips
         With the energies.
     """

@@ -17,10 +17,10 @@ from alphamf.tools.arrays import Array
 from alphamf.training.refiner import weight_tying
 
 SEED = 4
-"""What random numbers are for: the second part of their seed, as in `optimise`."""
+"""Purpose of the random numbers, as the second part of their seed; see `optimise`."""
 
 FIRST = 0.1
-"""Share of a drawn block's output that the first block starts with."""
+"""Fraction of a random block's output with which the first block starts."""
 
 
 def start(
@@ -38,7 +38,7 @@ def start(
     bins
         Frequency bins of a frame.
     sizes
-        Of the causal refiner.
+        Sizes of the causal refiner.
     bands
         In which its weights are tied (`alphamf.training.refiner.weight_tying`); 0: in none.
 

@@ -22,7 +22,7 @@ KINDS = ("place", "coloured", "hum", "babble", "crackle", "events", "recorded", 
 """Kinds of a layer of noise."""
 
 CHAINS = ("em-15", "18+20", "20+40", "12+12")
-"""Chains that a clip's posterior may be of."""
+"""Chains that may produce a clip's posterior."""
 
 LOSSES = (
     "distortion",
@@ -207,17 +207,17 @@ class Data:
     Attributes
     ----------
     voices, sounds, rooms
-        Of clean speech, of other sounds, and of room responses (may be empty).
+        Folders of clean speech, of other sounds, and of room responses (may be empty).
     narrow
-        Of clean speech at 16 kHz or more, which gets a made-up band above 8 kHz
-        (`alphamf.training.refiner.synthetic_band`): for the network of the bands alone.
+        Folders of clean speech at 16 kHz or more, which gets a synthetic band above 8 kHz
+        (`alphamf.training.refiner.synthetic_band`): only for the high-band network.
     tilts
         As in `alphamf.training.refiner.synthetic_band.widen_band`.
     unscored
-        Of other sounds as well, to learn from alone: rows of split dev there are another test's.
+        Folders of other sounds that are used for training only: their split dev belongs to another
+        test.
     most
-        Most files of one speaker that are used, by the column of the manifest, evenly apart; 0:
-        all.
+        Maximum number of files per speaker, evenly spaced; 0: all. The manifest names the speakers.
     """
 
     voices: tuple[str, ...]
@@ -302,20 +302,20 @@ class Schedule:
     steps, batch
         Steps in all, and clips of a step.
     step_size
-        Of AdamW after the warm-up, from which it falls to a hundredth along half a cosine.
+        Step size of AdamW after the warm-up; it falls to a hundredth along half a cosine.
     muon
         Step size of Muon, in that of AdamW: it moves the network's matrices then, and AdamW the
         rest; 0: AdamW moves all.
     warm_up
         Steps in which it rises.
     weight_decay, largest_gradient
-        Of either; norm to which a gradient is cut.
+        Weight decay of both optimisers; norm to which a gradient is clipped.
     averaging
         Decay of the running mean of the parameters, which is what is scored and kept.
     precision
-        Of products: ``bfloat16`` or ``float32``.
+        Precision of products: ``bfloat16`` or ``float32``.
     seed
-        Of the first parameters, of the order of the clips and of the random equalisers.
+        Seed of the first parameters, the order of the clips and the random equalisers.
     report_every, score_every
         Steps between two lines of the log, and between two scores on dev clips.
     """

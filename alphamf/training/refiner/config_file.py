@@ -33,7 +33,7 @@ from alphamf.training.refiner.config import (
 )
 
 SHORTEST = 0.5
-"""The least that a clip must last, in seconds: ESTOI has a segment of .4 s."""
+"""Minimum length of a clip, in seconds: a segment of ESTOI lasts 0.4 s."""
 
 SHARES = (
     "nearly_clean",
@@ -139,7 +139,7 @@ def _value(name: str, value: Any, hint: Any) -> Any:
 
 
 def _kind(table: dict[str, Any]) -> Any:
-    """Make the kind of a network of its table, whose key `name` says which it is."""
+    """Make the kind of a network from its table; the key `name` selects it."""
     name = table.get("name")
     if not isinstance(name, str) or name not in NETWORKS:
         raise AlphaMFError(

@@ -21,7 +21,7 @@ def write(folder: Path, rows: Sequence[Mapping[str, float]]) -> None:
     Parameters
     ----------
     folder
-        Of the run.
+        Folder of the run.
     rows
         Numbers by name: ``step``, ``seconds``, losses, and the same of dev clips as ``dev NAME``,
         which not every row has.

@@ -21,7 +21,7 @@ class Span(NamedTuple):
     clock
         Times of its samples in s, from zero, shape (samples,).
     envelope
-        Of its level, shape (samples,).
+        Envelope of its level, shape (samples,).
     rate
         Sampling rate in Hz.
     """

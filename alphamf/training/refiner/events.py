@@ -36,7 +36,7 @@ Maker = Callable[[Rng, Span], Reals]
 """Makes a short sound."""
 
 SYNTHETIC: tuple[Maker, ...] = (knock, burst, burst, chime, cry, cry, cough, creak)
-"""Makers, one of which is drawn; those that stand twice are twice as frequent."""
+"""Makers, one of which is drawn at random; those that are listed twice are twice as frequent."""
 
 
 def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:

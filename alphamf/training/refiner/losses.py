@@ -25,7 +25,8 @@ COMPRESSED = 0.3
 as loud ones."""
 
 FAINT = 1e-7
-"""Power that is added to a cell's before a root, to bound its gradient: -70 dB of the mean."""
+"""Power that is added to a cell before taking a root, to bound the gradient: -70 dB relative to the
+mean."""
 
 
 class TrainingGrid(NamedTuple):
@@ -162,7 +163,7 @@ def losses(found: NetworkSpeech, grid: TrainingGrid, wanted: Collection[str]) ->
     found
         What the network made.
     grid
-        Of the spectra.
+        Grid of the spectra.
     wanted
         Names: ``distortion``, log of the squared error over the clean speech's power, which
         saturates at 30 dB; ``waveform``, the same of the sound, to which the older part of a

@@ -29,12 +29,12 @@ NEARLY_CLEAN = (20.0, 50.0)
 """Range of the signal-to-noise ratio of speech that is nearly clean, in dB."""
 
 SIBILANT, PIECES = 4000.0, 4
-"""Frequency in Hz above which sibilants have most of their energy, and of how many pieces of a
-voice the one with the largest share of it there is taken, where sibilants are asked for."""
+"""Frequency in Hz above which sibilants have most of their energy, and the number of pieces of a
+voice from which the one with most sibilants is chosen, if sibilants are requested."""
 
 FILTERED, FLOOR, FAR_END = 0.5, 0.3, 0.85
-"""Shares of voices that are filtered, of mixtures with a faint noise floor, and of telephones
-that stand in the noise."""
+"""Fractions of voices that are filtered, of mixtures with a faint noise floor, and of telephones
+that are in the noise."""
 
 
 def mixture(

@@ -30,16 +30,16 @@ SCALES = (
     (0, 3, 5, 7, 10),
     tuple(range(12)),
 )
-"""Semitones of an octave that are played: major, minor, both with five notes, and all."""
+"""Semitones of the scales: major, minor, both with five notes, and chromatic."""
 
 BEATS = (0.25, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0)
-"""Lengths of a rhythm's notes; those that stand twice are twice as frequent."""
+"""Lengths of a rhythm's notes; those that are listed twice are twice as frequent."""
 
 DRUMS = 0.5
-"""Share of the music that has drums."""
+"""Fraction of the music that has drums."""
 
 STRUCK = 0.6
-"""Share of the instruments whose tones fade from their beginning on."""
+"""Fraction of the instruments whose tones start to fade immediately."""
 
 
 class Instrument(NamedTuple):

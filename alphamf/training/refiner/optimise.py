@@ -40,10 +40,10 @@ from alphamf.training.refiner.losses import (
 from alphamf.training.refiner.scores import Scores, scores
 
 ORDER, CROP, EQUALISER, START = range(4)
-"""What random numbers are for: the second part of their seed."""
+"""Purposes of random numbers, as the second part of their seed."""
 
 LAST_STEP_SIZE = 0.01
-"""Step size at the end, in that after the warm-up."""
+"""Final step size, relative to that after the warm-up."""
 
 SCORED_TOGETHER = 4
 """Dev clips that go through the network at once."""
@@ -55,7 +55,7 @@ class Fit:
     Parameters
     ----------
     config
-        Of the run.
+        Config of the run.
     dictionary
         That the clips were made with.
     start
@@ -66,9 +66,9 @@ class Fit:
     step
         Steps made.
     parameters, average
-        Of the network, tied in bands where the configuration wants that, and their running mean.
+        Parameters of the network, tied in bands if configured, and their running mean.
     grid
-        Of the spectra that it reads.
+        Grid of the spectra that it reads.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Fit:
         path
             The file.
         rows
-            Of the log so far.
+            Rows of the log so far.
         """
         state = {
             "step": self.step,

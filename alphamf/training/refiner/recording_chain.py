@@ -26,10 +26,10 @@ MOST_CLIPPED = 9.0
 """Largest overshoot of a clipped mixture's peak over full scale, in dB."""
 
 CODED_PEAK = 0.5
-"""Peak of what is coded: codecs are made for usual levels."""
+"""Peak level before encoding, because codecs are made for usual levels."""
 
 LONGEST_TAIL = 1.5
-"""Most of a room's response that is used, in seconds."""
+"""Maximum length of a room's response, in seconds; the rest is cut off."""
 
 
 class LossyCodec(NamedTuple):
@@ -72,7 +72,7 @@ def recorded_room(rng: Rng, sound: Reals, rate: int, response: Reals) -> Reals:
     sound, rate
         Shape (samples,), and its sampling rate in Hz.
     response
-        Of the room, shape (n,), at that rate; it begins with the direct sound.
+        Response of the room, shape (n,), at that rate; it begins with the direct sound.
     """
     from scipy.signal import fftconvolve
 

@@ -29,7 +29,7 @@ from alphamf.training.refiner.synthetic_band import widen_band
 SPLITS = ("train", "dev")
 
 HELD_OUT = 5
-"""One file in so many is to score with, in a folder without a manifest."""
+"""In a folder without a manifest, one file in this many is used for scores."""
 
 
 class SplitFile(NamedTuple):
@@ -64,7 +64,7 @@ def sources(name: str, split: str, most: int = 0) -> list[SplitFile]:
     split
         One of `SPLITS`.
     most
-        Most files of one speaker of a manifest, evenly apart; 0: all.
+        Maximum number of files of one speaker of a manifest, evenly apart; 0: all.
 
     Raises
     ------

@@ -39,7 +39,7 @@ CHECKPOINT, NETWORK, CONFIGURATION = "checkpoint.pt", "network.npz", "config.jso
 """Files of a run's folder, beside those of `curves`."""
 
 Tell = Callable[[str], None]
-"""Takes a line that says how far the run is."""
+"""Receives a line about the progress of the run."""
 
 
 class Run(NamedTuple):
@@ -50,7 +50,7 @@ class Run(NamedTuple):
     config
         What is trained.
     folder
-        Of the run.
+        Folder of the run.
     mixtures
         Folder of the mixtures, which several runs may share.
     jobs

@@ -43,7 +43,7 @@ KINDS: dict[type[TrainedNetwork], type[TrainingClip]] = {
     HighBand: BandClip,
     CausalRefiner: CausalClip,
 }
-"""Clips by what is trained on them."""
+"""Types of clips by the network that is trained on them."""
 
 SIZE = 100
 """Clips in a file."""
@@ -55,9 +55,9 @@ class Shard(NamedTuple):
     Attributes
     ----------
     config
-        Of the run.
+        Config of the run.
     folder
-        Of the mixtures; decoded recordings lie in ``recordings/`` there.
+        Folder of the mixtures; decoded recordings lie in ``recordings/`` there.
     split
         One of `recordings.SPLITS`, which the clips are made of.
     first, clips
@@ -90,7 +90,7 @@ def make_all(shards: Sequence[Shard], jobs: int) -> Iterator[Shard]:
     Parameters
     ----------
     shards
-        Of one run.
+        Shards of one run.
     jobs
         Number of processes.
 

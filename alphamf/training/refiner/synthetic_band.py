@@ -21,28 +21,28 @@ from alphamf.training.refiner.shaping import Rng
 
 FRAME = Frame(768, 384)
 KNOWN = (5000, 7500)
-"""In Hz: the highest band that both have."""
+"""The highest band that both have, in Hz."""
 
 EDGE, END = 7600, 20000
-"""In Hz: where the made-up band begins, at the resampler's edge, and where it ends."""
+"""Start of the synthetic band in Hz, at the resampler's edge, and its end."""
 
 PLACES = (7500.0, 9000.0, 11250.0, 14250.0, 18000.0)
 DROPS = ((0.0, 0.0), (6.0, 20.0), (0.0, 10.0), (4.0, 14.0), (8.0, 20.0))
-"""Frequencies in Hz, and by how many dB a loud frame is softer there than at the one before."""
+"""Frequencies in Hz, and the drop in dB of a loud frame from the frequency before."""
 
 FOLLOWING = (0.7, 1.05)
-"""By how many dB the band falls where `KNOWN` falls by one."""
+"""Drop of the band in dB per dB that `KNOWN` drops."""
 
 LOWER = (2000, 5000)
 """In Hz: just below `KNOWN`. A frame that is louder in `KNOWN` than here is a sibilant, and real
 ones have nearly as much at 9 kHz as in `KNOWN`."""
 
 USUAL, TILTED = -10.0, (-20.0, 15.0)
-"""Level of `KNOWN` over `LOWER` in dB where the band is as it would be without regard to it, and
-the levels between which it follows."""
+"""Level of `KNOWN` over `LOWER` in dB that leaves the band unchanged, and the range of levels that
+affect it."""
 
 WANDERING, MEMORY = 6.0, 0.9
-"""Standard deviation in dB of what it does on its own, and how much of that a frame keeps."""
+"""Standard deviation in dB of its random variation, and the correlation between frames."""
 
 
 def widen_band(rng: Rng, sound: Floats, rate: int, tilts: Sequence[float] = (0.0, 0.0)) -> Floats:

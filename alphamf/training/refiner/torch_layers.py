@@ -18,7 +18,7 @@ def outputs(p: Mapping[str, Tensor], features: Tensor, causal: bool = False) -> 
     Parameters
     ----------
     p
-        Of the names and shapes of `network.shapes`.
+        Parameters with the names and shapes of `network.shapes`.
     features
         Shape (clips, frames, bins, features).
     causal
@@ -54,7 +54,7 @@ def _block(p: Mapping[str, Tensor], block: Block, x: Tensor, causal: bool) -> Te
 
 
 def _correlate_dilated(x: Tensor, taps: Tensor, distance: int, causal: bool) -> Tensor:
-    """Do as `layers.correlate_dilated`."""
+    """PyTorch version of `layers.correlate_dilated`."""
     frames, reach = x.shape[-2], len(taps) // 2 * distance
     padded = functional.pad(x, (0, 0, *_ends(reach, causal)))
     total = padded[..., :frames, :] * taps[0]

@@ -25,7 +25,7 @@ def band_shares(bins: int, bands: int) -> Floats:
     Parameters
     ----------
     bins
-        Of a frame.
+        Number of bins of a frame.
     bands
         More than `NARROW`, and fewer than `bins`.
 
@@ -48,8 +48,8 @@ def expand_tied(parameters: Mapping[str, Tensor], spread: Tensor) -> dict[str, T
     Parameters
     ----------
     parameters
-        Of the names and shapes of `alphamf.learnt.network.shapes` for as many bins as there are
-        bands.
+        Parameters with the names and shapes of `alphamf.learnt.network.shapes`, with one bin per
+        band.
     spread
         From `spread`.
     """
@@ -69,7 +69,7 @@ def fit_tied(parameters: Mapping[str, Array], bins: int, bands: int) -> dict[str
     Parameters
     ----------
     parameters
-        Of a network.
+        Parameters of a network.
     bins
         That it reads.
     bands

@@ -95,7 +95,7 @@ def ratings_of(users: int | None, blocks: int, hold_out: float) -> tuple[ListedR
     users
         How many are read; None: all.
     blocks
-        Of rows and of columns.
+        Number of blocks of rows and of columns.
     hold_out
         As in `Ratings`.
     """
@@ -149,7 +149,7 @@ def run_over_ranks(job: Job, ranks: Ranks, checkpoint: Path) -> Numbers:
     Returns
     -------
     Numbers
-        Of the job, on rank 0.
+        Numbers of the job, on rank 0.
     """
     return _run(job, walk_of(job, ranks=ranks), checkpoint)
 

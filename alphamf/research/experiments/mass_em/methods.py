@@ -85,7 +85,7 @@ class PositionMass:
         rng
             Source of random numbers.
         state
-            Of the mass.
+            State of the mass.
         theta, momentum
             At the end of the step, shape (*chains, D).
         """
@@ -120,9 +120,9 @@ def sampler(
     freeze
         The burn-in, after which the mass is frozen: during adaptation no law is invariant.
     dense, growth
-        Of ``MassEM``.
+        Arguments of ``MassEM``.
     variance
-        Of `PositionMass`.
+        Argument of `PositionMass`.
     """
     settings = dict(settings)
     learner = MassEM(samples=samples, growth=growth, dense=dense, freeze=freeze)
@@ -143,13 +143,13 @@ def milliseconds(
     Parameters
     ----------
     target
-        Of all chains.
+        Target of all chains.
     samplers
         To be compared.
     start
         Shape (D,).
     iterations
-        Of each sampler.
+        Number of iterations of each sampler.
 
     Returns
     -------

@@ -141,7 +141,7 @@ def times(job: Job, target: Any, start: Array) -> Numbers:
     Parameters
     ----------
     job
-        Of the method.
+        Job of the method.
     target
         The posterior.
     start

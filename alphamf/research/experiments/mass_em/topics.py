@@ -83,7 +83,7 @@ class PartlyAdaptiveMass:
         rng
             Source of random numbers.
         state
-            Of the mass.
+            State of the mass.
         theta, momentum
             At the end of the step, shape (*chains, D).
         """
@@ -98,7 +98,7 @@ class OneBatch:
     target
         Draws the minibatches.
     leaps
-        Of a step.
+        Number of leaps per step.
     """
 
     target: TopicModel

@@ -145,7 +145,7 @@ def seconds_per_step(target: Any, sampler: Any, steps: int, warm: int = 20) -> f
     Parameters
     ----------
     target, sampler
-        Of the chain.
+        Target and sampler of the chain.
     steps
         That are timed.
     warm

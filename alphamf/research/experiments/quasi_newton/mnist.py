@@ -146,7 +146,7 @@ def descend(target: LogisticRegression, steps: int) -> Array:
     target
         The posterior, shape (D,).
     steps
-        Of all training points each.
+        Number of steps, each with all training points.
     """
     w: Array = np.zeros(target.size, target.features.dtype)
     potential = target.draw(None, w)
