@@ -59,7 +59,7 @@ def run(
     quiet
         Whether to print errors only.
     verbose
-        Whether the sentences say how each file was done.
+        Whether to print how each file was processed.
     """
     from alphamf.batch.file import process
 

@@ -35,7 +35,7 @@ unless a tunable hides these."""
 def restart_early() -> None:
     """Restart this command if its environment variables are not set and the processor supports it.
 
-    The sooner, the less is imported twice.
+    Call it as early as possible, so that little is imported twice.
     """
     wanted = _environment()
     if _suits() and any(os.environ.get(name) != value for name, value in wanted.items()):

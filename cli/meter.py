@@ -82,7 +82,7 @@ def live_display(
     quiet
         Whether to show nothing.
     keys
-        Whether to say which keys there are.
+        Whether to show the keys.
     """
     if quiet:
         yield lambda: None

@@ -64,8 +64,8 @@ class TolerantStream(TextIOWrapper):
 def prepare() -> TolerantStream:
     """Open the standard streams that are closed, and return standard output.
 
-    A file that is opened later would otherwise take the place of a closed stream, and get what is
-    printed. In its place is one that refuses, as a closed stream does: standard input cannot be
+    Otherwise a file that is opened later would take the descriptor of a closed stream, and receive
+    the output. Closed streams are replaced by descriptors that refuse: standard input cannot be
     read, and the others cannot be written. `sys.stdin` stays None.
     """
     for number, refusing in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_RDONLY)):

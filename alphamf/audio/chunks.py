@@ -32,8 +32,8 @@ _UNKNOWN = 2**62
 def check(file: BinaryIO, size: int, name: str, *, order: Order) -> Extent:
     """Check that a RIFF or AIFF file has as many bytes of samples as its header promises.
 
-    A size that a program which wrote to a pipe left open, and one of more than 4 GiB that was
-    wrapped, give way to what is there.
+    If a program wrote to a pipe and left the size open, or if a size above 4 GiB has wrapped
+    around, the actual size is used.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def _measure(file: BinaryIO, size: int, name: str, data: _Data) -> Extent:
 def _sized(file: BinaryIO, size: int, length: int, data: _Data) -> tuple[int, Pieces | None]:
     """Return where a file ends for libsndfile, and its pieces, if it has so many bytes of samples.
 
-    More than 4 GiB become RF64, which AIFF and RIFX do not have; there a part is left out.
+    More than 4 GiB become RF64; AIFF and RIFX have no such form, so a part is left out.
     """
     start = data.start
     if data.long_at:

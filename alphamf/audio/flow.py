@@ -75,7 +75,7 @@ class Flow:
     pipe
         Its descriptor.
     raw
-        What the samples are; None for WAV, whose header says so.
+        Format of the samples; None for WAV, which has a header.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """The supported audio formats, one record each; to add a format, add a record.
 
-Those of the extra `media` are written by FFmpeg's muxers; what is read of them is in
-`alphamf.audio.media.kinds`. Decoders read as much as they find and do not report a file that was
-cut, so the length that a header promises is checked here where the format has one.
+FFmpeg's muxers write the formats of the extra `media`; `alphamf.audio.media.kinds` reads them.
+Decoders read as much as they find and do not report truncated files, so this module checks the
+length in the header if the format has one.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ def check_au(file: BinaryIO, size: int, name: str, *, order: Literal["<", ">"]) 
 def check_nist(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that a NIST SPHERE file has as many samples as its header promises.
 
-    Compressed samples (shorten) are not checked, as their number says nothing of bytes.
+    Compressed samples (shorten) are not checked, because their number does not determine the number
+    of bytes.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class TruncationError(AlphaMFError):
         self.pieces = pieces
 
     def __reduce__(self) -> tuple[type[TruncationError], tuple[str, Pieces | None]]:
-        """Let the error cross to another process with what it knows."""
+        """Pickle the error together with its pieces."""
         return TruncationError, (str(self), self.pieces)
 
 

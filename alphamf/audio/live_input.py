@@ -180,7 +180,7 @@ def open_input(
     Raises
     ------
     AlphaMFError
-        As `alphamf.audio.reader.open_reader`, of WAV in a pipe as far as its header tells.
+        As `alphamf.audio.reader.open_reader`; for WAV in a pipe, as far as the header allows.
     """
     if isinstance(source, (str, os.PathLike)) or not _is_pipe(source):
         with open_reader(source, salvage=salvage, max_channels=max_channels, track=track) as file:

@@ -48,7 +48,7 @@ def target(option: str, text: str) -> float:
     Raises
     ------
     AlphaMFError
-        It is none from -70 to 0, or pyloudnorm is not installed.
+        The text is not a loudness from -70 to 0, or pyloudnorm is not installed.
     """
     found = _TARGET.fullmatch(text.strip())
     if found is None or not -70 <= float(found[1]) <= 0:
@@ -145,8 +145,8 @@ def true_peaks(audio: Floats) -> Floats:
 def limit_peaks(audio: Floats, rate: int, gain: float) -> Iterator[Floats]:
     """Apply a gain to a recording, and yield it with true peaks limited to `CEILING`.
 
-    The gain of a sample is a weighted mean of the least gains around each sample around it, so that
-    it is never above what the sample needs, and moves smoothly.
+    The gain of a sample is a weighted mean of local minima of the required gain, so that it never
+    exceeds the gain that the sample requires, and changes smoothly.
 
     Parameters
     ----------

@@ -42,8 +42,8 @@ class _Promise(NamedTuple):
 def check(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that the last frame is complete, and that all frames in the header exist.
 
-    Where another recording follows, with a header or a sampling rate of its own, this one ends.
-    libsndfile reads no more frames than the header counts: a count that is too low is set right.
+    If another recording follows, with its own header or sampling rate, this one ends there.
+    libsndfile reads no more frames than the header counts, so a count that is too low is corrected.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def check(file: BinaryIO, size: int, name: str) -> Extent:
 def _header(file: BinaryIO, at: int, frames: int) -> bytes:
     """Return an encoder's header with a number of frames, for frames like the one at a position.
 
-    Without it, libsndfile takes the bit rate of the first frame for that of all.
+    Without this header, libsndfile assumes that all frames have the bit rate of the first one.
     """
     file.seek(at)
     head = file.read(4)
@@ -135,7 +135,7 @@ def first_frame(file: BinaryIO) -> tuple[int, bool]:
 def least_constant(rate: int, channels: int) -> int:
     """Return the lowest constant bit rate at which LAME writes its header, in kb/s.
 
-    It must fit into one frame. Without it, decoders give the encoder's delay as sound.
+    The header must fit into one frame. Without it, decoders return the encoder's delay as sound.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from alphamf.tools.files import reason, temporary_place
 class Normalizer:
     """Accepts samples like a `Writer`, and writes them when the recording is complete.
 
-    They wait in a temporary file, four bytes a sample.
+    The samples are stored in a temporary file, with four bytes per sample.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ class Normalizer:
     def finish(self) -> dict[str, float] | None:
         """Write all; return loudness before and after in LUFS, and the true peak in dB.
 
-        What is too short to be measured, or silent, is written as it is, and there is None.
+        A recording that is too short to be measured, or silent, is written unchanged, and the
+        result is None.
         """
         try:
             self._file.flush()

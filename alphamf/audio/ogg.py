@@ -139,7 +139,8 @@ def clear_serial(path: Path) -> None:
 def checksum(page: bytes) -> int:
     """Return the checksum of a page, computed with its checksum field set to zero.
 
-    It is zlib's with the bits of every byte and of the result in reverse, and nothing inverted.
+    It is zlib's checksum with the bits of every byte and of the result reversed, and without
+    inversion.
     """
     found = zlib.crc32(page.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
     return int(f"{found:032b}"[::-1], 2)

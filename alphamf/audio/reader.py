@@ -114,7 +114,7 @@ class Reader:
     checksum
         CRC-32 of the samples.
     cut
-        Where a part of the file is missing, a sentence that says so; otherwise None.
+        A sentence if a part of the file is missing; otherwise None.
     note
         Where something else is wrong with the file, what it is; otherwise None.
     parts
@@ -198,14 +198,14 @@ def open_reader(
 ) -> Iterator[Reader]:
     """Check an audio file, and yield a reader with its properties.
 
-    The file is decoded once before anything else, so that a sample which is not a number near
-    the end of a long recording is found at the start.
+    The file is decoded once before anything else, so that problems near the end of a long recording
+    are found at the start.
 
     Parameters
     ----------
     source
-        A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are
-        copied to a temporary file, as decoding needs to seek.
+        A file, or a binary stream such as ``sys.stdin.buffer``. Streams and named pipes are copied
+        to a temporary file, because decoding needs to seek.
     salvage
         Whether of a file that is truncated or damaged the part before is read; `Reader.cut` says
         so then.

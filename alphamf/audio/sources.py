@@ -23,7 +23,7 @@ def decodable_path(
 ) -> Iterator[tuple[Path, str, Layout]]:
     """Yield a path to decode, the name of the source in messages, and what is in it.
 
-    Streams and named pipes are copied to a temporary file, as decoding needs to seek.
+    Streams and named pipes are copied to a temporary file, because decoding needs to seek.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def open_sound(
 ) -> Any:
     """Open a file for decoding in order, in a confined process if possible.
 
-    Where the system has no sandbox, or it is off, this process decodes the file.
+    If the system has no sandbox, or if it is off, this process decodes the file.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def open_bytes(data: bytes, name: str) -> Any:
     Raises
     ------
     AlphaMFError
-        It is not that of a file that can be read.
+        The bytes are not from a file that can be read.
     """
     if helper.is_enabled():
         try:

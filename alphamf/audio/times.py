@@ -23,7 +23,7 @@ def seconds(option: str, text: str) -> float:
     Raises
     ------
     AlphaMFError
-        It is no time.
+        The text is not a time.
     """
     found = _TIME.fullmatch(text.strip())
     if found:

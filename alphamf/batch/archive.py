@@ -20,8 +20,8 @@ from alphamf.tools.files import atomic, printable_name, reason, temporary_place
 class Archive:
     """Arrays that are appended part by part, in a file that `numpy.load` can read.
 
-    A context manager. Arrays are in Fortran order, in which the last axis is the slowest and parts
-    follow each other in the file.
+    This is a context manager. Arrays are in Fortran order, in which the last axis is the slowest
+    and parts follow each other in the file.
     """
 
     def __init__(self) -> None:

@@ -90,8 +90,9 @@ def plan(
 ) -> Plan:
     """Find the input files and choose an output name for each.
 
-    No output replaces an input, or is another's. Among several of one name, the one that keeps its
-    input's ending has it: inputs that cannot be written in their own format become ``.wav``.
+    No output replaces an input, and no two outputs are the same file. If several outputs would have
+    the same name, the one with its input's extension gets it: inputs that cannot be written in
+    their own format become ``.wav``.
 
     Parameters
     ----------

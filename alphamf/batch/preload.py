@@ -1,6 +1,6 @@
 """Modules and networks for all denoising processes, imported once by the fork server.
 
-They share its memory, that of the shipped networks above all.
+The processes share its memory, above all that of the shipped networks.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Request:
     salvage, max_channels, track
         As for `alphamf.audio.reader.open_reader`.
     tag
-        Whether the outputs' history says that alphamf made them.
+        Whether to add a line to the outputs' history.
     observe
         Makes the observer of each file.
     estimate

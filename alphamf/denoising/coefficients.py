@@ -1,6 +1,7 @@
 """Coefficients of the second stage, which mix the input and the first-stage speech.
 
-They are those of link 5 of the chain of gains (`gain`). The first speech is that after link 4.
+They belong to link 5 of the chain of gains (`gain`). The first-stage speech is the result of link
+4.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Denoised(NamedTuple):
 
     ``frame_times`` (seconds) and ``frequencies`` (Hz) are the axes of the gain.
     `alphamf.speech_ranges` turns ``activity`` into time ranges with speech. With ``chains=2`` or
-    more in the settings, ``agreement`` tells how well the chains agree (`alphamf.Agreement`).
+    more in the settings, ``agreement`` measures how well the chains agree (`alphamf.Agreement`).
 
     Examples
     --------

@@ -130,7 +130,7 @@ class LowLatency:
         self._memories = self._refiner.memories(channels) if self._refiner else None
 
     def _reset(self, reason: str) -> None:
-        """Forget all that was learned, and say so once."""
+        """Forget everything that was learned, and add a note the first time."""
         if not self._was_reset:
             self._note = f"low-latency processing was reset because {reason}"
             _LOGGER.warning(self._note)
@@ -263,7 +263,7 @@ class FrameDenoiser:
         self._blocks.append(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the output for the next block, or None; `ended`: no block follows."""
+        """Return the output for the next block, or None; `ended` means that no block follows."""
         if self._blocks:
             segment = self._low.push(self._blocks.popleft())
         elif ended and not self._finished:

@@ -30,7 +30,7 @@ def check_rate(rate: int) -> int:
     Raises
     ------
     AlphaMFError
-        It is no whole number, or outside `alphamf.audio.survey.RATES`.
+        The rate is not a whole number, or outside `alphamf.audio.survey.RATES`.
     """
     return whole_number("the rate", rate, *RATES, unit=" Hz")
 

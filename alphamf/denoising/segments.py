@@ -156,7 +156,7 @@ class SegmentDenoiser:
         self._cutter.push(block)
 
     def next(self, *, ended: bool) -> Segment | None:
-        """Return the next segment that is ready, or None; `ended`: no block follows."""
+        """Return the next segment that is ready, or None; `ended` means that no block follows."""
         while (channels := self._workers.next_estimates()) is None:
             piece = self._cutter.piece()
             if piece is None and ended:

@@ -200,8 +200,8 @@ class Stream:
     def segments(self, chunk: ArrayLike) -> Iterator[Segment]:
         """Process a chunk, and return an iterator over the segments that are ready.
 
-        The chunk is stored at once, and the work is done when segments are requested. Segments that
-        one call leaves are returned by the next.
+        The chunk is stored immediately, and the work is done when segments are requested. Segments
+        that are not consumed are returned by the next call.
         """
         with self._turn():
             self._take(chunk)

@@ -102,7 +102,7 @@ class StreamOptions:
         Raises
         ------
         AlphaMFError
-            It is no whole number, or above `max_channels`.
+            The number is not whole, or above `max_channels`.
         """
         number = whole_number("channels", channels, 1)
         if number > self.max_channels:

@@ -37,8 +37,8 @@ class ExtraScores(NamedTuple):
     asr
         Command of a recogniser, which prints the words of the file that `FILE` stands for.
     transcripts
-        Stem of a clean file to what is said in it; where it lacks a clip, what the recogniser hears
-        in the clean file counts.
+        Words of each clean file by its stem; for other clips, the recogniser's transcript of the
+        clean file is used.
     dnsmos
         File of a DNSMOS network, or None.
     """

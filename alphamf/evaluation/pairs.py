@@ -51,10 +51,10 @@ class Pair(NamedTuple):
 def find_pairs(clean: str, noisy: Sequence[str], *, output: str | None = None) -> list[Pair]:
     """Find the noisy files, and match a clean file to each by name.
 
-    The clean file's stem is that of the noisy one, or else the longest beginning of it up to a
-    separator (``sp01`` of ``sp01_car_sn5``), or else the longest end (``fileid_3`` of
-    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. Among
-    several files of one stem the one that shares most folders with the noisy file is taken.
+    The clean file's stem is that of the noisy one, or else the longest prefix of it up to a
+    separator (``sp01`` of ``sp01_car_sn5``), or else the longest suffix (``fileid_3`` of
+    ``book_snr5_fileid_3``). The words clean and noisy at the ends of stems are ignored. If several
+    files have the same stem, the one that shares most folders with the noisy file is used.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def _pair(path: str, name: str, by_core: dict[str, list[tuple[str, str]]]) -> Pa
 def _checked(pairs: list[Pair]) -> list[Pair]:
     """Drop duplicates, and mark pairs that cannot be used with the reason.
 
-    Those are pairs that would have the same output as another, and those of pipes and devices:
+    Unusable pairs would have the same output as another pair, or contain pipes or devices, because
     files are read several times.
     """
     taken: dict[str, str] = {}

@@ -169,7 +169,7 @@ def run(
 ) -> Iterator[Result]:
     """Yield the results of all jobs: first the stored ones, then the new ones.
 
-    A job that failed before is tried again.
+    Jobs that failed before are run again.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def _file(output: Path) -> jobs.ResultsFile[Result]:
 def _known(file: jobs.ResultsFile[Result], todo: Sequence[EvaluationJob]) -> dict[str, Result]:
     """Return the last result for the key of each job, unless another job has replaced its audio.
 
-    A line that names another clip or method than its key stands for is passed over.
+    Lines whose clip or method does not match their key are skipped.
     """
     owners = {result.audio: result.key for result in file.read()}
     last = file.last_results()

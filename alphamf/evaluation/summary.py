@@ -109,7 +109,7 @@ def clips(results: Iterable[Result], score: str | None = None) -> frozenset[tupl
 def costs(results: Iterable[Result]) -> tuple[float, float]:
     """Return CPU and wall-clock seconds per second of sound; NaN if unknown.
 
-    Both are of all clips together, so that short ones count as little as they last.
+    Both are sums over all clips, so that clips are weighted by their length.
     """
     known = [(result, result.seconds) for result in results if result.seconds]
     cpu = [(r.cpu_seconds, s) for r, s in known if r.cpu_seconds is not None]

@@ -13,10 +13,9 @@ from alphamf.tools.arrays import Array, namespace
 class Notes:
     """The gain and the row sums of a source, at the theta and Phi of the last gradient in parts.
 
-    A chain's step is a draw of Phi given theta, then a move of theta given Phi, so what is found
-    between the two belongs to the posterior as what is found after them. Noted is what was wished
-    for before the step, where the gradient is one of all rows in its two parts; samplers that take
-    another leave None.
+    A chain's step is a draw of Phi given theta, then a move of theta given Phi, so values between
+    the two belong to the posterior like values after them. The requested values are stored if the
+    gradient covers all rows in two parts; after other gradients they are None.
 
     Attributes
     ----------

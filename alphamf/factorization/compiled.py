@@ -1,8 +1,8 @@
 """Compiled implementation of `cells`, for float32 on a CPU.
 
-The loops are in ``_loops.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `cells` does the same, with other draws. The functions have the arguments
-of those in `cells`.
+The loops are in ``_loops.c``. If it could not be compiled when the package was installed,
+`AVAILABLE` is False and `cells` does the same, with other random draws. The functions have the
+arguments of those in `cells`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ else:
 def variant() -> str:
     """Return the compiled variant: v4, v3, unfused or default; numpy if there is none.
 
-    That of the processor, or a lower one that the environment variable ALPHAMF_LOOPS names when
-    the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
+    It is that of the processor, or a lower one if the environment variable ALPHAMF_LOOPS names it
+    when the module is loaded. Copies v4 and v3 give the same bits, as do unfused and default.
     """
     return str(_loops.VARIANT) if AVAILABLE else "numpy"
 

@@ -6,17 +6,17 @@ noise's variance so far, the probability of speech and the next estimate are
 .. math:: p = \left(1 + (1 + \xi) e^{-\frac{|x|^2}{N} \frac{\xi}{1 + \xi}}\right)^{-1}, \qquad
    N \leftarrow N + f \left(p\,N + (1 - p)\,|x|^2 - N\right).
 
-N is never far below the least power, smoothed, of the last 1.5 s: speech pauses or moves on within
-that, and what does not is noise, however sudden it came. N is never far above the largest power of
-the last .2 s either: a noise is always there.
+N is never far below the minimum of the smoothed power in the last 1.5 s: speech pauses or changes
+within that time, and sound that does not is noise, however suddenly it started. N is never far
+above the maximum power of the last .2 s either, because noise is always present.
 
-After a tone, a mute or much fainter sound, N is far too small in most bins, and the least power of
-1.5 s comes late. Where more than half of the bins rise by 30 dB, after a second in which they did
-not, the least power is counted from there.
+After a tone, a mute or much fainter sound, N is far too small in most bins, and the minimum over
+1.5 s reacts late. If more than half of the bins rise by 30 dB, after a second in which they did
+not, the minimum starts again from there.
 
-The posterior mean of the noise's power under the chain, which EM would take in place of p, loses
-against it: a noise that is believed too faint makes the chain find speech everywhere, and then
-stays too faint (docs/quality.md).
+EM would use the posterior mean of the noise's power under the chain instead of p, which is worse:
+if the noise is underestimated, the chain finds speech everywhere, and the estimate stays too small
+(docs/quality.md).
 
 References
 ----------

@@ -115,7 +115,7 @@ class Model:
     def unpack(self, theta: Array) -> list[tuple[Array, Array]]:
         """Return (W, H) of each source as views of theta; a fixed W is returned unchanged.
 
-        W has shape (*chains, *clips, I, K) where it is free; H (*chains, *clips, K, J).
+        A free W has shape (*chains, *clips, I, K), and H has shape (*chains, *clips, K, J).
         """
         rows, columns = self.power.shape[-2:]
         chains = theta.shape[:-1]

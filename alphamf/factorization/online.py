@@ -2,9 +2,9 @@ r"""Online alpha-MF of a spectrogram frame by frame; the noise is learned with f
 
 The model is that of `alphamf.factorization.alpha_mf` for the newest frames: the speech, of index
 alpha with a fixed W over `context` frames, has activations h of the newest column; the noise is
-Gaussian, with one spectrum for each frame, learnt as it goes (`forgetting`). Each frame takes a few
-steps. Each moves Phi by Metropolis, but only in the newest frame, whose gain is read: in the frames
-before it rests where it was left. Each then moves h by the multiplicative rule of EM, with a Gamma
+Gaussian, with one spectrum per frame, learned online (`forgetting`). Each frame takes a few
+steps. Each moves Phi by Metropolis, but only in the newest frame, whose gain is used: in the frames
+before, Phi stays as it was. Each then moves h by the multiplicative rule of EM, with a Gamma
 prior on the amplitude ratio of speech to noise. The gain is averaged over the last steps.
 """
 
@@ -182,7 +182,8 @@ class OnlineAlphaMF:
     def _take(self, power: Floats) -> None:
         """Shift in the newest frame, and update its noise and the level.
 
-        A rise starts the level anew, like the first frame: it would need seconds to follow.
+        After a rise the level starts again, as in the first frame; otherwise it would need seconds
+        to follow.
         """
         self._noise.learn(power)
         self._frames += 1

@@ -1,7 +1,7 @@
 """The steps of the online chain for one frame, in NumPy.
 
-`compiled` has the same, several times as fast. Arrays of cells have the shape (context, channels,
-bins), the newest frame last.
+`compiled` has the same function, several times as fast. Arrays of cells have the shape (context,
+channels, bins), the newest frame last.
 """
 
 from __future__ import annotations

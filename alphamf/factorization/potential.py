@@ -1,7 +1,7 @@
 """The potential of alpha-MF: U of a block of rows at fixed Phi, its gradient, and the Phi moves.
 
-All of it goes through the cells tile by tile: W H, then the steps of `cells`, then what they give
-back through v = W H, while the tile is in the cache.
+Everything is computed tile by tile: W H, then the steps of `cells`, then the gradient through v = W
+H, while the tile is in the cache.
 """
 
 from __future__ import annotations

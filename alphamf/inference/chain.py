@@ -73,7 +73,7 @@ def run(
     ------
     AlphaMFError
         An argument is out of range; the checkpoint cannot be read, belongs to another run, or has
-        more than `steps` steps; or the sampler or record cannot be told from another by its repr.
+        more than `steps` steps; or the repr of the sampler or record does not identify it.
         All at once, before the first step. Later, theta is no longer finite.
 
     Examples

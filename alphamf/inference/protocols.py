@@ -1,7 +1,7 @@
 """The protocols: target, potential, sampler and record.
 
 `theta` is one flat vector, or many: its leading axes are independent chains, its last axis has
-length D. A target hands out views of it. ``chain.run`` is the only loop.
+length D. A target returns views of it. ``chain.run`` is the only loop.
 """
 
 from __future__ import annotations

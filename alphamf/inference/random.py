@@ -1,8 +1,8 @@
 """Random streams, and the random draws that samplers use.
 
-Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). Where that could not be
-compiled when the package was installed, `COMPILED` is False and NumPy draws, other numbers of the
-same law.
+Normal noise in float32 on a CPU comes from a compiled loop (``_random.c``). If it could not be
+compiled when the package was installed, `COMPILED` is False and NumPy draws other numbers from the
+same distribution.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Wide frequency bands of a full-band recording: above the dictionary's band and below it.
 
-A dictionary at 16 kHz ends below 8 kHz, and so do the networks. What lies above has no harmonics
-to tell apart: bands as wide as half a critical band of the ear describe it, up to the end of what
-is heard, for a few per cent of the cost of the bins below. Higher still, the top band goes on.
+A dictionary at 16 kHz ends below 8 kHz, and so do the networks. Sound above has no separate
+harmonics: bands with half the width of the ear's critical bands describe it up to the end of
+hearing, for a few per cent of the cost of the bins below. The top band also covers everything
+higher.
 
 References
 ----------

@@ -1,7 +1,7 @@
 """The causal refiner: a network that processes the online chain frame by frame, without lookahead.
 
-It is the network of `alphamf.learnt.network`, whose taps all lie in the past. What it has read
-stays in memory, so that every frame costs the same.
+It is a network as in `alphamf.learnt.network` whose taps all lie in the past. It stores the frames
+that it still needs, so that every frame costs the same.
 """
 
 from __future__ import annotations

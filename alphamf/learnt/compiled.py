@@ -1,8 +1,8 @@
 """The layers of `alphamf.learnt.network` in C: for float32 on a CPU.
 
-They are in ``_network.c``. Where that could not be compiled when the package was installed,
-`AVAILABLE` is False and `alphamf.learnt.layers` does the same. Products of whole recordings are
-left to NumPy where the processor is not fast at bfloat16.
+They are in ``_network.c``. If it could not be compiled when the package was installed, `AVAILABLE`
+is False and `alphamf.learnt.layers` does the same. NumPy computes products for whole recordings on
+processors without fast bfloat16.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def supports(array: Array) -> bool:
 def pack_matrix(matrix: Floats) -> Array:
     """Return the right side of products with many rows, for `multiply`: in tiles of bfloat16.
 
-    Where the processor is not fast at that, or the matrix does not fit, it stays as it is.
+    The matrix is returned unchanged if the processor is not fast at that, or if the matrix does not
+    fit.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ def pack_matrix(matrix: Floats) -> Array:
 def halve_precision(matrix: Array) -> Array:
     """Return the right side of products with few rows: in half precision, in panels of columns.
 
-    Such a product reads every number once, and that takes more time than the arithmetic. What is
-    below the least normal number, 6e-5, becomes zero.
+    Such a product reads every number once, which takes more time than the arithmetic. Numbers below
+    the smallest normal one, 6e-5, become zero.
 
     Parameters
     ----------
@@ -103,8 +104,8 @@ def multiply(x: Floats, right: Array, out: Floats) -> None:
 class CompiledNetwork:
     """A network whose parameters are stored in the layout of the compiled layers.
 
-    It runs a window of a recording, frame after frame; or, if it is causal, the newest frame of
-    channels side by side. Below, "frames" are either of these. Their cells lie in planes
+    It processes a window of a recording, frame by frame; or, if it is causal, the newest frames of
+    all channels in parallel. Below, "frames" means either of these. Their cells lie in planes
     (`alphamf.learnt.planes`), which the memories of a causal network hold.
 
     A causal network's matrices are in half precision, as in its file. Its products sum over the

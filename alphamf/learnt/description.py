@@ -21,7 +21,7 @@ def summary(model: Dictionary | TrainedNetwork) -> str:
 def details(model: Dictionary | TrainedNetwork) -> dict[str, str]:
     """Return the properties of a model, and the training details stored in its file.
 
-    What does not print, such as the escapes of a terminal, is escaped.
+    Unprintable characters, such as terminal escapes, are escaped.
     """
     rate, (n_fft, hop_length) = model.rate, model.frame
     lines = {

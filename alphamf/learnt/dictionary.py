@@ -46,7 +46,7 @@ class Dictionary:
         W, float32, shape (context * bins, rank) with ``bins = n_fft // 2 + 1``; each column sums
         to one.
     alpha
-        Index of the stable law it was learnt under.
+        Index of the stable law with which it was learned.
     rate
         Sampling rate in Hz.
     frame
@@ -57,7 +57,7 @@ class Dictionary:
         How it was made: attribution, settings, command. For reading only.
     above
         Rows of the bands above (`alphamf.learnt.bands`) that belong to the columns of W, shape
-        (context * bands.ABOVE, rank); None where it knows nothing of them.
+        (context * bands.ABOVE, rank); None if it has none.
     bands
         How many rows of bands follow the bins of each frame in W (`with_bands`).
     name
@@ -286,7 +286,7 @@ def shipped_dictionaries() -> dict[str, Path]:
 def choose(model: str | os.PathLike[str], rate: int) -> Dictionary:
     """Return the dictionary `model`, or for ``"auto"`` the shipped one for audio at `rate` Hz.
 
-    That is the one of the highest rate that is not above `rate`, or else the lowest.
+    This is the one with the highest rate that is not above `rate`, or else the lowest.
     """
     if str(model) != "auto":
         return load(model)

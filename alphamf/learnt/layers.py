@@ -1,7 +1,7 @@
 """The layers of `alphamf.learnt.network`, in code that NumPy and CuPy run.
 
-The same functions serve whole recordings and, with memories of the frames before, a causal network
-frame by frame.
+The same functions process whole recordings and, with memories of the frames before, run a causal
+network frame by frame.
 """
 
 from __future__ import annotations

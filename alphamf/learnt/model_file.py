@@ -1,7 +1,7 @@
 """Models in an ``.npz`` file: written completely, and read safely even from untrusted sources.
 
-Of what is read, sizes come first, and no pickled objects. Arrays lie in the file as in memory, so
-that they can be mapped rather than read.
+Reading checks sizes first and accepts no pickled objects. Arrays have the same layout in the file
+as in memory, so that they can be memory-mapped.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ def read(
 ) -> dict[str, NDArray[Any]]:
     """Read the named arrays of an archive; other arrays are not read.
 
-    What an array would take in memory is checked before it is given any, by the archive's
-    directory and by the array's own header.
+    The size of an array in memory is checked before it is allocated, in the archive's directory and
+    in the array's own header.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def read(
     AlphaMFError
         An array is too large, or a header and the archive's directory do not agree.
     Exception
-        What zipfile, zlib and numpy say of a file that is damaged or lacks an array.
+        Errors of zipfile, zlib and numpy for a file that is damaged or lacks an array.
     """
     size = path.stat().st_size
     if size > sum(limits.values()) + 2**20:

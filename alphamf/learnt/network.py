@@ -1,9 +1,9 @@
 """Architecture of the networks: input features and outputs per cell.
 
-Two parts. A stack of residual blocks reads whole frames, wide apart in time through dilated
-convolutions (as Conv-TasNet does), and makes a few feature maps; small convolutions over time and
-frequency combine them with the features of a cell and its neighbours. A refiner's first output
-is a correction of the posterior mean on the logistic scale; its second is not used.
+A network has two parts. A stack of residual blocks reads whole frames over a long time through
+dilated convolutions (as in Conv-TasNet), and computes a few feature maps; small convolutions over
+time and frequency combine them with the features of a cell and its neighbours. A refiner's first
+output is a correction of the posterior mean on the logistic scale; its second is not used.
 
 This module describes the layers once: their order, names, shapes, distances and rectifiers. Three
 others run them: `alphamf.learnt.layers` in array code, `alphamf.learnt.compiled` in C, and
@@ -80,7 +80,7 @@ class Block(NamedTuple):
 
     It normalises every frame, multiplies it by `scale` and adds `shift`; correlates each channel
     over frames with its `taps`; multiplies by `up`, adds a bias and rectifies; multiplies by `down`
-    and adds a bias; and adds the result to what it read.
+    and adds a bias; and adds the result to its input.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Planes: the memory layout of cells for the compiled layers and causal networks.
 
-Channel by channel lie the bins, with zeros before them and behind them, so that a correlation reads
-beyond the ends of the band what it needs, and whole vectors.
+The bins are stored channel by channel, with zeros before and after them, so that a correlation can
+read beyond the ends of the band, and in whole vectors.
 """
 
 from __future__ import annotations

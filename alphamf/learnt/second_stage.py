@@ -1,10 +1,10 @@
 """The second stage: a network that corrects the refiner's speech in windows of 16 ms.
 
-A gain in windows of 64 ms spreads a knock of 2 ms over all of one: it is let through, or speech is
-removed with it. Here windows last 16 ms. Of each of their cells a network reads the sound X and the
-refiner's speech Y, and gives the complex coefficients a and b of the speech, the sum over k in
-`SHIFTS` of a_k X(t + k) + b_k Y(t + k) in frame t: a few taps over time turn the phase, too, which
-a gain leaves as the noise made it.
+A gain in windows of 64 ms spreads a knock of 2 ms over a whole window: the knock remains, or speech
+is removed with it. Here windows last 16 ms. In each of their cells a network reads the sound X and
+the refiner's speech Y, and predicts the complex coefficients a and b of the speech, the sum over k
+in `SHIFTS` of a_k X(t + k) + b_k Y(t + k) in frame t: a few taps over time also change the phase,
+which a gain leaves as it is in the noisy sound.
 
 References
 ----------
@@ -86,7 +86,8 @@ class SecondStage(TrainedNetwork):
     def coefficients(self, noisy: Array, first: Array) -> Coefficients:
         """Predict the coefficients of the input and of the refiner's speech for each cell.
 
-        Those of the network are brought nearer by `CHANGE` to those that leave the speech as it is.
+        The network's coefficients are interpolated by `CHANGE` from those that leave the speech
+        unchanged.
 
         Parameters
         ----------

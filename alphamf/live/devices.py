@@ -18,7 +18,7 @@ class Device(NamedTuple):
     Attributes
     ----------
     number
-        By which PortAudio knows it.
+        PortAudio's number of the device.
     name, api
         Its name, and that of the system's interface that it is reached by.
     inputs, outputs

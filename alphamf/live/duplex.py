@@ -1,7 +1,7 @@
 """Record from one device and play to another; each has its own clock, and processing may be slow.
 
-The devices call from threads of their own and must not wait: what comes in goes into a bounded
-queue, what is to be played comes from a buffer, and what cannot be had in time is counted.
+The devices call from their own threads and must not wait: recorded samples go into a bounded queue,
+samples to play come from a buffer, and samples that are lost or late are counted.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class LostSound:
 class Playout:
     """Buffer of samples that are waiting to be played.
 
-    Playing starts, and starts again after a gap, when `margin` samples wait. Where never less than
-    twice as many wait during a second, for an input whose clock is fast or after a delay that has
-    passed, the rest is dropped, or it would be late for ever.
+    Playing starts, and starts again after a gap, when `margin` samples are waiting. If at least
+    twice as many are waiting for a whole second, because the input's clock is fast or after a
+    temporary delay, the excess is dropped, or the sound would stay late.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def error_rate(said: Sequence[str], heard: Sequence[str]) -> float:
     Raises
     ------
     AlphaMFError
-        No word was said.
+        The reference has no words.
     """
     if not said:
         raise AlphaMFError("the clean speech contains no words to recognise")

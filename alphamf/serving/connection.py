@@ -14,10 +14,10 @@ from alphamf.serving.limits import Limits
 class _Connection(H11Protocol):
     """HTTP with deadlines; connections without a request of a user make room for new ones.
 
-    Within `Limits.head` seconds after the connection or the last answer, the next request must have
-    come; within `Limits.idle` seconds, a part of an answer must have left. `upload.receive` has the
-    deadlines of uploads. Where there are `Limits.connections`, the oldest one that answers no
-    request of a user, who has the token, makes room for a new one.
+    The next request must arrive within `Limits.head` seconds after the connection or the last
+    answer, and a part of an answer must leave within `Limits.idle` seconds. `upload.receive` has
+    the deadlines of uploads. If there are `Limits.connections` connections, the oldest one without
+    a request of a user (who has the token) is closed for a new one.
 
     Parameters
     ----------

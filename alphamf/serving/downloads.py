@@ -117,7 +117,7 @@ class Downloads:
     ) -> Download:
         """Return a result; if it needs a part of the input or another format, it is written first.
 
-        It stays until the stack is closed.
+        The file is kept until the stack is closed.
         """
         report, about = recording.result, recording.about
         if report is None or about is None:

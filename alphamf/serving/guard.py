@@ -45,7 +45,7 @@ HEADERS = {
 class Guard:
     """ASGI middleware that passes only allowed requests to the application.
 
-    The page and its API lie below the token, ``/TOKEN/``, so that links, downloads and event
+    The page and its API are below the token, ``/TOKEN/``, so that links, downloads and event
     streams carry it without cookies. ``/health`` needs none. ``/open/CODE`` leads to the page once:
     a file of the user, which the command opens in the browser, redirects there.
 

@@ -1,6 +1,6 @@
 """Pictures for the page: waveforms, spectrograms and the level's range, computed column by column.
 
-A column is a record of bytes, so that the browser reads what has come since it last asked.
+A column is a record of bytes, so that the browser can read what was added since its last request.
 """
 
 from __future__ import annotations

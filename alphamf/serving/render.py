@@ -26,7 +26,8 @@ from alphamf.tools.outcomes import Update
 class RenderTask:
     """Writes a download: the speech mixed with a part of the input, or in another format.
 
-    It is written as ``alphamf denoise`` writes it, but with the speech that is known already.
+    It is written in the same way as by ``alphamf denoise``, but from the speech that is already
+    known.
 
     Attributes
     ----------

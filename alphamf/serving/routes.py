@@ -46,7 +46,7 @@ class Api:
     recordings, limits
         Recordings and limits of the server.
     ending
-        Says whether the server is about to stop, when event streams have to end.
+        Returns whether the server is about to stop, so that event streams have to end.
     """
 
     recordings: Recordings

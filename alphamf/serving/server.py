@@ -160,7 +160,7 @@ def _bracketed(host: str) -> str:
 class _Server(uvicorn.Server):
     """A uvicorn server that calls back when it listens, and shuts down cleanly on a signal.
 
-    uvicorn raises the signal again within the event loop, whose tasks would be cancelled then.
+    uvicorn would raise the signal again within the event loop, which would cancel its tasks.
     """
 
     on_start: Callable[[], None]

@@ -25,7 +25,7 @@ def check(request: Request, limits: Limits, store: Path) -> None:
     Raises
     ------
     HTTPException
-        It is none of sound, too large, or there is no room.
+        The upload is not sound or too large, or there is not enough disk space.
     """
     kinds = request.headers.getlist("content-type")
     if not all(kind.lower().startswith(KINDS) for kind in kinds if kind):

@@ -1,7 +1,6 @@
 """Checks of arguments: a wrong type or value raises an AlphaMFError of one sentence.
 
-Numbers of NumPy are taken wherever Python's are. A bool is no number, and NaN is out of every
-range.
+NumPy's numbers are accepted like Python's. A bool is not a number, and NaN is out of every range.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def whole_number(
     Raises
     ------
     AlphaMFError
-        It is no whole number, or out of range.
+        The value is not a whole number, or out of range.
     """
     try:
         if isinstance(value, bool):
@@ -82,7 +81,7 @@ def real_number(name: str, value: Any, least: float, most: float = math.inf) -> 
     Raises
     ------
     AlphaMFError
-        It is no number, or out of range, as NaN always is.
+        The value is not a number, or out of range; NaN is always out of range.
     """
     kind = getattr(value, "dtype", None)
     real = isinstance(value, int | float) if kind is None else kind.kind in "fiu"
@@ -120,7 +119,7 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     Raises
     ------
     AlphaMFError
-        It is none of them.
+        The value is none of them.
     """
     if isinstance(value, str) and value in options:
         return value

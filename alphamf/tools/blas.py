@@ -52,8 +52,8 @@ def _set() -> None:
 def _briefly(function: Callable[[], None]) -> None:
     """Call a function in a short-lived thread.
 
-    threadpoolctl obeys the thread that set a number, and no other, for as long as it lives; another
-    may be the last to leave.
+    threadpoolctl must restore the number in the thread that set it, and another thread may be the
+    last to leave.
     """
     thread = Thread(target=function)
     thread.start()

@@ -1,7 +1,7 @@
 """Find the installed package if Python was started in the clone and imported the sources.
 
-The sources alone are not the package: ``cli/`` and ``models/`` lie beside them, and the compiled
-loops are elsewhere.
+The sources are not the whole package: ``cli/`` and ``models/`` are outside of them, and the
+compiled loops are elsewhere.
 """
 
 from __future__ import annotations

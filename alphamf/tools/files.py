@@ -48,10 +48,10 @@ def atomic(
 ) -> Iterator[Path]:
     """Yield a temporary file; rename it to `target` on success, delete it on error.
 
-    It lies in the folder of the target, under a name made from the target's, and is locked: a file
-    that a killed run left is replaced, and a concurrent second writer gets an AlphaMFError. The
-    path that is yielded leads to the open file itself where the system has such paths, whatever
-    others do to the folder meanwhile.
+    The file is in the folder of the target, with a name derived from the target's, and is locked: a
+    file of a killed run is replaced, and a concurrent second writer gets an AlphaMFError. If the
+    system has such paths, the yielded path refers to the open file itself, whatever happens to the
+    folder in the meantime.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     AlphaMFError
-        It is a folder, its name is too long, or its folder is absent or not the user's to write.
+        The path is a folder, its name is too long, or its folder does not exist or is not writable.
     """
     name = printable_name(path)
     if not os.access(os.path.dirname(path) or os.curdir, os.W_OK):

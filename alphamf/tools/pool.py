@@ -44,7 +44,7 @@ def each(
 ) -> Iterator[Outcome]:
     """Yield the outcome of `work` for every item.
 
-    An item whose process dies is tried once more, alone, when the others are done.
+    An item whose process dies is tried once more, on its own, after the others.
 
     Parameters
     ----------

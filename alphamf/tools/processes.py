@@ -1,7 +1,7 @@
 """Worker processes: each receives items from its parent through a pipe and sends back outcomes.
 
-There is no queue and no lock between them, so a worker that dies takes only its own item along, and
-no shared memory is needed.
+There is no queue and no lock between them, so a worker that dies affects only its own item, and no
+shared memory is needed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _before: str | None = None
 def keep_path_safe() -> Iterator[None]:
     """Keep the working directory off the import path of Python processes that start in this block.
 
-    The helpers of `multiprocessing` start as ``python -c``, whose path begins with the working
-    directory. That may be a stranger's folder, with a ``socket.py`` in it.
+    The helpers of `multiprocessing` start as ``python -c``, whose import path starts with the
+    working directory. That folder may belong to someone else, and contain a ``socket.py``.
     """
     global _users, _before
     with _lock:
@@ -76,8 +76,8 @@ def shield_helpers() -> Iterator[None]:
 def preload(module: str) -> None:
     """Start a server process that imports a module and then forks the workers.
 
-    They need not import it, and share its memory. Outside Linux nothing happens: system libraries
-    there may not be used after a fork.
+    The workers do not need to import it, and share its memory. Outside Linux this does nothing,
+    because system libraries must not be used after a fork there.
 
     Parameters
     ----------

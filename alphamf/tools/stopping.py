@@ -69,7 +69,7 @@ at_work: threading.Lock = threading.Lock()
 def allow_stop() -> Iterator[None]:
     """Allow a stop to end this block of a worker immediately, not at its next progress.
 
-    For computations: not for code that writes files.
+    Use it for computations, not for code that writes files.
     """
     _state.may_stop_anywhere = True
     try:
@@ -83,8 +83,8 @@ def allow_stop() -> Iterator[None]:
 def block_signals(*signals: signal.Signals) -> Iterator[None]:
     """Block signals; processes and threads started in the block never receive them.
 
-    The terminal sends Ctrl-C to all processes, and the first one has to end the others. Another
-    thread may receive a signal in the place of this one: what it asks for waits for the end.
+    The terminal sends Ctrl-C to all processes, and the first one has to end the others. If another
+    thread receives a signal instead of this one, its effect waits for the end of the block.
     """
     if sys.platform == "win32":
         yield
@@ -105,7 +105,7 @@ def block_signals(*signals: signal.Signals) -> Iterator[None]:
 def finish_on_interrupt() -> Iterator[None]:
     """In this block, the first Ctrl-C asks to finish what was read; the second one stops.
 
-    Where no thread counts the signals, the first one stops.
+    If no thread counts the signals, the first one stops.
     """
     _state.may_finish, _state.is_to_finish = _state.counts_signals, False
     try:
@@ -122,9 +122,9 @@ def finish_requested() -> bool:
 def end_on_signals() -> None:
     """End this process on Ctrl-C and SIGTERM: first by an exception, later immediately.
 
-    The exception of the first may be lost, or what it stops may be stuck; a second exception
-    could strike the lines that clean up after the first. So a thread counts the signals, and ends
-    the process some time after each.
+    The exception of the first signal may be lost, or the code that it stops may hang; a second
+    exception could interrupt the cleaning up after the first. So a thread counts the signals, and
+    ends the process some time after each.
     """
     signal.signal(signal.SIGTERM, _ask)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored
@@ -220,7 +220,7 @@ def prepare_worker() -> None:
 def _end_with_parent() -> None:
     """End this process if its parent was killed, after waiting for the current item.
 
-    An item that it does not leave within `GRACE` is lost.
+    If the item does not end within `GRACE`, it is lost.
     """
     import multiprocessing
 
@@ -235,8 +235,8 @@ def _end_with_parent() -> None:
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Signal handler: stop at the next progress message, or immediately inside `stoppable`.
 
-    Elsewhere an exception raised here could strike code that may not raise, and be lost, or the
-    lines that remove half-written files.
+    Anywhere else, an exception could interrupt code that must not raise, and be lost, or the lines
+    that remove incomplete files.
     """
     _state.exit_code = 0
     if _state.may_stop_anywhere:

@@ -12,7 +12,7 @@ STEP = 1.0
 def elapsed_seconds() -> float:
     """Return seconds since a fixed moment, unaffected by changes of the system clock.
 
-    Unlike `time.monotonic`, it counts on while the machine sleeps, on Linux, too.
+    Unlike `time.monotonic`, it also counts while the machine sleeps on Linux.
     """
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)
@@ -22,8 +22,8 @@ def elapsed_seconds() -> float:
 class Stopwatch:
     """Counts seconds since its creation, excluding time in which the process was suspended.
 
-    A limit that others have to keep must not pass while this process cannot see what they do. Look
-    at it more often than every `STEP` seconds: of a longer time, only `STEP` counts.
+    A time limit for others must not expire while this process cannot observe them. Read it more
+    often than every `STEP` seconds: of a longer time, only `STEP` counts.
     """
 
     def __init__(self) -> None:

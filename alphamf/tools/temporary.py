@@ -262,7 +262,7 @@ def _create(part: Path, mode: int) -> int:
 def _clear(part: Path, sentence: str) -> bool:
     """Remove a temporary file that a killed run left behind.
 
-    Nothing that lies there is written to: it may be a link, or another user's file.
+    Nothing is written to an existing path, which may be a link or another user's file.
 
     Returns
     -------

@@ -1,12 +1,12 @@
 """Remove all rights of a process except computing and using its open files.
 
-A recording is a stranger's file, and its decoders are large programs in C. Two parts of Linux keep
-a decoder that has been taken over from doing harm: a seccomp filter allows a short list of system
+Recordings may come from strangers, and decoders are large programs in C. Two features of Linux
+prevent a compromised decoder from doing harm: a seccomp filter allows a short list of system
 calls, and Landlock denies files, the network and signals, whatever the system call.
 
-Both are called through ctypes. Of the packages for it, `pyseccomp` needs the system's libseccomp
-and had its last release in 2021; `landlock` and `py-landlock` are alpha versions, and for Landlock
-alone. Kernels promise that these system calls stay as they are.
+Both are called through ctypes. Packages are no alternative: `pyseccomp` needs the system's
+libseccomp and had its last release in 2021; `landlock` and `py-landlock` are alpha versions, and
+only for Landlock. Kernels guarantee that these system calls do not change.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _FILES = ((1, 0x1FFF), (2, 0x2000), (3, 0x4000), (5, 0x8000))
 def confine(*, writes: bool = False) -> int:
     """Deny this process all access to files, sockets, processes and signals, permanently.
 
-    It keeps the descriptors that are open. It must have one thread, and have loaded all that it
-    needs.
+    Open descriptors stay open. The process must have a single thread, and must have loaded
+    everything that it needs.
 
     Parameters
     ----------

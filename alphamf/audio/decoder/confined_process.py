@@ -26,11 +26,11 @@ class ConfinedProcess:
     Parameters
     ----------
     asked
-        What it is to do; see `alphamf.audio.decoder.tasks`.
+        The task; see `alphamf.audio.decoder.tasks`.
     descriptors
         The file, and another that it may write.
     failure
-        What a sentence says where the process cannot go on, such as "a.wav cannot be decoded".
+        Start of error messages, such as "a.wav cannot be decoded".
 
     Raises
     ------
@@ -77,7 +77,7 @@ class ConfinedProcess:
         Raises
         ------
         AlphaMFError, DecodingError, ValueError, MemoryError
-            The process says so, or has crashed.
+            The process reports an error, or has crashed.
         """
         try:
             messages.send(self._channel, kind, data, number=number)

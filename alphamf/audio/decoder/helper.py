@@ -51,7 +51,7 @@ def is_enabled() -> bool:
 def record(layers: int) -> bool:
     """Remember what confines a decoder, and return whether anything does.
 
-    Where nothing does, recordings are decoded in this process from now on.
+    If nothing does, recordings are decoded in this process from now on.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def request(data: bytes, descriptors: list[int]) -> None:
     Parameters
     ----------
     data
-        What it is to do, in JSON; see `alphamf.audio.decoder.tasks`.
+        The task in JSON; see `alphamf.audio.decoder.tasks`.
     descriptors
         The file, the channel on which the decoder is to answer, and a file that it may write.
 

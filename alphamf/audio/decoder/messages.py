@@ -1,7 +1,7 @@
 """Messages between a process and its decoder: a header of nine bytes, and bytes of that length.
 
-Neither side makes anything of them but numbers, text and samples: a decoder that a file has taken
-over can give false samples, and nothing more.
+Both sides parse them only as numbers, text and samples: a compromised decoder can return false
+samples, and nothing more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def send(channel: io.FileIO, kind: bytes, data: Any = b"", *, number: int | None
     channel
         The connection.
     kind
-        A byte that says what it is.
+        A byte that identifies the kind of message.
     data
         Its bytes.
     number

@@ -1,7 +1,7 @@
 """The process that forks decoders, one per file; each can read only its file.
 
-It imports what decoders need once, and has no threads, so that a fork of it is quick and safe. It
-never looks into a file beyond its first bytes.
+It imports what decoders need once, and has no threads, so that forking it is quick and safe. It
+never reads more than the first bytes of a file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Media containers that can be read: their first bytes, and checks for truncation.
 
-FFmpeg is told the container, and is given an open file: it neither guesses, which would let a file
-pass for a playlist that names others, nor opens anything by itself.
+FFmpeg gets the name of the container and an open file: it does not guess the format, or a file
+could pass for a playlist that names other files, and it does not open files itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     check
         Takes the open file, its size, and its name for messages; raises `TruncationError`.
     timed
-        Whether packets say when they are heard; otherwise they follow each other.
+        Whether packets have time stamps; otherwise they follow each other.
     codec
         Words for its codec where the container alone needs no PyAV.
     """
@@ -126,7 +126,7 @@ def _check_wav(file: BinaryIO, size: int, name: str) -> Extent:
 def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that no atom of MP4 or QuickTime exceeds the file, and that it has an index.
 
-    Another recording begins with a file type after the index and the samples of this one.
+    A file type after the index and the samples starts another recording.
     """
     at, index, samples = 0, False, False
     while at + 8 <= size:
@@ -152,7 +152,7 @@ def _check_atoms(file: BinaryIO, size: int, name: str) -> Extent:
 def _check_matroska(file: BinaryIO, size: int, name: str) -> Extent:
     """Check that the segment of a Matroska file is complete, and find its end.
 
-    A size that ends neither with the file nor before another one is not to be trusted.
+    A size that ends neither at the end of the file nor before another file is not trusted.
     """
     file.seek(4)
     header = _number(file) or 0
@@ -217,7 +217,7 @@ def _number(file: BinaryIO) -> int | None:
 def _check_asf(file: BinaryIO, size: int, name: str) -> Extent:
     """Check an ASF file against the lengths in its header; a broadcast has none.
 
-    Where the length of its samples leads to no other object, they go on to the end.
+    If no object follows the stated length of the samples, they continue to the end.
     """
     end = _find_next(file, _ASF, 16, size)
     file.seek(0)

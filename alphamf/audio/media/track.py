@@ -50,7 +50,7 @@ class About:
     index
         Its place among all tracks.
     start
-        When its first sample is heard, in seconds.
+        Time of its first sample, in seconds.
     bit_rate
         Bits per second.
     layout
@@ -213,7 +213,8 @@ class Track:
     def _in_time(self) -> Iterator[Floats]:
         """Yield samples, adding silence or dropping samples to match their time stamps.
 
-        Where time starts anew, sound goes on, unless that would part it from other tracks.
+        If time stamps restart, the sound continues, unless it would lose its synchronisation with
+        other tracks.
         """
         origin = Fraction(0)
         blocks = self._decoded()
@@ -289,8 +290,8 @@ class Track:
     def _frames(self, packet: Any) -> Any:
         """Decode a packet.
 
-        Where fragments of MP4 start their time anew, FFmpeg takes the first of them for a part
-        before the start that is to be discarded.
+        If fragments of MP4 restart their time stamps, FFmpeg takes the first packets for a part
+        before the start, which should be discarded.
         """
         time = None if packet.pts is None else packet.pts * packet.time_base
         latest = self._latest

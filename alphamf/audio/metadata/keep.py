@@ -54,7 +54,7 @@ def keep(
     Returns
     -------
     str or None
-        Where fields could not be kept, a sentence that says why.
+        If fields could not be kept, a sentence with the reason.
     """
     lost = None
     kind = family(format)

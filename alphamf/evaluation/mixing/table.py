@@ -105,7 +105,8 @@ def write_table(
 ) -> Iterator[None]:
     """Write ``pairs.csv`` with the `mixtures` so far when the block ends, even after an error.
 
-    Until then it names the files that are `planned`, so that `claim` finds what a killed run left.
+    Until then it lists the files that are `planned`, so that `claim` finds the files of a killed
+    run.
 
     Parameters
     ----------

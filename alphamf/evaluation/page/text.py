@@ -111,7 +111,7 @@ def mean(results: list[Result], method: str, score: str) -> float:
 def best_method(results: list[Result], methods: list[str]) -> str | None:
     """Return the method with the highest mean SI-SDR; None if none has a score.
 
-    One that lacks clips which others have is the best only where each does.
+    A method without some of the clips is the best only if every method lacks some.
     """
     found = {m: clips((r for r in results if r.method == m), "si_sdr") for m in methods}
     everything = frozenset().union(*found.values())

@@ -1,8 +1,8 @@
 r"""A step of the samplers over blocks: DSGLD, distributed PSGLD, HAMCMC and SGRRLD.
 
-SGLD and PSGLD work element by element, so that the samplers of `alphamf.inference.samplers` serve
-as they are, for each block by itself. HAMCMC needs inner products over all of theta, and SGRRLD a
-part of the data of its own for each of its three gradients.
+SGLD and PSGLD work element by element, so that the samplers of `alphamf.inference.samplers` are
+used unchanged for each block. HAMCMC needs inner products over all of theta, and SGRRLD needs a
+separate part of the data for each of its three gradients.
 """
 
 from __future__ import annotations

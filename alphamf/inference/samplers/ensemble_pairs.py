@@ -1,13 +1,13 @@
 r"""L-BFGS pairs between chains: the inverse Hessian is independent of the chain that moves.
 
 M chains move in turn, as in `HAMCMC`, whose pairs lie along the chains,
-:math:`\theta_t - \theta_{t-M}`. Those of the other chains were made under matrices that knew this
-one, and where it has a momentum, or where two step sizes are to be compared, their directions tell
-of it: its variance comes out a fifth too small, at any step size. Here a pair is the difference of
+:math:`\theta_t - \theta_{t-M}`. The matrices of the other chains depended on this chain, and if it
+has a momentum, or if two step sizes are compared, the directions of their pairs depend on it: its
+variance is then a fifth too small, at any step size. Here a pair is the difference of
 two chains' newest samples, :math:`\theta_t - \theta_{t-1}`, with both gradients on one minibatch,
-and H of a move is made of the M - 2 pairs between the other chains. It is then a function of these
-alone, so that to move one chain given the others keeps the product of their laws, as in `HMCBFGS`,
-whatever H is.
+and H of a move is made from the M - 2 pairs between the other chains. It then depends only on
+these, so that moving one chain given the others preserves the product of their laws, as in
+`HMCBFGS`, whatever H is.
 """
 
 from __future__ import annotations

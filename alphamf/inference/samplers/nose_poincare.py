@@ -72,7 +72,7 @@ class NosePoincare(NamedTuple):
     Attributes
     ----------
     target
-        Says whether theta is positive.
+        Its ``positive`` is used.
     potential
         U.
     metric

@@ -6,9 +6,10 @@ the fine chain makes two, and both are driven by one Brownian motion,
 
 .. math:: Z^\mathrm{coarse} = (Z_1 + Z_2) / \sqrt 2,
 
-so that their difference, and the estimate's variance, stay small: about that of one chain, against
-five times as much with noise of their own. Minibatches are drawn anew for each of the three
-gradients, and have one size, since the bias that they cause must be the same function of the step.
+so that their difference, and the estimate's variance, stay small: about that of one chain, compared
+with five times as much for independent noise. A new minibatch is drawn for each of the three
+gradients, always of the same size, since the bias that it causes must be the same function of the
+step.
 """
 
 from __future__ import annotations

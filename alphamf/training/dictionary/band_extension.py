@@ -1,8 +1,8 @@
 """Learn the rows of a dictionary above its band from full-band speech.
 
-The dictionary stays as it is. What its columns sound like below says when each of them speaks; how
-loud the bands above (`alphamf.learnt.bands`) then are is fitted with those activations held fixed,
-band by band, by the same stochastic EM. A voice takes part in the bands that its recording has.
+The dictionary itself is unchanged. Its columns below the band's end determine the activations; with
+these held fixed, the same stochastic EM fits the rows of the bands above (`alphamf.learnt.bands`),
+band by band. A voice is used for the bands that its recording contains.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def extend(
     ------
     AlphaMFError
         `seconds` is out of range, there are no files, one cannot be read or has too low a rate, no
-        speech is heard in one of the bands, or the dictionary is of another rate.
+        speech is found in one of the bands, or the dictionary has another rate.
     """
     check_seconds(seconds)
     if dictionary.rate != 16000:

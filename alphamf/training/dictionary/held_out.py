@@ -40,7 +40,8 @@ def score(
 ) -> Floats:
     """Return the mean log density of a hidden cell in nats, for each voice.
 
-    Which cells are hidden depends on seed and voice alone, so that dictionaries compare in pairs.
+    The hidden cells depend only on the seed and the voice, so that dictionaries can be compared in
+    pairs.
 
     Parameters
     ----------

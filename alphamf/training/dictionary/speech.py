@@ -89,7 +89,7 @@ class _Header(NamedTuple):
 class Excerpts:
     """Reads speech from random positions of a file.
 
-    The first read of a file checks it from end to end; later ones decode the excerpt only.
+    The first read of a file checks it completely; later ones decode only the excerpt.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def adapt(wish: FineTuningSettings, tell: Tell) -> FineTuningResult:
     wish
         What is asked for.
     tell
-        Told how far it is.
+        Called with a line about the progress.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """Run the high-band network on clips, and compute its losses from band energies.
 
-A gain g that a band's cells share leaves the energy g^2 N of a mixture of energy N, and an error of
-g^2 N - 2 g C + S beside speech of energy S that has C in common with it. So a clip needs no sound.
+A common gain g of a band's cells gives the energy g^2 N for a mixture of energy N, and the error
+g^2 N - 2 g C + S for speech of energy S, where C is the inner product of both. So a clip needs no
+sound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Initialise a causal refiner from a refiner for whole recordings with the same windows.
 
-What a voice looks like across frequency is the same for both. What the other one reads ahead, this
-one takes from the newest frame; a frame comes twice as often here, so that the taps of a block are
-where those of the block before it were. The first block is new.
+Both read the same spectra of a voice. Where the other network looks ahead, this one reads the
+newest frame; frames come twice as often here, so that each block gets the taps of the block before
+it. The first block is new.
 """
 
 from __future__ import annotations

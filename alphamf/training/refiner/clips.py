@@ -1,6 +1,6 @@
 """Training clips of both stages: a mixture, and the results of alpha-MF and the refiner for it.
 
-Sounds are kept as sounds, not as spectra: that takes half of the space.
+Sounds are stored as samples, not as spectra, which takes half of the space.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class BandClip(NamedTuple):
         Energies of the mixture, of what it has in common with the speech, and of the speech, in
         units of each band's mean energy of the mixture; shape (bands.ABOVE, frames).
     floor
-        Energy that is hardly heard beside the speech, in the same units, shape (bands.ABOVE,).
+        Energy that is barely audible next to the speech, in the same units, shape (bands.ABOVE,).
     """
 
     features: Any

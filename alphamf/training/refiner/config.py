@@ -49,7 +49,7 @@ class RefinerKind:
     earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return dictionary.frame
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -76,7 +76,7 @@ class CausalKind:
     earlier_networks: ClassVar[tuple[str, ...]] = ()
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return asymmetric_windows.frame_of(dictionary.frame)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -113,7 +113,7 @@ class SecondStageKind:
         return (self.of,)
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the frame of the network's input spectra, beside its dictionary's."""
+        """Return the frame of the network's input spectra, next to a dictionary."""
         return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:
@@ -143,7 +143,7 @@ class HighBandKind:
         return self.after
 
     def frame(self, dictionary: Dictionary) -> Frame:
-        """Return the windows that the network reads, beside its dictionary."""
+        """Return the windows that the network reads, next to a dictionary."""
         return second_stage.frame(dictionary.rate)
 
     def rate(self, dictionary: Dictionary) -> int:

@@ -1,7 +1,7 @@
 """Read the configuration of a training run from a TOML file, and check it.
 
-Every key of a section must be there, but for those that have a default, and no other may be: a run
-is what its file says. The files of the shipped networks are ``models/NAME.toml``.
+A section must contain all keys without a default, and no unknown keys, so that the file defines the
+run completely. The files of the shipped networks are ``models/NAME.toml``.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def events(rng: Rng, samples: int, rate: int, sounds: Sequence[Reals]) -> Reals:
 def crackle(rng: Rng, samples: int, rate: int) -> Reals:
     """Make crackle (fires, records, gravel, keyboards): clicks of 1 to 60 ms, 3 to 600 per second.
 
-    They are of one to four kinds; their rate varies, and their sizes have a heavy tail.
+    Clicks have one to four kinds; their rate varies, and their amplitudes have a heavy tail.
 
     Parameters
     ----------

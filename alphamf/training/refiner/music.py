@@ -1,7 +1,7 @@
 """Synthetic music as noise: one to four instruments playing a scale or chords, and drums.
 
-An instrument plays tables of one period, a bright one that fades into a dark one, as strings and
-keys sound after they are struck; those that are bowed or blown last, with vibrato and breath.
+An instrument plays wavetables of one period. Struck strings and keys fade from a bright table to a
+dark one; bowed and blown instruments sustain, with vibrato and breath noise.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Instrument(NamedTuple):
 def music(rng: Rng, samples: int, rate: int) -> Reals:
     """Make music with one to four instruments, half of the time with drums, or drums alone.
 
-    Each instrument is tuned for itself.
+    Each instrument has its own tuning.
 
     Parameters
     ----------

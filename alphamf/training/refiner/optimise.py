@@ -1,7 +1,7 @@
 """The training loop: Muon and AdamW, a running mean of the parameters, and checkpoints.
 
-All that is random in a step comes from the configuration's seed and the step's number, so that a
-run that is killed and resumed makes the steps of one that was not.
+All random numbers of a step depend on the configuration's seed and the step's number, so that a run
+that was killed and resumed makes the same steps as an uninterrupted one.
 
 References
 ----------
@@ -140,7 +140,7 @@ class Fit:
     def validate(self, clips: Sequence[TrainingClip]) -> tuple[dict[str, float], Scores | None]:
         """Return mean losses and scores of the network on dev clips.
 
-        There are no scores where clips have no sound, as those of the bands above.
+        There are no scores for clips without sound, such as those of the high-band network.
         """
         found_losses: list[dict[str, float]] = []
         parameters = self.result()
@@ -326,7 +326,7 @@ def stack_clips(clips: Sequence[TrainingClip], which: Iterable[int]) -> Training
 def _batch(seed: int, step: int, size: int, count: int) -> list[int]:
     """Return the clips of a step: in order in the first pass, then in random order.
 
-    So a short run needs only the first clips.
+    A short run therefore needs only the first clips.
     """
     passes, place = divmod(step, count // size)
     if passes == 0:

@@ -1,7 +1,7 @@
 """A differentiable loss modelled on PESQ: loudness and disturbances in critical bands.
 
-Left out of PESQ are the alignment in time, the filters of telephones and the tables, in whose place
-are formulas; the outcome is no MOS, but falls as PESQ rises, as a test of the losses shows.
+PESQ's time alignment and telephone filters are left out, and formulas replace its tables. The
+result is not a MOS, but it falls as PESQ rises, as a test of the losses shows.
 
 References
 ----------

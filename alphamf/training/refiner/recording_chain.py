@@ -1,7 +1,7 @@
 """Simulate the recording chain: rooms, microphones, clipping, codecs, level, and 16 bits.
 
-Functions that take a pair do the same to the speech and to the mixture, so that the speech is what
-a perfect denoiser would make of the file: it takes no room or telephone away.
+Functions that take a pair process the speech and the mixture in the same way, so that the speech is
+the ideal output of a denoiser, which should not remove rooms or telephones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Recordings for mixtures: listed by manifests, decoded once, and memory-mapped.
 
-A folder with a ``MANIFEST.csv`` says in its column ``split`` which of its files are to train on
-(``train``) and which to score with (``dev``); those of any other split are never read. Of another
-folder, every fifth file is to score with, or the last fifth of every file where there are fewer
-than five.
+In a folder with a ``MANIFEST.csv``, the column ``split`` selects the files for training (``train``)
+and for scores (``dev``); files of other splits are never read. In other folders, every fifth file
+is used for scores, or the last fifth of every file if there are fewer than five.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def _without_manifest(paths: list[str], split: str) -> list[SplitFile]:
 def prepare_recordings(data: Data, rate: int, folder: Path) -> None:
     """Decode and resample all recordings into files in `folder`, which `opened` memory-maps.
 
-    Files that are there are not made again.
+    Existing files are not created again.
 
     Parameters
     ----------

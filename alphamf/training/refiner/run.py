@@ -57,7 +57,7 @@ class Run(NamedTuple):
         Processes that make mixtures, and threads of a training step. Sums depend on the number of
         threads in their last bits.
     tell
-        Told how far the run is.
+        Called with a line about the progress of the run.
     """
 
     config: Config
@@ -212,7 +212,7 @@ def _check_before(names: Sequence[str], dictionary: Dictionary) -> None:
 def grow_network(found: TrainedNetwork, wanted: Sizes) -> dict[str, Array]:
     """Return the parameters of an equivalent network with more features and outputs.
 
-    The weights of what is new are zero.
+    The weights of new features and outputs are zero.
     """
     p, known = found.parameters, found.sizes
     features, outputs = wanted.features - known.features, wanted.outputs - known.outputs

@@ -1,8 +1,8 @@
 """Voices recorded at 16 kHz, with a synthetic band above 8 kHz.
 
-Above 8 kHz a voice is noise, as loud as what it has from 5 to 7.5 kHz says, in its own way: how
-much softer in each band, how closely it follows, and how much louder it is in sibilants differ from
-voice to voice. The ranges are those of a regression on the full-band voices of training.
+Above 8 kHz a voice is noise, whose level follows that from 5 to 7.5 kHz. How much softer it is in
+each band, how closely it follows, and how much louder it is in sibilants differ between voices. The
+ranges are those of a regression on the full-band voices of training.
 """
 
 from __future__ import annotations

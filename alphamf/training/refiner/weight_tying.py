@@ -1,10 +1,10 @@
 """Training with tied weights: neighbouring bins share the weights of the stack.
 
-Up to `NARROW` bins, the harmonics of a voice, every bin has weights of its own; above, bands lie
-evenly apart on a logarithmic axis, and a bin's weights are interpolated between those of the two
-bands around it. So the stack hears and says less of single bins, has a quarter of these weights
-to learn at 16 kHz, and finds more that holds for voices and noises it never heard
-(docs/quality.md). What comes out is a network like any other.
+Up to `NARROW` bins, the harmonics of a voice, every bin has its own weights. Above, there are bands
+at equal distances on a logarithmic axis, and a bin's weights are interpolated between those of the
+two nearest bands. So the stack depends less on single bins, has a quarter of these weights to learn
+at 16 kHz, and generalises better to unknown voices and noises (docs/quality.md). The result is an
+ordinary network.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class PositionMass:
         )
 
     def update(self, rng: Any, state: MassEMState, theta: Array, momentum: Array) -> MassEMState:
-        """Adapt the mass to the end of a step.
+        """Adapt the mass after a step.
 
         Parameters
         ----------
