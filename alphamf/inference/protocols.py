@@ -177,7 +177,8 @@ class Target(Protocol[P]):
 class State(Protocol):
     """The state of a sampler: a NamedTuple of arrays and numbers that starts with theta and step.
 
-    The sampler may hand its memory on: of a state that it has moved on from, theta and step hold.
+    The sampler may reuse memory: after the next step, only theta and step of a state are still
+    valid.
 
     Examples
     --------

@@ -25,7 +25,7 @@ else:
 class Key(IntEnum):
     """First number of a stream's key, by purpose, so that no two purposes share a stream.
 
-    An experiment has a seed of its own and numbers its streams from 0; what may run under the seed
+    An experiment has its own seed and numbers its streams from 0; code that may run with the seed
     of a chain takes its key from this list.
     """
 

@@ -19,8 +19,8 @@ INDEX = "checkpoint.json"
 def save(folder: Path, walk: Any) -> None:
     """Save the blocks of all ranks to a new folder, and then mark it as the latest.
 
-    A run that is stopped at any moment finds the index of the step before, with its files, or that
-    of this one.
+    A run that is stopped at any moment finds a complete checkpoint: that of the step before, or
+    this one.
     """
     try:
         latest = folder / str(walk.steps)
@@ -54,7 +54,7 @@ def save(folder: Path, walk: Any) -> None:
 def _remove_older(folder: Path, walk: Any) -> None:
     """Remove the blocks of earlier steps only; the folder may contain other files.
 
-    Later steps are left alone: a faster rank may have begun the next ones.
+    Later steps are kept, because a faster rank may have started them.
     """
     for older in folder.iterdir():
         old = older.name.isdecimal() and int(older.name) < walk.steps

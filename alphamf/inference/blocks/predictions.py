@@ -16,10 +16,10 @@ from alphamf.tools.arrays import Array
 class Predictions:
     """Mean predictions of the test ratings of a rank's rows, over steps that paired them.
 
-    A test rating is predicted each time that its part of the data is drawn, which costs no message:
-    one of B steps or so, of which each is as good as the others. Before `burn_in` the latest
-    prediction stands in the place of the mean. With two chains the mean is the Richardson-Romberg
-    one, twice the fine chain's less the coarse one's.
+    A test rating is predicted each time that its part of the data is drawn, about once in B steps,
+    so that no messages are needed. Before `burn_in` the latest prediction replaces the mean. With
+    two chains the mean is that of Richardson-Romberg: twice the fine chain's minus the coarse
+    chain's.
 
     Parameters
     ----------

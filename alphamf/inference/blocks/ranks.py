@@ -167,8 +167,8 @@ class Ranks:
     def report_loss(self, sentence: str) -> Iterator[None]:
         """Print a message if another rank is killed.
 
-        A launcher kills all ranks when it has lost one, so that none of them can speak; a small
-        process outside of their group notices the end of rank 0.
+        A launcher that has lost a rank kills all others, so that none of them can print a message;
+        a small process outside of their group notices the end of rank 0 and prints it.
         """
         if self.rank:
             yield

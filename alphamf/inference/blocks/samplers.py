@@ -114,8 +114,8 @@ def _elementwise(walk: Any, sampler: SGLD | PSGLD) -> None:
 def _sgrrld(walk: Any, sampler: SGRRLD) -> None:
     """Move the fine chain twice and the coarse chain once, each on its own part of the data.
 
-    A block of H is on another rank at each of the three, so both noises of the fine chain are
-    drawn again for the coarse one.
+    A block of H is on a different rank for each of the three gradients, so both noises of the fine
+    chain are drawn again for the coarse chain.
     """
     fine, coarse = walk.chains
     h = step_size_at(sampler.step_size, walk.steps)

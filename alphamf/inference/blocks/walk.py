@@ -26,8 +26,8 @@ from alphamf.tools.arrays import Array
 class Walk:
     r"""The part of a chain over blocks that this rank holds.
 
-    A step draws a part s of the data with probability \|Omega_s\| / N, has the blocks of H pass on
-    to where they meet the rows on it, and moves every block with the gradient of
+    A step draws a part s of the data with probability \|Omega_s\| / N, passes the blocks of H to
+    the ranks with which they are paired in this part, and moves every block with the gradient of
 
     .. math:: \tilde U = \frac{N}{|\Omega_s|} \sum_{(i, j) \in \Omega_s}
        \frac{e_{ij}^2}{2 \sigma_x^2} + \frac{|W|^2}{2 \sigma_w^2} + \frac{|H|^2}{2 \sigma_h^2}.
@@ -182,8 +182,8 @@ class Walk:
     def pair_blocks(self, chain: Chain, draw: int = 0) -> None:
         """Draw a part of the data, pair the chain's blocks on it, and record their predictions.
 
-        The part is independent of the chain, as it is now, so that any of the test ratings that
-        fall to it are as good as others.
+        The part is independent of the chain's current state, so that its test ratings can be used
+        without bias.
         """
         ends = np.cumsum(self.parts)
         number = self.stream(self.common, draw).integers(ends[-1])

@@ -17,8 +17,8 @@ from alphamf.tools.arrays import Array, namespace
 class HAMCMCState(NamedTuple):
     """Newest sample, number of steps, and the memory, in ring buffers.
 
-    A step takes over the memory of the state that it is given and writes into it: of a state that
-    has been moved on from, only theta and step still hold.
+    A step reuses the memory of its input state and writes into it: after the next step, only theta
+    and step of a state are still valid.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ from alphamf.tools.arrays import Array, namespace
 class HAMCMCMomentumState(NamedTuple):
     """Newest sample, number of steps, and the chains with their momenta.
 
-    As with `HAMCMCState`, of a state that has been moved on from only theta and step hold.
+    As for `HAMCMCState`, only theta and step of a state are valid after the next step.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class HAMCMCMomentum:
 
     with both gradients on one minibatch. For a constant F, of any shape, the flow keeps the
     posterior times N(0, I); at H = Hessian^-1 all directions turn at the frequency one. As p has
-    the same law under every H, H may be another one at each step, and no momentum is drawn anew.
+    the same law under every H, H may differ at each step, and momenta are not drawn again.
     Two things differ from the combination of `HAMCMC` with `SGHMC`, each of which leaves a bias
     that does not shrink with h (``tests/inference/samplers/test_hamcmc_momentum.py``):
 

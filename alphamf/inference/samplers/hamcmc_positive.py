@@ -38,8 +38,8 @@ class PositiveHAMCMCState(NamedTuple):
 class PositiveHAMCMC:
     r"""HAMCMC on positive factors with SGRLD's metric as H_0, without mirroring.
 
-    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. From then
-    on c rests, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
+    For `freeze` steps it is `SGRLD`, which learns c, 1 over the gradient's positive part. After
+    that c is constant, and `HAMCMC` moves u in :math:`\theta = \frac c4 \log(1 + e^u)^2`
     (``targets.unbounded``), with gamma = 1: H without pairs is SGRLD's metric diag(theta c), as a
     constant. u has no wall, so a dense H is right, and the law is that of HAMCMC with the exact
     Jacobian: its bias is that of a discretisation, O(h), and of its memory (`HAMCMC`).

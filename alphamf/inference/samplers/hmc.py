@@ -159,8 +159,8 @@ class RHMC:
        p' &= p_{1/2} - \tfrac{\epsilon}{2} \nabla_\theta H(\theta', p_{1/2}).
        \end{aligned}
 
-    The first two are solved by fixed-point iterations, as many for every chain. Where they have
-    converged the map is reversible and preserves volume, and the law is exact at any step size.
+    The first two are solved by fixed-point iterations, as many for every chain. If they have
+    converged, the map is reversible and preserves volume, and the law is exact at any step size.
     What n iterations leave, of the order of epsilon^(n + 1), is a bias: of E|theta|^2 for
     U = |theta|^4 / 4 in the plane and G = I + theta theta', at epsilon 0.8 (one proposal in five
     rejected), -19 % with one iteration, -6 % with two, 4 % with three, none to be seen with six.

@@ -112,7 +112,7 @@ class PSGLD:
        v' = \alpha v + (1 - \alpha)\, \bar g \circ \bar g, \qquad \bar g = \nabla \tilde U / N
 
     with v = 0 at the start. The mean gradient of the papers is taken over the minibatch's
-    likelihoods; here the prior's N-th part counts as well, which makes no difference to speak of.
+    likelihoods; here the prior's N-th part counts as well, which makes almost no difference.
     Since :math:`\bar g` scales with 1 / N, so do useful dampings; a step size of the papers goes
     with ``scale = N``.
 

@@ -18,9 +18,9 @@ class ExtendedPotential:
 
     Where the target is positive, U and the metric are extended as even functions of each
     coordinate, a step starts at random signs, and the absolute value of its end has the target's
-    law. With a diagonal mass that is mirroring position and momentum at zero. With any other it is
-    not, and mirroring would be wrong: turning some coordinates of p changes its kinetic energy.
-    The price is that a dense mass, which fits one orthant, meets them all.
+    law. With a diagonal mass this equals mirroring position and momentum at zero. With any other
+    mass mirroring would be wrong, because reversing some coordinates of p changes its kinetic
+    energy. The price is that a dense mass, which fits one orthant, is used in all of them.
 
     Outside of a box far wider than any posterior U is infinite, and gradients are clipped far above
     any useful value, so that a trajectory that diverges stays finite and is rejected. The clipped
@@ -70,7 +70,7 @@ class ExtendedPotential:
     def metric(self, theta: Array) -> Metric:
         """Return G, with derivatives adapted to theta's signs; I if G is not definite.
 
-        Any metric leaves the law as it is, so I serves where a diverging trajectory has led to a G
+        The law is invariant under any metric, so I is used if a diverging trajectory leads to a G
         that is singular to working precision.
         """
         xp = namespace(theta)
@@ -155,7 +155,7 @@ def leapfrog(
 def metropolis(rng: Any, before: Array, after: Array) -> Array:
     """Decide which chains accept the energies `after`, shape (*chains,), if finite.
 
-    A chain whose energy before is not finite accepts any that is.
+    A chain whose energy before the move is not finite accepts any finite energy.
 
     Parameters
     ----------

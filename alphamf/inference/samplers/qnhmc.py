@@ -142,10 +142,10 @@ class QNHMC:
 
     For any symmetric C that does not depend on theta this is exact at any step size: it is HMC with
     the inverse mass C^2. A C that adapts depends on theta (the paper's theorem 4 overlooks it): the
-    chain is exact only from `freeze` on. Never frozen it stays where C is small, or where a
-    large C is refused. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times too large (with
-    L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
-    (``tests/inference/samplers/test_qnhmc.py``). Where U is quadratic C settles by itself.
+    chain is exact only after `freeze` steps. If C is never frozen, the chain stays where C is
+    small, or where a large C is rejected. For U = |theta|^4 / 4 in the plane E|theta|^2 is 3 times
+    too large (with L-BFGS 1.6 times) at small steps and 10 times too small at 0.5
+    (``tests/inference/samplers/test_qnhmc.py``). If U is quadratic, C converges by itself.
 
     At C = Hessian^-1 the modes do *not* turn alike, as they would with p ~ N(0, C^-1): their
     frequencies are the roots of the eigenvalues of C Hessian C = Hessian^-1, that is the standard

@@ -34,7 +34,7 @@ class RSGLD:
     Gamma its law is wrong at any step size, unless G is constant. On a Gaussian whose precision is
     G it contracts by 1 - h in every direction, and its covariance is :math:`G^{-1} / (1 - h / 2)`.
 
-    A dense G is factorised anew at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
+    A dense G is factorised again at every step: O(D^3), and O(D^3) memory for Gamma where G varies,
     since the derivatives of G take that much. The diagonal of G needs O(D), or
     O(D^2) where it varies.
 
